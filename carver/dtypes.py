@@ -1,0 +1,53 @@
+"""Element types: their names, widths and macro codes."""
+
+from __future__ import annotations
+
+from .errors import ProblemError, nearest
+
+BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "tf32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8_e4m3": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "int32": 4,
+}
+"""Storage of one element. [bytes] tf32 is stored as float32 and multiplied by the matrix unit."""
+
+CODES = {name: code for code, name in enumerate(BYTES)}
+"""What kernels see as -DA_DTYPE=...; templates/common/carver.cuh names the same codes."""
+
+_ALIASES = {
+    "f64": "float64",
+    "fp64": "float64",
+    "double": "float64",
+    "f32": "float32",
+    "fp32": "float32",
+    "float": "float32",
+    "f16": "float16",
+    "fp16": "float16",
+    "half": "float16",
+    "bf16": "bfloat16",
+    "tfloat32": "tf32",
+    "fp8": "float8_e4m3",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+    "float8_e4m3fn": "float8_e4m3",
+    "e4m3_float8": "float8_e4m3",
+    "e5m2_float8": "float8_e5m2",
+    "i8": "int8",
+    "i32": "int32",
+}
+
+
+def canonical(dtype: object) -> str:
+    """The one name of an element type: takes "fp16", "torch.float16" or a NumPy dtype alike."""
+    name = getattr(dtype, "__name__", None) or str(dtype)
+    name = name.removeprefix("torch.").lower()
+    name = _ALIASES.get(name, name)
+    if name not in BYTES:
+        raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, BYTES, 2)}; carver knows {', '.join(BYTES)}")
+    return name

@@ -1,0 +1,145 @@
+"""A hint: one configuration, what it is predicted to cost, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from .errors import ConfigError
+from .problem import Problem
+
+
+class NoRasterizationType:
+    """Blocks walk the output in row-major order. One object: `plan is not NoRasterization` means what it says."""
+
+    _only: ClassVar[NoRasterizationType | None] = None
+
+    def __new__(cls) -> NoRasterizationType:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "NoRasterization"
+
+    def __reduce__(self) -> str:
+        return "NoRasterization"
+
+
+NoRasterization = NoRasterizationType()
+
+
+@dataclass(frozen=True, slots=True)
+class Rasterization2DColumn:
+    """Blocks walk the output column by column inside panels of `panel_width` rows of blocks."""
+
+    panel_width: int
+
+    def __str__(self) -> str:
+        return f"panels of {self.panel_width} block rows"
+
+
+RasterizationPlan = NoRasterizationType | Rasterization2DColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the launch of a hint takes. Registers are the model's estimate, the rest is exact."""
+
+    grid: tuple[int, int, int]
+    threads: int
+    smem_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A ranked configuration. Lists follow the output's axes (`block`, `warp`, `thread`) or the reduced ones (`rstep`).
+
+    `config` is the backend's own vocabulary; everything above it is derived from it. `index` is the
+    place in the list given to `rank`, or in carver's own space. `terms_ms` adds up to `predicted_ms`.
+    """
+
+    rank: int
+    index: int
+    backend: str
+    kernel: str
+    arch: str
+    problem: Problem
+    config: Mapping[str, int]
+    predicted_ms: float
+    bound: str
+    terms_ms: Mapping[str, float]
+    launch: Launch
+    block: tuple[int, ...]
+    warp: tuple[int, ...]
+    thread: tuple[int, ...]
+    rstep: tuple[int, ...]
+    reduce_thread: tuple[int, ...]
+    num_warps: int
+    pipeline_stage: int
+    use_async: bool
+    use_tc: bool
+    vectorize: Mapping[str, int]
+    rasterization_plan: RasterizationPlan
+    split_k: int
+    cluster: tuple[int, ...]
+    cached_tensors: tuple[str, ...]
+    details: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("config", "terms_ms", "vectorize", "details"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Where the predicted time goes. [ms]"""
+        return self.terms_ms
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back an equal hint."""
+        plan = self.rasterization_plan
+        raster = None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width}
+        out: dict[str, Any] = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        out |= {
+            "problem": self.problem.to_dict(),
+            "rasterization_plan": raster,
+            "launch": {f.name: _plain(getattr(self.launch, f.name)) for f in fields(self.launch)},
+        }
+        return out
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Hint:
+        """The hint that `to_dict` wrote. Raises ConfigError for missing or unknown keys."""
+        known = {f.name for f in fields(cls)}
+        if d.keys() != known:
+            odd = sorted(d.keys() ^ known)
+            raise ConfigError(f"not a hint: keys missing or unknown: {', '.join(odd)}")
+        out = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
+        raster, launch = d["rasterization_plan"], d["launch"]
+        out |= {
+            "problem": Problem.from_dict(d["problem"]),
+            "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
+            "launch": Launch(**{k: tuple(v) if isinstance(v, list) else v for k, v in launch.items()}),
+        }
+        return cls(**out)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Hint:
+        return cls.from_dict(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value

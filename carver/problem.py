@@ -1,0 +1,133 @@
+"""A problem: a statement of index notation bound to sizes, element types and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import gcd, prod
+from types import MappingProxyType
+from typing import Any
+
+from . import dtypes, notation
+from .errors import ProblemError
+from .notation import Statement, Tensor
+
+MAX_SIZE = 2**48
+"""Largest extent of one axis; beyond it products of three axes leave int64's exact range."""
+
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
+
+_NO_OPTIONS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is computed, in full. Index order is storage order: the last index is contiguous.
+
+    `operator` names the folder in templates/ whose kernels can run it. `dtypes` maps each tensor to its
+    element type. `options` holds the operator's integer flags (trans_a, bias, activation, ...).
+    `align_bytes` maps a tensor to the alignment that every row of it is known to start on.
+    """
+
+    operator: str
+    computes: str
+    sizes: Mapping[str, int]
+    dtypes: Mapping[str, str]
+    accumulate: str = "float32"
+    options: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
+    align_bytes: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
+
+    def __post_init__(self) -> None:
+        s = self.statement
+        sizes = {axis: size(axis, value) for axis, value in self.sizes.items()}
+        if sizes.keys() != set(s.axes):
+            raise ProblemError(f"{s} has axes {', '.join(s.axes)}; got sizes for {', '.join(sizes) or 'none'}")
+        names = {t.name for t in s.tensors}
+        if self.dtypes.keys() != names:
+            raise ProblemError(f"{s} has tensors {', '.join(sorted(names))}; got dtypes for {', '.join(self.dtypes)}")
+        freeze = object.__setattr__
+        freeze(self, "sizes", MappingProxyType(sizes))
+        freeze(self, "dtypes", MappingProxyType({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
+        freeze(self, "accumulate", dtypes.canonical(self.accumulate))
+        freeze(self, "options", MappingProxyType({k: int(v) for k, v in self.options.items()}))
+        freeze(self, "align_bytes", MappingProxyType({t.name: self._alignment(t) for t in s.tensors}))
+
+    def _alignment(self, tensor: Tensor) -> int:
+        """What the caller says, else what a dense row length implies, at most 16. [bytes]"""
+        itemsize = dtypes.BYTES[self.dtypes[tensor.name]]
+        said = self.align_bytes.get(tensor.name)
+        if said is None:
+            shape = tensor.shape(self.sizes)
+            row = shape[-1] * itemsize if prod(shape[:-1]) > 1 else 16
+            return gcd(16, row)
+        if isinstance(said, bool) or said < 1 or said & (said - 1):
+            raise ProblemError(f"alignment of {tensor.name} must be a power of two in bytes, got {said!r}")
+        return min(16, int(said))
+
+    @cached_property
+    def statement(self) -> Statement:
+        return notation.parse(self.computes)
+
+    def itemsize(self, tensor: str) -> int:
+        return dtypes.BYTES[self.dtypes[tensor]]
+
+    @cached_property
+    def elements(self) -> Mapping[str, int]:
+        """Distinct elements of each tensor."""
+        return {t.name: int(t.footprint(self.sizes)) for t in self.statement.tensors}
+
+    @cached_property
+    def flops(self) -> int:
+        """Arithmetic of the statement: a multiply-add counts 2, an element-wise one what its options say. [FLOP]"""
+        points = prod(self.sizes.values())
+        if "flops_per_element" in self.options:
+            return points * self.options["flops_per_element"]
+        return points * (2 if len(self.statement.inputs) > 1 else 1)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Each input read once, the output written once. [bytes]"""
+        return sum(n * self.itemsize(t) for t, n in self.elements.items())
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Hashable identity."""
+        return (
+            self.operator, self.computes, tuple(self.sizes.items()), tuple(self.dtypes.items()), self.accumulate,
+            tuple(self.options.items()), tuple(self.align_bytes.items()),
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "operator": self.operator,
+            "computes": self.computes,
+            "sizes": dict(self.sizes),
+            "dtypes": dict(self.dtypes),
+            "accumulate": self.accumulate,
+            "options": dict(self.options),
+            "align_bytes": dict(self.align_bytes),
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Problem:
+        return cls(**d)
+
+    def __str__(self) -> str:
+        axes = " ".join(f"{axis}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
+        types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
+        return f"{self.operator} {axes} ({types})"
+
+
+def size(name: str, value: object) -> int:
+    """A positive whole number. NumPy integers are accepted, floats and booleans are not."""
+    try:
+        number = value.__index__()  # type: ignore[attr-defined]
+    except AttributeError:
+        number = None
+    if number is None or isinstance(value, bool) or not 1 <= number <= MAX_SIZE:
+        raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {value!r}")
+    return int(number)
