@@ -353,6 +353,9 @@ class Records:
         where, values = _where(equal, since=since)
         if problem is not None:
             where, values = f"{where} AND problem = ?", [*values, _dumps(problem)]
+        return self._select(where, values)
+
+    def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
         with self._guard():
             rows = self._db.execute(f"SELECT * FROM measurements WHERE {where} ORDER BY created_at, rowid", values)
             return [_measurement(row) for row in rows]
@@ -370,7 +373,7 @@ class Records:
 
     def export(self, to: TextIO, **equal: str) -> int:
         """Write the measurements as JSON lines, oldest first; `equal` as in `find`. Returns how many."""
-        measurements = self.find(**equal)
+        measurements = self._select(*_where(equal))
         for m in measurements:
             to.write(json.dumps({"carver_record": _EXPORT_VERSION, **m.to_dict()}) + "\n")
         return len(measurements)

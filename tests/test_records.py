@@ -1,0 +1,293 @@
+"""The database of measurements: nothing is lost, nothing foreign is touched, everything comes back as it went in."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from carver import records
+from carver._cache import cache_folder
+from carver.records import Measurement, Records, RecordsError, median_interval, without_outliers
+
+
+def measurement(**changes: object) -> Measurement:
+    given = {
+        "run_id": "r1", "candidate": "c1", "outcome": "ok", "operator": "matmul", "problem": {"sizes": {"m": 8}},
+        "kernel": "mma", "backend": "cuda", "config": {"block_m": 64}, "arch": "h200", "device": "NVIDIA H200",
+        "host": "a", "rank": 1, "predicted_ms": 0.5, "bound": "dram", "terms_ms": {"dram": 0.4, "launch": 0.1},
+        "device_info": {"driver": "580"}, "versions": {"carver": "1"}, "hint": {"config": {"block_m": 64}},
+    }  # fmt: skip
+    return Measurement(**{**given, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Records:
+    return Records(tmp_path / "records.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([3.0], (3.0, 3.0, 3.0)),
+        ([1.0, 2.0, 3.0], (2.0, 1.0, 3.0)),
+        # Conover's table for n = 6 is (1st, 6th), for 10 (2nd, 9th), for 20 (6th, 15th)
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (3.5, 1.0, 6.0)),
+        ([float(i) for i in range(1, 11)], (5.5, 2.0, 9.0)),
+        ([float(i) for i in range(20, 0, -1)], (10.5, 6.0, 15.0)),
+    ],
+)
+def test_interval_of_the_median(samples: list[float], expected: tuple[float, float, float]) -> None:
+    assert median_interval(samples) == expected
+
+
+def test_outliers_by_mad() -> None:
+    # median 10, MAD 1: the modified z-score 3.5 lies at a distance of 5.19
+    assert without_outliers([9, 10, 11, 8, 12, 15, 16]) == [9, 10, 11, 8, 12, 15, 16]  # median 11, MAD 2
+    assert without_outliers([9, 10, 11, 9, 11, 10, 15, 16]) == [9, 10, 11, 9, 11, 10, 15]  # median 10.5, MAD 1
+    assert without_outliers([5, 5, 5, 9]) == [5, 5, 5, 9], "MAD 0 says nothing about outliers"
+
+
+def test_round_trip_through_rows_and_json(db: Records) -> None:
+    m = measurement().with_round([0.5, 0.7, 0.6], {"clock_hz": 1.98e9, "temperature_c": 41})
+    m = m.with_round([0.1, 0.9], {"clock_hz": 1.9e9})
+    assert m.samples_ms == (0.5, 0.7, 0.6, 0.1, 0.9) and m.median_ms == 0.6
+    assert m.ci_percent == pytest.approx(100 * (0.9 - 0.1) / 2 / 0.6)
+    db.put(m)
+    assert db.find() == [m]
+    assert Measurement.from_dict(json.loads(json.dumps(m.to_dict()))) == m
+
+
+def test_put_again_updates_and_keeps_one_row(db: Records) -> None:
+    m = measurement()
+    db.put(m)
+    db.put(m.with_round([1.0], {}))
+    assert [x.rounds_ms for x in db.find()] == [((1.0,),)]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, ["1", "2", "3"]),
+        ({"operator": "gemv"}, ["3"]),
+        ({"outcome": "crash", "operator": "matmul"}, ["2"]),
+        ({"device": "other"}, []),
+        ({"problem": {"sizes": {"m": 9}}}, ["2"]),
+        ({"since": "2030-01-01"}, ["3"]),
+    ],
+)
+def test_find(db: Records, filters: dict[str, str], expected: list[str]) -> None:
+    db.put(measurement(uuid="1", candidate="a"))
+    db.put(measurement(uuid="2", candidate="b", outcome="crash", problem={"sizes": {"m": 9}}))
+    db.put(measurement(uuid="3", candidate="c", operator="gemv", created_at="2031-05-05T00:00:00.000+00:00"))
+    assert [m.uuid for m in db.find(**filters)] == expected  # type: ignore[arg-type]
+
+
+def test_show_takes_an_unambiguous_prefix(db: Records) -> None:
+    db.put(measurement(uuid="abc-1", candidate="a"))
+    db.put(measurement(uuid="abd-2", candidate="b"))
+    assert db.show("abd").candidate == "b"
+    for bad, said in [("ab", "abc-1, abd-2"), ("x", "none"), ("%", "none")]:
+        with pytest.raises(RecordsError, match=said):
+            db.show(bad)
+
+
+def test_export_import(db: Records, tmp_path: Path) -> None:
+    for i in range(3):
+        db.put(measurement(candidate=str(i), uuid=f"u{i}").with_round([0.1 * i + 0.1], {}))
+    out = io.StringIO()
+    assert db.export(out) == 3
+    with Records(tmp_path / "other.sqlite") as other:
+        other.put(measurement(candidate="1", uuid="u1", message="mine"))
+        assert other.import_(out.getvalue().splitlines()) == (2, 1)
+        assert {m.uuid: m.message for m in other.find()} == {"u0": "", "u1": "mine", "u2": ""}
+        assert other.import_(out.getvalue().splitlines()) == (0, 3)
+
+
+def _line(**changes: object) -> str:
+    return json.dumps({"carver_record": 1, **measurement().to_dict(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 is not a record of version 1"),
+        (json.dumps({**json.loads(_line()), "carver_record": 2}), "line 2 is not a record of version 1"),
+        (_line(outcome="fine"), "line 2: outcome 'fine'"),
+        (_line(extra=1), "line 2: .*unknown: extra"),
+        (_line(predicted_ms="fast"), "predicted_ms is 'fast'"),
+        (_line(rank=True), "rank is True"),
+        (_line(rounds_ms=[[-1.0]]), "rounds_ms"),
+        (_line(problem=None), "problem is None"),
+    ],
+)
+def test_import_takes_all_or_nothing(db: Records, line: str, said: str) -> None:
+    with pytest.raises(RecordsError, match=said):
+        db.import_([_line(uuid="good"), line])
+    assert db.find() == []
+
+
+def test_prune(db: Records) -> None:
+    db.put(measurement(uuid="old", candidate="a", created_at="2020-01-01T00:00:00.000+00:00"))
+    db.put(measurement(uuid="bad", candidate="b", outcome="timeout"))
+    db.put(measurement(uuid="new", candidate="c"))
+    with pytest.raises(RecordsError, match="needs a filter"):
+        db.prune()
+    with pytest.raises(RecordsError, match="did you mean 'outcome'"):
+        db.prune(outcom="ok")
+    assert db.prune(older_than_days=30) == 1
+    assert db.prune(outcome="timeout") == 1
+    assert [m.uuid for m in db.find()] == ["new"]
+
+
+def test_a_run_is_resumed_until_asked_for_a_fresh_one(db: Records) -> None:
+    first = db.begin("key", "cpu", {"rounds": 3})
+    db.spend(first, 1.5)
+    db.spend(first, 2.0, finished=True)
+    again = db.begin("key", "cpu", {"rounds": 3})
+    assert (again.run_id, again.spent_s) == (first.run_id, 3.5) and again.finished_at is not None
+    fresh = db.begin("key", "cpu", {"rounds": 3}, fresh=True)
+    assert fresh.run_id != first.run_id
+    assert db.begin("key", "cpu", {}).run_id == fresh.run_id, "the newest run of a key is the one resumed"
+    assert db.begin("key", "gpu", {}).run_id not in (first.run_id, fresh.run_id)
+
+
+def test_foreign_and_damaged_files_are_left_alone(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as other:
+        other.execute("CREATE TABLE photos (id)")
+    text = tmp_path / "text.sqlite"
+    text.write_text("this is no database, " * 100)
+    newer = tmp_path / "newer.sqlite"
+    Records(newer).close()
+    with sqlite3.connect(newer) as other:
+        other.execute("PRAGMA user_version = 99")
+    for path, said in [(foreign, "'photos'"), (text, "not a database"), (newer, "schema version 99")]:
+        before = path.read_bytes()
+        with pytest.raises(RecordsError, match=said):
+            Records(path)
+        assert path.read_bytes() == before
+
+
+def test_damage_inside_is_an_error_that_says_what_to_do(db: Records) -> None:
+    for i in range(200):
+        db.put(measurement(candidate=str(i)))
+    db.close()
+    raw = bytearray(db.path.read_bytes())
+    raw[8192:] = b"\x5a" * (len(raw) - 8192)
+    db.path.write_bytes(raw)
+    with pytest.raises(RecordsError, match="move it away"), Records(db.path) as damaged:
+        damaged.find()
+    assert db.path.read_bytes() == raw
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordsError, match="CARVER_CACHE_DIR"):
+        Records(tmp_path / "file" / "records.sqlite")
+
+
+def test_migration_keeps_rows_and_is_atomic(db: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.put(measurement(uuid="kept"))
+    db.close()
+    shipped = records.MIGRATIONS
+    broken = (*shipped, ("CREATE TABLE more (x INTEGER) STRICT", "CREATE TABLE measurements (x INTEGER) STRICT"))
+    monkeypatch.setattr(records, "MIGRATIONS", broken)
+    with pytest.raises(RecordsError, match="already exists"):
+        Records(db.path)
+    monkeypatch.setattr(records, "MIGRATIONS", (*shipped, ("CREATE TABLE more (x INTEGER) STRICT",)))
+    with Records(db.path) as migrated:
+        assert [m.uuid for m in migrated.find()] == ["kept"]
+    monkeypatch.setattr(records, "MIGRATIONS", shipped)
+    with pytest.raises(RecordsError, match="schema version 2"):
+        Records(db.path)
+
+
+_WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_records import measurement
+from carver.records import Records
+with Records(sys.argv[1]) as db:
+    print("open", flush=True)
+    for i in range(int(sys.argv[3])):
+        db.put(measurement(candidate=sys.argv[2] + str(i)))
+        print(i, flush=True)
+"""
+
+
+def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    code = _WRITER.format(tests=str(Path(__file__).parent))
+    command = [sys.executable, "-c", code, str(path), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+
+
+def test_many_processes_write_at_once_and_create_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "records.sqlite"
+    writers = [_writer(path, name, 20) for name in "abcd"]
+    for w in writers:
+        w.communicate(timeout=60)
+    assert [w.returncode for w in writers] == [0] * 4
+    with Records(path) as db:
+        assert sorted(m.candidate for m in db.find()) == sorted(f"{name}{i}" for name in "abcd" for i in range(20))
+
+
+def test_kill_loses_no_committed_row(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    w = _writer(path, "x", 100000)
+    assert w.stdout is not None
+    while w.stdout.readline().strip() != "25":
+        pass
+    os.kill(w.pid, signal.SIGKILL)
+    said = [int(line) for line in w.communicate()[0].split()]
+    with Records(path) as db:
+        stored = {m.candidate for m in db.find()}
+    assert {f"x{i}" for i in range(max(said, default=25) + 1)} <= stored
+
+
+def test_lease_excludes_others_and_dies_with_its_process(db: Records, tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from carver.records import Records\n"
+        "with Records(sys.argv[1]) as db, db.lease('gpu 0', ttl_s=600):\n    print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(db.path)], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    with pytest.raises(RecordsError, match=f"gpu 0 is in use by process {holder.pid}"), db.lease("gpu 0", ttl_s=5):
+        pass
+    with db.lease("gpu 1", ttl_s=5):
+        pass
+    holder.kill()
+    holder.wait()
+    with db.lease("gpu 0", ttl_s=5):
+        pass
+
+
+def test_lease_expires_and_says_so(db: Records, tmp_path: Path) -> None:
+    with Records(db.path) as other, db.lease("gpu", ttl_s=0.05) as renew:
+        renew()
+        told: list[str] = []
+        with other.lease("gpu", ttl_s=5, wait_s=5, waiting=told.append):
+            assert told == [f"process {os.getpid()} on {os.uname().nodename}"]
+            with pytest.raises(RecordsError, match="ran out"):
+                renew()
+            time.sleep(0.1)
+
+
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", "/somewhere/else")
+    assert cache_folder() == Path("/somewhere/else")
+    monkeypatch.delenv("CARVER_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    if sys.platform == "linux":
+        assert cache_folder() == Path("/xdg/carver")
