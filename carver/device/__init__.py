@@ -1,0 +1,143 @@
+"""Devices that run kernels, behind one interface: compile, load, launch, time, copy.
+
+    device = open_device("auto")                  # "cuda", "cuda:1", "cpu"
+    kernel = compile_hint(hint, device)
+    c = kernel(a, b)                              # torch tensors, PyCUDA arrays, NumPy arrays on the CPU
+
+Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported
+nowhere else in carver, and here only by the device that needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from ..descriptor import Arch
+from ..errors import DeviceError, RunError
+from ..hint import Hint
+from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
+from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
+from .render import Call, Program, Source, TensorSpec, concrete, render
+
+__all__ = [
+    "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Source",
+    "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode", "encode",
+    "open_device", "prepare", "render",
+]  # fmt: skip
+
+
+class Loaded(Protocol):
+    """A program on a device. `resources` is by entry, as the driver reports it; empty on the CPU."""
+
+    program: Program
+    resources: Mapping[str, Resources]
+
+    def launch(self, pointers: Mapping[str, int]) -> None:
+        """Launch every call in order, without waiting. `pointers` has every tensor by name, and "workspace"."""
+
+
+class Device(Protocol):
+    """What a benchmark needs of a machine. Errors of a kernel are RunError, no room is OutOfMemory."""
+
+    kind: str
+    name: str
+    arch: Arch
+
+    def compile(self, source: Source) -> Binary: ...
+
+    def load(self, binary: Binary, program: Program) -> Loaded: ...
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer: ...
+
+    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
+        """The values, rounded to the dtype, in new memory."""
+
+    def download(self, buffer: Buffer) -> Array:
+        """The values; bfloat16 and 8-bit floats as float32."""
+
+    def fill(self, buffer: Buffer, byte: int) -> None:
+        """Every byte set; 0xFF is NaN in every float type and -1 in the integers."""
+
+    def synchronize(self) -> None: ...
+
+    def time(self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True) -> list[float]:
+        """Device time of each of `repeats` runs; caches are emptied before each when `cold`. [s]"""
+
+    def state(self) -> dict[str, Any]:
+        """What can change a measurement: clocks, temperature, driver, governor."""
+
+
+def open_device(name: str = "auto") -> Device:
+    """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first GPU where PyCUDA finds one, else the CPU."""
+    asked = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", name)
+    if asked is None:
+        raise DeviceError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
+    from . import cpu, cuda
+
+    if name == "cpu" or (name == "auto" and not cuda.device_count()):
+        return cpu.CpuDevice()
+    return cuda.CudaDevice(int(asked[1] or 0))
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel ready to call: `c = kernel(a, b)`, or `kernel(a, b, c)` to write into an array that is there."""
+
+    program: Program
+    binary: Binary
+    device: Device
+    loaded: Loaded
+    workspace: Buffer | None
+
+    @property
+    def source(self) -> Source:
+        return self.program.source
+
+    @property
+    def registers(self) -> int | None:
+        """The most that any entry uses. [registers per thread]"""
+        return max((r.registers for r in self.loaded.resources.values()), default=None)
+
+    @property
+    def smem_bytes(self) -> int:
+        """The most that a block of any launch uses, static and dynamic together."""
+        static = {entry: r.static_smem_bytes for entry, r in self.loaded.resources.items()}
+        return max((call.dynamic_smem_bytes + static.get(call.entry, 0) for call in self.program.calls), default=0)
+
+    def pointers(self, *tensors: object) -> dict[str, int]:
+        """Checked addresses of the inputs in order and the output, as `loaded.launch` takes them."""
+        specs = self.program.tensors
+        found = {spec.name: address(t, spec, self.device.kind) for spec, t in zip(specs, tensors, strict=True)}
+        return found | ({"workspace": self.workspace.pointer} if self.workspace else {"workspace": 0})
+
+    def __call__(self, *tensors: Any) -> Any:
+        inputs = len(self.program.inputs)
+        if len(tensors) not in (inputs, inputs + 1):
+            names = ", ".join(t.name for t in self.program.inputs)
+            raise RunError(f"takes {names} and, if you like, {self.program.output.name}; got {len(tensors)} arrays")
+        if len(tensors) == inputs:
+            output = self.program.output
+            made = empty_like(tensors, output)
+            tensors = (*tensors, self.device.empty(output.shape, output.dtype) if made is None else made)
+        self.loaded.launch(self.pointers(*tensors))
+        return tensors[-1]
+
+
+def prepare(program: Program, device: Device) -> CompiledKernel:
+    """Compile, load, and allocate what the program needs between its launches."""
+    binary = device.compile(program.source)
+    workspace = device.empty((program.workspace_bytes,), "int8") if program.workspace_bytes else None
+    return CompiledKernel(program, binary, device, device.load(binary, program), workspace)
+
+
+def compile_hint(hint: Hint, device: Device | str = "auto", defines: Mapping[str, str] | None = None) -> CompiledKernel:
+    """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
+    opened = open_device(device) if isinstance(device, str) else device
+    if hint.backend not in ("cuda", "cpu") or hint.backend != opened.kind:
+        raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on {opened.name} ({opened.kind})")
+    return prepare(render(hint, opened.arch, defines), opened)

@@ -1,0 +1,235 @@
+"""From a hint to what a compiler and a driver take: source, macros and launches with all numbers filled in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd, prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .. import dtypes, expr, kernel, notation
+from .._shipped import folder
+from ..descriptor import Arch
+from ..errors import ConfigError, KernelError, nearest
+from ..hint import Hint
+from ..kernel import Kernel
+from ..notation import Tensor
+from ..problem import Problem
+
+CPU_FLAGS = ("-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+CUDA_FLAGS = ("--std=c++17",)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+_EPILOGUE = {"bias": "EPILOGUE_BIAS", "activation": "EPILOGUE_ACTIVATION"}
+"""Options whose macro is not their name in upper case."""
+_OPTIONS: Mapping[str, int] = MappingProxyType({"trans_a": 0, "trans_b": 0, "bias": 0, "activation": 0})
+"""Options that an expression may name whether or not the problem sets them."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a compiler needs to know. `isa` is "sm_90" and the like, or "native" for this machine's CPU."""
+
+    path: Path
+    defines: Mapping[str, str]
+    flags: tuple[str, ...]
+    entries: tuple[str, ...]
+    isa: str
+
+    def key(self, compiler_version: str) -> str:
+        """SHA-256 of everything that the binary depends on, headers included."""
+        common = folder("templates") / "common"
+        headers = {p for home in (common, self.path.parent) for p in home.iterdir() if p.suffix in (".h", ".cuh")}
+        digest = hashlib.sha256()
+        for path in (self.path, *sorted(headers)):
+            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+        defines = (f"{name}={value}" for name, value in sorted(self.defines.items()))
+        for part in (*defines, *self.flags, compiler_version, self.isa):
+            digest.update(f"{part}\0".encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A dense tensor that a kernel reads or writes; each row starts on a multiple of `align_bytes`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    align_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return prod(self.shape) * dtypes.BYTES[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: int
+    dynamic_smem_bytes: int
+    args: tuple[str | int | None, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel made concrete for one problem: what to compile, what to launch in which order, and on which tensors."""
+
+    source: Source
+    calls: tuple[Call, ...]
+    workspace_bytes: int
+    inputs: tuple[TensorSpec, ...]
+    output: TensorSpec
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return (*self.inputs, self.output)
+
+
+def render(hint: Hint, arch: Arch, defines: Mapping[str, str] | None = None) -> Program:
+    """The program of a hint. `defines` adds macros that a source documents, such as EXPRESSION."""
+    chosen = [k for k in kernel.kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel]
+    if not chosen:
+        names = [k.name for k in kernel.kernels(hint.problem.operator, hint.backend)]
+        raise ConfigError(
+            f"{hint.problem.operator} has no {hint.backend} kernel {hint.kernel!r}; {nearest(hint.kernel, names)}"
+        )
+    return concrete(chosen[0], hint.problem, hint.config, arch, defines)
+
+
+def concrete(
+    chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch, defines: Mapping[str, str] | None = None
+) -> Program:
+    """The program of one configuration of a kernel. Raises ConfigError where the kernel cannot be launched so."""
+    if chosen.source is None:
+        raise KernelError(
+            f"{chosen.operator}/{chosen.name} is a profile of {chosen.backend}'s kernel and has no source to compile; "
+            "hints of the backends cuda and cpu have one"
+        )
+    names = scope(chosen, problem, config, arch)
+    inputs, output = _tensors(problem)
+    pointers = {t.name for t in (*inputs, output)}
+    calls = tuple(
+        Call(
+            launch.entry,
+            _grid(chosen, tuple(int(g(names)) for g in launch.grid)),
+            int(launch.block(names)),
+            int(launch.dynamic_smem_bytes(names)),
+            tuple(value for arg in launch.args for value in _argument(chosen, arg, pointers, inputs, names)),
+        )
+        for launch in chosen.launches
+        if launch.when(names)
+    )
+    return Program(
+        source=Source(
+            path=chosen.source,
+            defines=MappingProxyType(_macros(problem, config, (*inputs, output)) | dict(defines or {})),
+            flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
+            entries=tuple(dict.fromkeys(call.entry for call in calls)),
+            isa=arch.isa if chosen.backend == "cuda" else "native",
+        ),
+        calls=calls,
+        workspace_bytes=int(chosen.workspace_bytes(names)),
+        inputs=inputs,
+        output=output,
+    )
+
+
+def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch) -> dict[str, Any]:
+    """Every name that a declaration's expression may use, for one configuration."""
+    if chosen.tunables.keys() != config.keys():
+        odd = sorted(chosen.tunables.keys() ^ config.keys())
+        raise ConfigError(
+            f"{chosen.operator}/{chosen.name} takes {', '.join(chosen.tunables)}; missing or unknown: {', '.join(odd)}"
+        )
+    statement = problem.statement
+    names: dict[str, Any] = {**_OPTIONS, **problem.options, **problem.sizes, **config, "arch": arch}
+    for tensor in statement.tensors:
+        names[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
+        names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
+    first = statement.inputs[0].name
+    names["in_bytes"] = problem.itemsize(first)
+    names["out_bytes"] = problem.itemsize(statement.output.name)
+    names["acc_bytes"] = dtypes.BYTES[problem.accumulate]
+    names["inputs"] = len(statement.inputs)
+    names["matrix"] = int(arch.matrix_unit(problem.dtypes[first]) is not None)
+    for column, expression in chosen.schedule.items():
+        names[column] = expression(names)
+    return names
+
+
+def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
+    """Extents in memory. With trans_a (trans_b) the first (second) input has its last two dimensions exchanged.
+
+    The exchange is against the notation in `op.toml`: a statement that spells A[b,k,m] itself is in storage order.
+    """
+    shape = tensor.shape(problem.sizes)
+    place = [t.name for t in problem.statement.inputs].index(tensor.name) if tensor in problem.statement.inputs else 2
+    declared = notation.parse(kernel.operators()[problem.operator]) if problem.operator in kernel.operators() else None
+    if place > 1 or declared is None or not problem.options.get(("trans_a", "trans_b")[place]):
+        return shape
+    as_declared = tensor.index == declared.inputs[place].index
+    return (*shape[:-2], shape[-1], shape[-2]) if as_declared else shape
+
+
+def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
+    output, *inputs = (_spec(problem, t) for t in problem.statement.tensors)
+    if problem.options.get("bias"):
+        inputs.append(TensorSpec("bias", output.shape[-1:], output.dtype, dtypes.BYTES[output.dtype]))
+    return tuple(inputs), output
+
+
+def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
+    shape, align = storage_shape(problem, tensor), problem.align_bytes[tensor.name]
+    if prod(shape[:-1]) > 1:
+        align = gcd(align, shape[-1] * problem.itemsize(tensor.name))
+    return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)
+
+
+def _macros(problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...]) -> dict[str, str]:
+    """What the compiler is told: tunables, element types, alignments, options, and which axes each input has."""
+    numbers: dict[str, int] = {name.upper(): value for name, value in config.items()}
+    statement = problem.statement
+    for spec in tensors:
+        numbers[f"{spec.name.upper()}_DTYPE"] = dtypes.CODES[spec.dtype]
+        numbers[f"ALIGN_{spec.name.upper()}"] = spec.align_bytes
+    numbers["ACC_DTYPE"] = dtypes.CODES[problem.accumulate]
+    for name, value in {**_OPTIONS, **problem.options}.items():
+        numbers[_EPILOGUE.get(name, name.upper())] = value
+    if statement.combine == "=":
+        numbers["INPUTS"] = len(statement.inputs)
+        for tensor in statement.inputs:
+            for axis in statement.spatial:
+                numbers[f"{tensor.name.upper()}_{axis.upper()}"] = int(axis in tensor.axes)
+    return {name: str(value) for name, value in numbers.items()}
+
+
+def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    if not all(0 < n <= most for n, most in zip((x, y, z), _MAX_GRID, strict=True)):
+        raise ConfigError(f"{chosen.operator}/{chosen.name}: a grid of {(x, y, z)}; a device takes up to {_MAX_GRID}")
+    return x, y, z
+
+
+def _argument(
+    chosen: Kernel, arg: str, pointers: set[str], inputs: tuple[TensorSpec, ...], names: Mapping[str, Any]
+) -> tuple[str | int | None, ...]:
+    """One entry of a declaration's `args`. "inputs" stands for every input in order."""
+    if arg == "inputs":
+        return tuple(t.name for t in inputs)
+    if arg in pointers or arg == "workspace":
+        return (arg,)
+    if arg == "bias":
+        return (None,)
+    expression = expr.parse(arg)
+    if unknown := expression.names - names.keys():
+        word = min(unknown)
+        raise KernelError(f"{chosen.path}: argument {arg!r}: no {word!r}; {nearest(word, {*names, *pointers})}")
+    return (int(expression(names)),)

@@ -1,0 +1,163 @@
+/* Element types, vectors and epilogues shared by the CPU kernels.
+ *
+ * Element types are integers so that the preprocessor can choose: F64=0 F32=1 TF32=2 F16=3 BF16=4 F8E4M3=5
+ * F8E5M2=6 I8=7 I32=8. The narrow floats are stored as bits and computed in float: compilers differ in which of
+ * them they know, and the branch-free conversions below vectorise everywhere. */
+#ifndef CARVER_CPU_H
+#define CARVER_CPU_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+#define CARVER_F64 0
+#define CARVER_F32 1
+#define CARVER_TF32 2
+#define CARVER_F16 3
+#define CARVER_BF16 4
+#define CARVER_F8E4M3 5
+#define CARVER_F8E5M2 6
+#define CARVER_I8 7
+#define CARVER_I32 8
+
+#define CARVER_CAT_(a, b) a##b
+#define CARVER_CAT(a, b) CARVER_CAT_(a, b)
+
+typedef double carver_type_0;
+typedef float carver_type_1;
+typedef float carver_type_2;
+typedef uint16_t carver_type_3;
+typedef uint16_t carver_type_4;
+typedef uint8_t carver_type_5;
+typedef uint8_t carver_type_6;
+typedef int8_t carver_type_7;
+typedef int32_t carver_type_8;
+
+/* CARVER_TYPE(A_DTYPE) is how one element is stored, CARVER_LOAD its value, CARVER_STORE its rounding. */
+#define CARVER_TYPE(dtype) CARVER_CAT(carver_type_, dtype)
+#define CARVER_LOAD(dtype, bits) CARVER_CAT(carver_load_, dtype)(bits)
+#define CARVER_STORE(dtype, value) CARVER_CAT(carver_store_, dtype)(value)
+
+#if defined(__AVX512F__)
+#define CARVER_SIMD_BYTES 64
+#elif defined(__AVX__)
+#define CARVER_SIMD_BYTES 32
+#else
+#define CARVER_SIMD_BYTES 16
+#endif
+
+#ifdef __clang__
+#define CARVER_UNROLL _Pragma("unroll")
+#else
+#define CARVER_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+static inline float carver_as_float(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+static inline uint32_t carver_as_bits(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return bits;
+}
+
+static inline double carver_load_0(double x) { return x; }
+static inline float carver_load_1(float x) { return x; }
+static inline float carver_load_2(float x) { return x; }
+static inline int32_t carver_load_7(int8_t x) { return x; }
+static inline int32_t carver_load_8(int32_t x) { return x; }
+
+static inline float carver_load_3(uint16_t h) {
+#ifdef __F16C__
+    return _cvtsh_ss(h);
+#else
+    /* Shifting into place leaves an exponent that is 112 too small; a multiplication repairs it, subnormals too. */
+    float magnitude = carver_as_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+    uint32_t special = magnitude >= 65536.0f ? 0x7f800000u : 0;
+    return carver_as_float(carver_as_bits(magnitude) | special | (uint32_t)(h & 0x8000) << 16);
+#endif
+}
+
+static inline float carver_load_4(uint16_t h) { return carver_as_float((uint32_t)h << 16); }
+
+static inline float carver_load_5(uint8_t h) {
+    float magnitude = carver_as_float((uint32_t)(h & 0x7f) << 20) * 0x1p120f;
+    if ((h & 0x7f) == 0x7f) magnitude = NAN;
+    return h & 0x80 ? -magnitude : magnitude;
+}
+
+static inline float carver_load_6(uint8_t h) { return carver_load_3((uint16_t)(h << 8)); }
+
+static inline double carver_store_0(double x) { return x; }
+static inline float carver_store_1(double x) { return (float)x; }
+static inline float carver_store_2(double x) { return (float)x; }
+
+static inline uint16_t carver_store_3(float x) {
+#ifdef __F16C__
+    return (uint16_t)_cvtss_sh(x, 0);
+#else
+    uint32_t bits = carver_as_bits(x), sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits >= 0x47800000) return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00));
+    if (bits < 0x38800000) /* subnormal: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits */
+        return (uint16_t)(sign | (carver_as_bits(carver_as_float(bits) + 0.5f) - 0x3f000000));
+    return (uint16_t)(sign | ((bits + 0xc8000fff + (bits >> 13 & 1)) >> 13));
+#endif
+}
+
+static inline uint16_t carver_store_4(float x) {
+    uint32_t bits = carver_as_bits(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(x != x ? (bits >> 16 | 0x40) : rounded);
+}
+
+/* The nearest of the 127 magnitudes, ties to even; beyond the largest it saturates, as the GPU's conversion does. */
+static inline uint8_t carver_store_8bit(float x, int mantissa, int bias, uint8_t largest, uint8_t nan) {
+    uint8_t sign = carver_as_bits(x) >> 31 ? 0x80 : 0;
+    float magnitude = fabsf(x);
+    if (x != x) return nan | sign;
+    int exponent;
+    frexpf(magnitude, &exponent);
+    exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+    float steps = ldexpf(magnitude, mantissa - exponent); /* the value in units of its last place */
+    if (!(steps < 1e6f)) return largest | sign;
+    int code = ((exponent + bias - 1) << mantissa) + (int)rintf(steps);
+    return (uint8_t)(code > largest ? largest : code) | sign;
+}
+
+static inline uint8_t carver_store_5(float x) { return carver_store_8bit(x, 3, 7, 0x7e, 0x7f); }
+static inline uint8_t carver_store_6(float x) { return carver_store_8bit(x, 2, 15, 0x7b, 0x7f); }
+
+static inline int8_t carver_store_7(double x) {
+    x = rint(x);
+    return (int8_t)(x < -128 ? -128 : x > 127 ? 127 : x);
+}
+
+static inline int32_t carver_store_8(double x) {
+    x = rint(x);
+    return (int32_t)(x < -2147483648.0 ? -2147483648.0 : x > 2147483647.0 ? 2147483647.0 : x);
+}
+
+/* Activations by code: 0 none, 1 relu, 2 gelu (by the error function), 3 silu. */
+static inline double carver_activate(int activation, double x) {
+    switch (activation) {
+    case 1: return x > 0 ? x : x != x ? x : 0;
+    case 2: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+    case 3: return x / (1 + exp(-x));
+    default: return x;
+    }
+}
+
+static inline int64_t carver_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t carver_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+#endif
