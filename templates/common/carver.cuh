@@ -1,0 +1,120 @@
+// What every kernel shares: element types, vectors of them, and a little arithmetic. No other header is needed, so the
+// sources compile under nvcc and NVRTC alike.
+#pragma once
+
+#include "common/ptx.cuh"
+
+// The values of the *_DTYPE macros.
+#define CARVER_F64 0
+#define CARVER_F32 1
+#define CARVER_TF32 2
+#define CARVER_F16 3
+#define CARVER_BF16 4
+#define CARVER_F8E4M3 5
+#define CARVER_F8E5M2 6
+#define CARVER_I8 7
+#define CARVER_I32 8
+
+namespace carver {
+
+using i64 = long long;
+
+template <typename A, typename B> __host__ __device__ constexpr A ceil_div(A a, B b) { return (a + b - 1) / b; }
+template <typename T> __host__ __device__ constexpr T least(T a, T b) { return a < b ? a : b; }
+template <typename T> __host__ __device__ constexpr T most(T a, T b) { return a < b ? b : a; }
+
+// An 8-bit float is a half with bits cut off: e5m2 the low byte of the mantissa, e4m3 one bit of the exponent as well, so
+// its bits read as a half are 2^8 too small.
+__device__ __forceinline__ float e5m2_to_float(unsigned char x) { return half_to_float(static_cast<unsigned short>(x << 8)); }
+__device__ __forceinline__ float e4m3_to_float(unsigned char x) {
+    if ((x & 0x7f) == 0x7f) return __uint_as_float(0x7fc00000u);
+    return 256.f * half_to_float(static_cast<unsigned short>((x & 0x80) << 8 | (x & 0x7f) << 7));
+}
+
+// Nearest 8-bit float, ties to even, saturating. Adding 2^(23 - MANTISSA) units of the last kept place, as a float of the
+// right exponent, leaves the rounded mantissa in the low bits of the sum.
+template <int MANTISSA, int BIAS, unsigned LARGEST> __device__ __forceinline__ unsigned char float_to_f8(float value) {
+    const unsigned bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
+    if (magnitude > 0x7f800000u) return static_cast<unsigned char>(sign | 0x7f);
+    unsigned result;
+    if (magnitude < static_cast<unsigned>(128 - BIAS) << 23) {  // subnormal: fixed point
+        const float shift = __uint_as_float(static_cast<unsigned>(127 + 23 + 1 - BIAS - MANTISSA) << 23);
+        result = __float_as_uint(__uint_as_float(magnitude) + shift) - __float_as_uint(shift);
+    } else {
+        const unsigned odd = magnitude >> (23 - MANTISSA) & 1u;
+        const unsigned rounded = magnitude + ((1u << (22 - MANTISSA)) - 1u) + odd;
+        result = (rounded >> (23 - MANTISSA)) - (static_cast<unsigned>(127 - BIAS) << MANTISSA);
+    }
+    return static_cast<unsigned char>(sign | least(result, LARGEST));
+}
+
+// How an element is stored (`type`), in what it is added up (`sum`), and the way between the two.
+template <int DTYPE> struct Element;
+template <> struct Element<CARVER_F64> {
+    using type = double;
+    using sum = double;
+    static __device__ __forceinline__ double load(double x) { return x; }
+    static __device__ __forceinline__ double store(double x) { return x; }
+};
+template <> struct Element<CARVER_F32> {
+    using type = float;
+    using sum = float;
+    static __device__ __forceinline__ float load(float x) { return x; }
+    static __device__ __forceinline__ float store(float x) { return x; }
+};
+template <> struct Element<CARVER_TF32> : Element<CARVER_F32> {};
+template <> struct Element<CARVER_F16> {
+    using type = unsigned short;
+    using sum = float;
+    static __device__ __forceinline__ float load(type x) { return half_to_float(x); }
+    static __device__ __forceinline__ type store(float x) { return float_to_half(x); }
+};
+template <> struct Element<CARVER_BF16> {
+    using type = unsigned short;
+    using sum = float;
+    static __device__ __forceinline__ float load(type x) { return __uint_as_float(static_cast<unsigned>(x) << 16); }
+    static __device__ __forceinline__ type store(float x) { return float_to_bfloat(x); }
+};
+template <> struct Element<CARVER_F8E4M3> {
+    using type = unsigned char;
+    using sum = float;
+    static __device__ __forceinline__ float load(type x) { return e4m3_to_float(x); }
+    static __device__ __forceinline__ type store(float x) { return float_to_f8<3, 7, 0x7e>(x); }
+};
+template <> struct Element<CARVER_F8E5M2> {
+    using type = unsigned char;
+    using sum = float;
+    static __device__ __forceinline__ float load(type x) { return e5m2_to_float(x); }
+    static __device__ __forceinline__ type store(float x) { return float_to_f8<2, 15, 0x7b>(x); }
+};
+template <> struct Element<CARVER_I8> {
+    using type = signed char;
+    using sum = int;
+    static __device__ __forceinline__ int load(type x) { return x; }
+    static __device__ __forceinline__ type store(int x) { return static_cast<type>(most(-128, least(127, x))); }
+    static __device__ __forceinline__ type store(float x) { return store(__float2int_rn(x)); }
+};
+template <> struct Element<CARVER_I32> {
+    using type = int;
+    using sum = int;
+    static __device__ __forceinline__ int load(type x) { return x; }
+    static __device__ __forceinline__ type store(int x) { return x; }
+    static __device__ __forceinline__ type store(float x) { return __float2int_rn(x); }
+};
+
+// N elements that move in one instruction where their bytes are 16 or fewer, else in pieces of 16.
+template <typename T, int N> struct alignas(least<int>(16, sizeof(T) * N)) Vector {
+    T at[N];
+};
+template <int N, typename T> __device__ __forceinline__ Vector<T, N> load_vector(const T *pointer) {
+    return *reinterpret_cast<const Vector<T, N> *>(pointer);
+}
+template <int N, typename T> __device__ __forceinline__ void store_vector(T *pointer, const Vector<T, N> &value) {
+    *reinterpret_cast<Vector<T, N> *>(pointer) = value;
+}
+
+__device__ __forceinline__ float relu(float x) { return fmaxf(x, 0.f); }
+__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.f + erff(x * 0.70710678f)); }
+__device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
+
+}  // namespace carver

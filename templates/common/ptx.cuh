@@ -1,0 +1,114 @@
+// The instructions that CUDA C++ has no function for. All inline assembly of the project is in this file.
+#pragma once
+
+namespace carver {
+
+__device__ __forceinline__ unsigned shared_address(const void *pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// Starts to copy BYTES from global to shared memory. sm_80 and newer. The 16-byte form goes past L1: a block reads a tile once.
+template <int BYTES> __device__ __forceinline__ void copy_async(unsigned shared, const void *global) {
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async moves 4, 8 or 16 bytes");
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared), "l"(global));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(global), "n"(BYTES));
+}
+
+// The same for `valid` bytes; the rest of BYTES becomes zero.
+template <int BYTES>
+__device__ __forceinline__ void copy_async(unsigned shared, const void *global, int valid) {
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(valid));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(global), "n"(BYTES), "r"(valid));
+}
+
+__device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::); }
+
+// Returns when at most PENDING of the newest groups are still in flight.
+template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_8(unsigned shared, unsigned char value) {
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared), "r"(static_cast<unsigned>(value)) : "memory");
+}
+__device__ __forceinline__ void store_shared_16(unsigned shared, unsigned short value) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(shared), "h"(value) : "memory");
+}
+__device__ __forceinline__ unsigned load_shared_32(unsigned shared) {
+    unsigned value;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared));
+    return value;
+}
+
+// Four 8 x 8 matrices of 16-bit elements; lanes 8 j .. 8 j + 7 give the row addresses of matrix j, which goes to r[j].
+__device__ __forceinline__ void load_matrices(unsigned (&r)[4], unsigned shared) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared));
+}
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&r)[4], unsigned shared) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared));
+}
+
+// d += a * b on the matrix unit, one 16 x 8 tile a warp, 32 bytes of k. a in row order, b in column order.
+#define CARVER_MMA(NAME, SHAPE, ACC, TYPES, D, CONSTRAINT)                                                             \
+    __device__ __forceinline__ void NAME(D(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) {                     \
+        asm volatile("mma.sync.aligned." SHAPE ".row.col." ACC "." TYPES "." ACC                                       \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                \
+                     : "+" CONSTRAINT(d[0]), "+" CONSTRAINT(d[1]), "+" CONSTRAINT(d[2]), "+" CONSTRAINT(d[3])          \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+    }
+CARVER_MMA(mma_f16, "m16n8k16", "f32", "f16.f16", float, "f")
+CARVER_MMA(mma_bf16, "m16n8k16", "f32", "bf16.bf16", float, "f")
+CARVER_MMA(mma_tf32, "m16n8k8", "f32", "tf32.tf32", float, "f")
+CARVER_MMA(mma_i8, "m16n8k32", "s32", "s8.s8", int, "r")
+CARVER_MMA(mma_e4m3_e4m3, "m16n8k32", "f32", "e4m3.e4m3", float, "f")
+CARVER_MMA(mma_e4m3_e5m2, "m16n8k32", "f32", "e4m3.e5m2", float, "f")
+CARVER_MMA(mma_e5m2_e4m3, "m16n8k32", "f32", "e5m2.e4m3", float, "f")
+CARVER_MMA(mma_e5m2_e5m2, "m16n8k32", "f32", "e5m2.e5m2", float, "f")
+#undef CARVER_MMA
+
+// The same with two half-precision sums a register.
+__device__ __forceinline__ void mma_f16_half(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                 : "+r"(d[0]), "+r"(d[1])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ __forceinline__ float half_to_float(unsigned short bits) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+__device__ __forceinline__ unsigned short float_to_half(float value) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+// Nearest tf32, ties away from zero. The matrix unit would cut the low bits off, which biases every product towards zero.
+__device__ __forceinline__ unsigned float_to_tf32(unsigned bits) {
+    unsigned rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+    return rounded;
+}
+
+__device__ __forceinline__ unsigned short float_to_bfloat(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#else
+    const unsigned bits = __float_as_uint(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;  // NaN: rounding could carry into infinity
+    return static_cast<unsigned short>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
+}
+
+}  // namespace carver
