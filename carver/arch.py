@@ -11,6 +11,7 @@ import difflib
 import os
 import re
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def from_device(device: detect.Device) -> Arch:
     number of SMs; bandwidths that no driver reports are scaled with SMs and clock. Title and sources say so.
     """
     known = _same_device(device)
+    if known and known.fitted:  # what was measured here outranks what a driver says
+        return known
     base = known or _relative(device)
     said: dict[str, Any] = {name: value for name, value in device.fields if value is not None}
     notes = dict(base.source) | {f"{section_of[name]}.{name}": device.said_by for name in said}
@@ -118,8 +121,7 @@ def from_device(device: detect.Device) -> Arch:
 def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, ...]) -> Arch:
     asked = re.fullmatch(rf"({'|'.join(here)})(?::(\d+))?", os.fspath(name).strip().lower())
     if asked:
-        read = {"CUDA": detect.nvidia, "HIP": detect.amd, "CPU": detect.cpu, "Apple": detect.apple}[constructor]
-        devices, number = read(), int(asked[2] or 0)
+        devices, number = _DETECT[constructor](), int(asked[2] or 0)
         if number >= len(devices):
             found = ", ".join(f"{i}: {device.name}" for i, device in enumerate(devices))
             raise ArchError(f"{constructor}({os.fspath(name)!r}): this machine has {len(devices)} device(s): {found}")
@@ -132,6 +134,14 @@ def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, 
             f"write {right}({os.fspath(name)!r})"
         )
     return arch
+
+
+_DETECT: dict[str, Callable[[], list[detect.Device]]] = {
+    "CUDA": lambda: detect.nvidia(),
+    "HIP": lambda: detect.amd(),
+    "CPU": lambda: detect.cpu(),
+    "Apple": lambda: detect.apple(),
+}
 
 
 def _same_device(device: detect.Device) -> Arch | None:

@@ -172,6 +172,8 @@ class Arch:
         """How the constants are known, in words."""
         fitted = dict(self.fitted)
         words = f"calibrated on {fitted['device']}, {fitted['date']}" if fitted else "datasheet"
+        scaled = re.match(r"scaled from (\w+)", dict(self.source).get("memory.l2_bytes_per_s", ""))
+        words = f"estimated from {scaled[1]}" if scaled and not fitted else words
         changed = [key.partition(".")[2] for key, text in self.source if text.startswith("replaced by the caller")]
         return f"{words}; {', '.join(changed)} replaced" if changed else words
 
