@@ -1,0 +1,32 @@
+"""carver: tile configurations for GPU kernels, from a model instead of a search.
+
+    import carver
+    op = carver.MatmulTemplate(M=4096, N=4096, K=4096).with_arch(carver.CUDA("h200"))
+    print(op.recommend_hints(topk=10))
+"""
+
+from .arch import CPU as CPU
+from .arch import CUDA as CUDA
+from .arch import HIP as HIP
+from .arch import Apple as Apple
+from .arch import load as load_arch
+from .arch import names as arch_names
+from .descriptor import Arch as Arch
+from .errors import CarverError as CarverError
+from .hint import Hint as Hint
+from .hint import NoRasterization as NoRasterization
+from .hint import Rasterization2DColumn as Rasterization2DColumn
+from .ranking import Ranking as Ranking
+from .templates import ElementwiseTemplate as ElementwiseTemplate
+from .templates import GEMVTemplate as GEMVTemplate
+from .templates import GeneralReductionTemplate as GeneralReductionTemplate
+from .templates import MatmulTemplate as MatmulTemplate
+from .templates import OpTemplate as OpTemplate
+from .templates import ReductionTemplate as ReductionTemplate
+
+__version__ = "0.1.0"
+__all__ = [
+    "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "ElementwiseTemplate", "GEMVTemplate",
+    "GeneralReductionTemplate", "Hint", "MatmulTemplate", "NoRasterization", "OpTemplate", "Ranking",
+    "Rasterization2DColumn", "ReductionTemplate", "arch_names", "load_arch",
+]  # fmt: skip

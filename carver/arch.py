@@ -137,10 +137,10 @@ def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, 
 
 
 _DETECT: dict[str, Callable[[], list[detect.Device]]] = {
-    "CUDA": lambda: detect.nvidia(),
-    "HIP": lambda: detect.amd(),
-    "CPU": lambda: detect.cpu(),
-    "Apple": lambda: detect.apple(),
+    "CUDA": detect.nvidia,
+    "HIP": detect.amd,
+    "CPU": detect.cpu,
+    "Apple": detect.apple,
 }
 
 

@@ -368,8 +368,16 @@ def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
 
 
 def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str], ...]:
-    known = {*_TABLES[:3], *SECTIONS, *(f"{section}.{name}" for section, names in SECTIONS.items() for name in names)}
-    known |= {f"{section}.{dtype}" for section in ("vector", "matrix") for dtype in BYTES}
+    parts = {section: SECTIONS.get(section, tuple(BYTES)) for section in sections}
+    known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1, 0.6)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise ArchError(
+                f"[source] has unknown key {key!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
+                '"memory.l2_bytes"'
+            )
     _keys("[source]", table, sections, known)
     for key, text in table.items():
         if not isinstance(text, str) or not text.strip():

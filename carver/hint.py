@@ -89,6 +89,7 @@ class Hint:
     cluster: tuple[int, ...]
     cached_tensors: tuple[str, ...]
     details: Mapping[str, float]
+    limited_by: str
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -122,7 +123,7 @@ class Hint:
         if d.keys() != known:
             odd = sorted(d.keys() ^ known)
             raise ConfigError(f"not a hint: keys missing or unknown: {', '.join(odd)}")
-        out = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
+        out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
         raster, launch = d["rasterization_plan"], d["launch"]
         out |= {
             "problem": Problem.from_dict(d["problem"]),

@@ -1,7 +1,8 @@
 """Kernel declarations: `templates/<operator>/<kernel>.toml` read into a frozen `Kernel`.
 
 A declaration says which tunables a kernel has, what they imply (threads, shared memory, registers, the
-tile of each axis), which combinations it accepts, and how it is launched. Kernels of other tools have a
+tile of each axis), which combinations it cannot run (`rules`), which are never worth recommending
+(`avoid`), and how it is launched. Kernels of other tools have a
 declaration without a source: that is all the model needs to rank their configurations.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from .expr import Expression
 
 _KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "schedule", "rules", "launches",
-    "workspace", "constants", "fitted", "choices",
+    "avoid", "workspace", "constants", "fitted",
 }  # fmt: skip
 
 
@@ -54,11 +55,11 @@ class Kernel:
     defaults: Mapping[str, int]
     schedule: Mapping[str, Expression]
     rules: Mapping[str, Expression]
+    avoid: Mapping[str, Expression]
     launches: tuple[Launch, ...]
     workspace_bytes: Expression
     constants: Mapping[str, float]
     fitted: Mapping[str, str]
-    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
@@ -103,11 +104,11 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
         defaults=MappingProxyType(defaults),
         schedule=MappingProxyType(_ordered({k: expr.parse(str(v)) for k, v in raw["schedule"].items()})),
         rules=MappingProxyType({why: expr.parse(text) for why, text in raw.get("rules", {}).items()}),
+        avoid=MappingProxyType({why: expr.parse(text) for why, text in raw.get("avoid", {}).items()}),
         launches=tuple(map(_launch, raw.get("launches", ()))),
         workspace_bytes=expr.parse(str(raw.get("workspace", {}).get("bytes", 0))),
         constants=MappingProxyType({k: float(v) for k, v in raw.get("constants", {}).items()}),
         fitted=MappingProxyType(dict(raw.get("fitted", {}))),
-        choices=MappingProxyType({k: tuple(v) for k, v in raw.get("choices", {}).items()}),
     )
 
 

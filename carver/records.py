@@ -1,8 +1,8 @@
 """Measurements, kept: one SQLite database, a row committed as soon as the number in it exists.
 
 The database is `records.sqlite` in `CARVER_CACHE_DIR`, else in the platform's cache folder. It is in WAL
-mode with full synchronisation, so several processes may write at once and neither `kill -9` nor a power
-cut costs a committed row. A file that is damaged or somebody else's is reported and never touched.
+mode, so several processes may write at once and `kill -9` costs no committed row; a power cut may cost the
+last few, never the file. A file that is damaged or somebody else's is reported and never touched.
 """
 
 from __future__ import annotations
@@ -236,6 +236,7 @@ class Records:
             self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             self._db.row_factory = sqlite3.Row
             try:
+                self._db.execute("PRAGMA synchronous = NORMAL")
                 self._migrate()
             except (sqlite3.Error, RecordsError):
                 self._db.close()
@@ -308,9 +309,13 @@ class Records:
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
 
-    def put(self, m: Measurement) -> None:
-        """Insert the measurement, or bring the stored one of the same uuid up to date. Committed on return."""
+    def put(self, m: Measurement, spent_s: float = 0.0) -> None:
+        """Insert the measurement, or bring the stored one of the same uuid up to date. Committed on return.
+
+        `spent_s` is added to the time its run has taken, over all the processes that worked on it.
+        """
         with self._transaction() as db:
+            db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (spent_s, m.run_id))
             _insert(db, m, "ON CONFLICT (uuid) DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
 
     def begin(self, run_key: str, device: str, settings: Mapping[str, Any], *, fresh: bool = False) -> Run:
@@ -330,12 +335,10 @@ class Records:
             )
         return run
 
-    def spend(self, run: Run, seconds: float, *, finished: bool = False) -> None:
-        """Add to the time the run has taken, over all the processes that worked on it."""
+    def finish(self, run: Run) -> None:
+        """Mark the run as complete: a rerun of the same command reports it and measures nothing."""
         with self._transaction() as db:
-            db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (seconds, run.run_id))
-            if finished:
-                db.execute("UPDATE runs SET finished_at = ? WHERE run_id = ?", (now(), run.run_id))
+            db.execute("UPDATE runs SET finished_at = ? WHERE run_id = ?", (now(), run.run_id))
 
     def runs(self) -> list[Run]:
         """Every run, the newest first."""

@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from . import errors
+from .device.buffers import OutOfMemory
 from .errors import CarverError, CompileError, ConfigError, KernelError, NoCandidates, RunError
 
 GRACE_S = 3.0
@@ -218,7 +219,7 @@ def main(target: str, arguments: str, memory_bytes: str) -> None:
             _reply(replies, "compile_error", str(e))
         except (ConfigError, KernelError, NoCandidates) as e:
             _reply(replies, "does_not_fit", str(e))
-        except MemoryError as e:
+        except (MemoryError, OutOfMemory) as e:
             _reply(replies, "out_of_memory", str(e) or "memory ran out")
         except CarverError as e:
             _reply(replies, "crash", str(e))

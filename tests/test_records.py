@@ -151,8 +151,9 @@ def test_prune(db: Records) -> None:
 
 def test_a_run_is_resumed_until_asked_for_a_fresh_one(db: Records) -> None:
     first = db.begin("key", "cpu", {"rounds": 3})
-    db.spend(first, 1.5)
-    db.spend(first, 2.0, finished=True)
+    db.put(measurement(run_id=first.run_id, candidate="a"), spent_s=1.5)
+    db.put(measurement(run_id=first.run_id, candidate="b"), spent_s=2.0)
+    db.finish(first)
     again = db.begin("key", "cpu", {"rounds": 3})
     assert (again.run_id, again.spent_s) == (first.run_id, 3.5) and again.finished_at is not None
     fresh = db.begin("key", "cpu", {"rounds": 3}, fresh=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .. import dtypes, expr, kernel, notation
+from .. import dtypes, expr, kernel, notation, space
 from .._shipped import folder
 from ..descriptor import Arch
 from ..errors import ConfigError, KernelError, nearest
@@ -26,7 +26,7 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 _EPILOGUE = {"bias": "EPILOGUE_BIAS", "activation": "EPILOGUE_ACTIVATION"}
 """Options whose macro is not their name in upper case."""
 _OPTIONS: Mapping[str, int] = MappingProxyType({"trans_a": 0, "trans_b": 0, "bias": 0, "activation": 0})
-"""Options that an expression may name whether or not the problem sets them."""
+"""Options whose macro is given whether or not the problem sets them."""
 
 
 @dataclass(frozen=True)
@@ -149,17 +149,9 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
         raise ConfigError(
             f"{chosen.operator}/{chosen.name} takes {', '.join(chosen.tunables)}; missing or unknown: {', '.join(odd)}"
         )
-    statement = problem.statement
-    names: dict[str, Any] = {**_OPTIONS, **problem.options, **problem.sizes, **config, "arch": arch}
-    for tensor in statement.tensors:
-        names[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
+    names = space.static_scope(problem, arch) | space.size_scope(problem) | dict(config)
+    for tensor in problem.statement.tensors:
         names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
-    first = statement.inputs[0].name
-    names["in_bytes"] = problem.itemsize(first)
-    names["out_bytes"] = problem.itemsize(statement.output.name)
-    names["acc_bytes"] = dtypes.BYTES[problem.accumulate]
-    names["inputs"] = len(statement.inputs)
-    names["matrix"] = int(arch.matrix_unit(problem.dtypes[first]) is not None)
     for column, expression in chosen.schedule.items():
         names[column] = expression(names)
     return names

@@ -12,9 +12,6 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
 
 #define CARVER_F64 0
 #define CARVER_F32 1
@@ -76,15 +73,12 @@ static inline float carver_load_2(float x) { return x; }
 static inline int32_t carver_load_7(int8_t x) { return x; }
 static inline int32_t carver_load_8(int32_t x) { return x; }
 
+/* Shifting into place leaves an exponent that is 112 too small; a multiplication repairs it, subnormals too. Compilers
+ * vectorise this, and not the one-element conversion instructions of x86. */
 static inline float carver_load_3(uint16_t h) {
-#ifdef __F16C__
-    return _cvtsh_ss(h);
-#else
-    /* Shifting into place leaves an exponent that is 112 too small; a multiplication repairs it, subnormals too. */
     float magnitude = carver_as_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
     uint32_t special = magnitude >= 65536.0f ? 0x7f800000u : 0;
     return carver_as_float(carver_as_bits(magnitude) | special | (uint32_t)(h & 0x8000) << 16);
-#endif
 }
 
 static inline float carver_load_4(uint16_t h) { return carver_as_float((uint32_t)h << 16); }
@@ -101,17 +95,16 @@ static inline double carver_store_0(double x) { return x; }
 static inline float carver_store_1(double x) { return (float)x; }
 static inline float carver_store_2(double x) { return (float)x; }
 
+/* Below 2^-14 adding 0.5 leaves the rounded multiple of 2^-24 in the low bits; above, the carry of the rounding moves
+ * into the exponent by itself. */
 static inline uint16_t carver_store_3(float x) {
-#ifdef __F16C__
-    return (uint16_t)_cvtss_sh(x, 0);
-#else
     uint32_t bits = carver_as_bits(x), sign = bits >> 16 & 0x8000;
     bits &= 0x7fffffff;
-    if (bits >= 0x47800000) return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00));
-    if (bits < 0x38800000) /* subnormal: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits */
-        return (uint16_t)(sign | (carver_as_bits(carver_as_float(bits) + 0.5f) - 0x3f000000));
-    return (uint16_t)(sign | ((bits + 0xc8000fff + (bits >> 13 & 1)) >> 13));
-#endif
+    uint32_t normal = (bits + 0xc8000fffu + (bits >> 13 & 1)) >> 13;
+    uint32_t subnormal = carver_as_bits(carver_as_float(bits) + 0.5f) - 0x3f000000u;
+    uint32_t special = bits > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    uint32_t result = bits < 0x38800000u ? subnormal : normal;
+    return (uint16_t)(sign | (bits >= 0x47800000u ? special : result));
 }
 
 static inline uint16_t carver_store_4(float x) {
@@ -155,6 +148,25 @@ static inline double carver_activate(int activation, double x) {
     case 3: return x / (1 + exp(-x));
     default: return x;
     }
+}
+
+/* e^x to 2 units in the last place, without branches so that loops over it vectorise: 2^n times a polynomial on
+ * [-ln 2 / 2, ln 2 / 2], the reduction in two parts (Cody and Waite, 1980). */
+static inline float carver_expf(float x) {
+    float n = rintf(x * 1.44269504f);
+    n = n < -126.0f ? -126.0f : n > 127.0f ? 127.0f : n;
+    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    float scaled = p * carver_as_float((uint32_t)((int32_t)n + 127) << 23);
+    scaled = x < -87.0f ? 0.0f : scaled;
+    return x > 88.0f ? INFINITY : x != x ? x : scaled;
 }
 
 static inline int64_t carver_min(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -128,7 +128,9 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
     template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, int k_left) {
         const int rows = K_CONTIGUOUS ? extent : k_left, bytes = (K_CONTIGUOUS ? k_left : extent) * kElement;
         const int row0 = row_of(0), byte0 = byte_of(0);
-#pragma unroll
+        // Unrolled as far as registers for the addresses are cheap.
+        constexpr int kUnroll = WHOLE ? UNR1 : UNR2;
+#pragma unroll kUnroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const int row = row_of(trip), byte = byte_of(trip);
             if (kPieces % kThreads != 0 && static_cast<int>(threadIdx.x) + trip * kThreads >= kPieces) break;

@@ -1,0 +1,420 @@
+"""Confirm hints by running them: compile all, check each result, time them in turns, record every number.
+
+Compilation fills all cores first and needs no device. Then one worker process at a time runs one candidate at
+a time: the order is drawn anew in each round, so that a drift of the clocks favours nobody. What a candidate
+does wrong becomes its recorded outcome; the worker is replaced and the others go on. A rerun with the same candidates and
+settings takes what is recorded and measures only what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import arch as archs
+from .descriptor import Arch
+from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, render
+from .device.cpu import cores_available
+from .errors import CarverError, CompileError, ConfigError, DeviceError, KernelError, RunError
+from .hint import Hint
+from .problem import Problem
+from .records import Measurement, Records, Run
+from .report import Report
+from .trial import program_to_dict
+from .worker import Reply, Worker
+
+TARGET_CI_PERCENT = 1.0
+"""A candidate is done when the confidence interval of its median is within this of the median on both sides."""
+
+LEAST_SAMPLES = 10
+"""Samples before a candidate may be done: fewer give no interval worth the name."""
+
+MOST_SAMPLES = 100
+"""Samples of one candidate in one round."""
+
+ROUND_S = (0.01, 0.5)
+"""Bounds of what one candidate gets of one round. [s]"""
+
+SETUP_TIMEOUT_S = 600.0
+_SCHEMA = 1  # of the keys that identify a candidate and a run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure. All of it is part of a run's identity, except what only limits how long it takes."""
+
+    warm: bool = False
+    check: bool = True
+    seed: int = 0
+    reset_to_zero: tuple[str, ...] = ()
+    restore_value: tuple[str, ...] = ()
+    rounds: int = 5
+    budget_s: float = 60.0
+    timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("budget_s", "timeout_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} must be a time above 0 in seconds, got {getattr(self, name)!r}")
+        if self.rounds < 1:
+            raise ConfigError(f"rounds must be at least 1, got {self.rounds!r}")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "schema": _SCHEMA, "cold": not self.warm, "check": self.check, "seed": self.seed, "rounds": self.rounds,
+            "reset_to_zero": list(self.reset_to_zero), "restore_value": list(self.restore_value),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to compile and measure: a hint, or any kernel that is a `Program`. `config` and `kernel` name it."""
+
+    problem: Problem
+    kernel: str
+    backend: str
+    config: Mapping[str, Any]
+    program: Program | None
+    refused: str = ""
+    """Why there is no program: what the kernel cannot do on this device."""
+    hint: Hint | None = None
+
+    def key(self, compiler: str) -> str:
+        """SHA-256 of all that its result depends on: problem, config, launches, sources, compiler."""
+        program = program_to_dict(self.program) if self.program else {}
+        source = self.program.source.key(compiler) if self.program else self.refused
+        program.pop("source", None)  # its path is not part of it, its content is
+        parts = [_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program, source]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The device that the worker opened."""
+
+    kind: str
+    name: str
+    arch: Arch
+    state: Mapping[str, Any]
+
+
+def candidates(hints: Iterable[Hint], arch: Arch, defines: Mapping[str, str] | None = None) -> list[Candidate]:
+    """The hints as programs for a device, those that render none included. Equal configs are one candidate."""
+    found: dict[tuple[Any, ...], Candidate] = {}
+    for hint in hints:
+        identity = (hint.backend, hint.kernel, tuple(sorted(hint.config.items())))
+        if identity in found:
+            continue
+        program, refused = None, ""
+        try:
+            program = render(hint, arch, defines)
+        except (ConfigError, KernelError) as e:
+            refused = str(e)
+        found[identity] = Candidate(hint.problem, hint.kernel, hint.backend, dict(hint.config), program, refused, hint)
+    return list(found.values())
+
+
+def stratified(hints: Sequence[Hint], budget: int, seed: int = 0) -> list[Hint]:
+    """`budget` of the hints, spread over predicted time and block tile: all of them if they are no more.
+
+    The hints are cut into 8 classes by quantiles of their predicted time, each class into those of equal kernel and
+    block tile. Every class gives the same share, and within it every tile in turn, in random order.
+    """
+    if budget < 1:
+        raise ConfigError(f"the budget of configurations must be at least 1, got {budget!r}")
+    if len(hints) <= budget:
+        return list(hints)
+    rng = random.Random(seed)
+    quantiles = np.array_split(np.argsort([h.predicted_ms for h in hints], kind="stable"), min(8, budget))
+    queues = []
+    for members in quantiles:
+        tiles: dict[tuple[Any, ...], list[Hint]] = {}
+        for i in rng.sample(members.tolist(), len(members)):
+            tiles.setdefault((hints[i].kernel, hints[i].block), []).append(hints[i])
+        turns = [h for turn in range(max(map(len, tiles.values()))) for t in tiles.values() if turn < len(t) for h in t[turn : turn + 1]]
+        queues.append(turns)
+    chosen: list[Hint] = []
+    for place in range(max(map(len, queues))):
+        chosen += [q[place] for q in queues if place < len(q)]
+    return sorted(chosen[:budget], key=lambda h: (h.predicted_ms, h.rank))
+
+
+class Bench:
+    """One device under measurement: its worker process, the compiler, the records. A context manager."""
+
+    def __init__(self, device: str = "auto", records: Records | None = None, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._stack = ExitStack()
+        self.records = records or self._stack.enter_context(Records())
+        threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
+        self.worker = self._stack.enter_context(Worker("carver.trial:Trial", {"device": device}, env=threads))
+        with self._stack:
+            self.machine = self._describe()
+            self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
+            self._stack = self._stack.pop_all()
+        self._set_up_in = 0
+        self._problem: Problem | None = None
+        self._state: Mapping[str, Any] = self.machine.state
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def _describe(self) -> Machine:
+        reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
+        if reply.outcome != "ok":
+            raise DeviceError(f"the device does not answer: {reply.message}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "device.toml"
+            path.write_text(reply.data["arch"])
+            return Machine(reply.data["kind"], reply.data["name"], archs.load(path), reply.data["state"])
+
+    @property
+    def compiler(self) -> str:
+        """Kind and version, as they enter the keys."""
+        return f"{self._compiler.kind} {self._compiler.version}"
+
+    def compile(self, wanted: Sequence[Candidate], each: Callable[[], None] = lambda: None) -> list[Binary | Reply]:
+        """Binaries in the order of the candidates, made on all cores; a Reply that says why where there is none."""
+
+        def one(candidate: Candidate) -> Binary | Reply:
+            if candidate.program is None:
+                return Reply("does_not_fit", candidate.refused)
+            try:
+                return compile_source(candidate.program.source, self._compiler)
+            except CompileError as e:
+                return Reply("compile_error", str(e))
+            except RunError as e:
+                return Reply("crash", str(e))
+
+        def told(_: Future[Binary | Reply]) -> None:
+            each()
+
+        with ThreadPoolExecutor(cores_available()) as pool:
+            futures = [pool.submit(one, c) for c in wanted]
+            for f in futures:
+                f.add_done_callback(told)
+            return [f.result() for f in futures]
+
+    def refresh(self) -> None:
+        """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
+        reply = self.worker.call({"do": "state"}, self.settings.timeout_s)
+        self._state = reply.data if reply.outcome == "ok" else {}
+
+    def check(self, candidate: Candidate, binary: Binary) -> Reply:
+        return self._ask(candidate.problem, self._job("check", candidate, binary), self.settings.timeout_s)
+
+    def sample(self, candidate: Candidate, binary: Binary, seconds: float) -> Reply:
+        job = self._job("sample", candidate, binary) | self._timing(seconds)
+        return self._ask(candidate.problem, job, self.settings.timeout_s + seconds)
+
+    def library(self, problem: Problem, seconds: float) -> Reply:
+        return self._ask(problem, {"do": "library", **self._timing(seconds)}, self.settings.timeout_s + seconds)
+
+    def _timing(self, seconds: float) -> dict[str, Any]:
+        return {"seconds": seconds, "most": MOST_SAMPLES, "cold": not self.settings.warm}
+
+    def _job(self, do: str, candidate: Candidate, binary: Binary) -> dict[str, Any]:
+        assert candidate.program is not None
+        return {
+            "do": do, "key": binary.sha256 + candidate.key(self.compiler),
+            "program": program_to_dict(candidate.program), "binary": [str(binary.path), binary.sha256, binary.log],
+        }  # fmt: skip
+
+    def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        """The reply to a job, in a worker that has the problem's data. A worker that SIGKILL took is tried once more."""
+        reply = self._ask_once(problem, job, timeout_s)
+        if reply.killed:
+            again = self._ask_once(problem, job, timeout_s)
+            reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
+        return reply
+
+    def _ask_once(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        self.worker.start()
+        if self._set_up_in != self.worker.started or self._problem != problem:
+            s = self.settings
+            setup = {
+                "do": "setup", "problem": problem.to_dict(), "seed": s.seed, "check": s.check,
+                "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
+            }  # fmt: skip
+            reply = self.worker.call(setup, SETUP_TIMEOUT_S)
+            if reply.killed:
+                return reply
+            if reply.outcome != "ok":
+                raise RunError(f"{problem} cannot be set up on {self.machine.name}: {reply.outcome}: {reply.message}")
+            self._set_up_in, self._problem = self.worker.started, problem
+        return self.worker.call(job, timeout_s)
+
+    def measurement(self, run: Run, candidate: Candidate, reply: Reply) -> Measurement:
+        """The record of a candidate whose check, or compilation, ended so."""
+        hint = candidate.hint
+        return Measurement(
+            run_id=run.run_id,
+            candidate=candidate.key(self.compiler),
+            outcome=reply.outcome,
+            message=reply.message,
+            operator=candidate.problem.operator,
+            problem=candidate.problem.to_dict(),
+            kernel=candidate.kernel,
+            backend=candidate.backend,
+            config=dict(candidate.config),
+            arch=hint.arch if hint else self.machine.arch.name,
+            device=self.machine.name,
+            host=platform.node(),
+            rank=hint.rank if hint else None,
+            predicted_ms=hint.predicted_ms if hint else None,
+            bound=hint.bound if hint else "",
+            terms_ms=dict(hint.terms_ms) if hint else {},
+            error=reply.data.get("error"),
+            device_info={**self.machine.state, "resources": reply.data.get("resources", {})},
+            versions={**versions(), "compiler": self.compiler},
+            hint=hint.to_dict() if hint else None,
+        )
+
+    def sampled(self, m: Measurement, reply: Reply) -> Measurement:
+        """The record after one more round, or after the round that it failed in."""
+        if reply.outcome == "ok":
+            after = m.with_round(reply.data["samples_ms"], self._state)
+            return replace(after, message=reply.message or m.message)
+        return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
+
+
+def versions() -> dict[str, str]:
+    """Of carver and what it measures with, where they are installed."""
+    out = {"python": platform.python_version()}
+    for name in ("gpu-carver", "numpy", "torch", "pycuda"):
+        try:
+            out[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return out
+
+
+def done(m: Measurement) -> bool:
+    """Whether more samples of it would tell nothing new."""
+    percent = m.ci_percent
+    return not m.ok or (len(m.samples_ms) >= LEAST_SAMPLES and percent is not None and percent < TARGET_CI_PERCENT)
+
+
+@dataclass
+class _Progress:
+    """Bars on stderr; all calls do nothing when it is off."""
+
+    shown: bool
+    _bars: Any = field(default=None)
+
+    @contextmanager
+    def running(self) -> Iterator[_Progress]:
+        if not self.shown:
+            yield self
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True)) as self._bars:
+            yield self
+
+    def bar(self, what: str, total: int) -> Callable[[], None]:
+        if self._bars is None:
+            return lambda: None
+        task = self._bars.add_task(what, total=total)
+        return lambda: self._bars.advance(task)
+
+    def say(self, text: str) -> None:
+        if self._bars is not None:
+            self._bars.console.print(text, highlight=False)
+
+
+def benchmark(
+    hints: Sequence[Hint],
+    device: str = "auto",
+    *,
+    budget_s: float = 60.0,
+    rounds: int = 5,
+    warm: bool = False,
+    timeout_s: float = 30.0,
+    library: bool = False,
+    grid: Sequence[Hint] | None = None,
+    grid_budget: int | None = None,
+    check: bool = True,
+    progress: bool = True,
+    records: Records | None = None,
+    fresh: bool = False,
+    seed: int = 0,
+    defines: Mapping[str, str] | None = None,
+    reset_to_zero: Sequence[str] = (),
+    restore_value: Sequence[str] = (),
+) -> Report:
+    """Compile, check and time the hints; how they did against what was predicted.
+
+    `grid` is more hints to time, the whole feasible space say, so that regret means something; with `grid_budget`
+    a stratified sample of so many of it. `library` times numpy or torch on the same problem. Every candidate gets one
+    round; further ones, until its median is known within 1 %, as far as `budget_s` goes. A candidate that computes
+    or hangs longer than `timeout_s` is stopped. The caches are cold for each sample unless `warm`. `fresh` measures
+    again what the records have. `reset_to_zero` and `restore_value` name tensors (or "workspace") to zero, or to put
+    back, before each launch, for kernels that add to what they find.
+    """
+    if not hints:
+        raise ConfigError("no hints to measure: give at least one")
+    problem = hints[0].problem
+    if others := [h for h in hints if h.problem != problem]:
+        raise ConfigError(f"one benchmark measures one problem: got {problem} and {others[0].problem}")
+    sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
+    settings = Settings(warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, budget_s, timeout_s)
+    with ExitStack() as stack:
+        store = records or stack.enter_context(Records())
+        bench = stack.enter_context(Bench(device, store, settings))
+        shown = stack.enter_context(_Progress(progress).running())
+        every = candidates([*hints, *sample], bench.machine.arch, defines)
+        if library:
+            every.append(Candidate(problem, "library", "library", {}, None))
+        measurements = _measure(bench, every, shown, fresh)
+        state = bench.machine.state
+    return Report(problem, measurements, device=device, device_info=state, grid_size=len(grid) if grid is not None else None)
+
+
+def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: bool) -> list[Measurement]:
+    """All candidates of one problem, as one run that the records can resume."""
+    store, settings = bench.records, bench.settings
+    keys = [c.key(bench.compiler) for c in every]
+    identity = [settings.identity, sorted(keys), bench.machine.name, {**bench.machine.state, **_STEADY}.get("driver")]
+    run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    with store.lease(
+        f"device {platform.node()} {bench.machine.name}", ttl_s=4 * SETUP_TIMEOUT_S, wait_s=float("inf"),
+        waiting=lambda who: shown.say(f"waiting for {who}, which measures on {bench.machine.name}"),
+    ) as renew:  # fmt: skip
+        run = store.begin(run_key, bench.machine.name, settings.identity, fresh=fresh)
+        known = {m.candidate: m for m in store.find(run_id=run.run_id)}
+        if known:
+            shown.say(f"resuming the run of {run.started_at[:19]}: {len(known)} of {len(every)} have measurements")
+        if run.finished_at is None:
+            _rounds(bench, run, dict(zip(keys, every, strict=True)), known, shown, renew)
+            store.finish(run)
+    return [known[key] for key in keys if key in known]
+
+
+_STEADY = {"driver": ""}
+
+
+def _rounds(
+    bench: Bench, run: Run, every: Mapping[str, Candidate], known: dict[str, Measurement], shown: _Progress,
+    renew: Callable[[], None],
+) -> None:  # fmt: skip
+    ...

@@ -1,0 +1,12 @@
+"""The cost model: seconds that a candidate should take, and what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..space import Space
+from .contraction import contraction
+from .work import Work
+
+MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {"contraction": contraction}
+"""What a declaration's `model` key may name: the function that turns a space into demands."""

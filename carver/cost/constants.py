@@ -1,0 +1,77 @@
+"""The constants of the cost model: what each means, its prior and its physical bounds.
+
+Priors hold for a kernel nobody measured. A kernel's declaration overrides them under `[constants]` with
+values fitted on measurements (its `[fitted]` table says which, when and how); a device's descriptor
+overrides both with what was measured on that very device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..descriptor import Arch
+from ..errors import KernelError, nearest
+from ..kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    prior: float
+    low: float
+    high: float
+    meaning: str
+
+
+CONSTANTS = {
+    # efficiencies: reachable share of a datasheet rate
+    "math_efficiency": Constant(0.90, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
+    "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
+    "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
+    "smem_efficiency": Constant(0.95, 0.7, 1.0, "share of the shared-memory port"),
+    "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 that holds what a wave reuses; halves cache the same line twice"),
+    # latencies under load, in multiples of the unloaded ones of the descriptor
+    "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
+    "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),
+    "pipeline_overlap": Constant(3.8, 1.2, 8.0, "exponent that joins throughput and uncovered latency of a step"),
+    "chain_overlap": Constant(4.0, 1.0, 8.0, "exponent that joins a block's own chain and the shared math pipe"),
+    "chain_latency": Constant(0.55, 0.1, 1.5, "share of a step's chain that adds to the latency to be covered"),
+    # clocks
+    "block_start_clk": Constant(500.0, 100.0, 2000.0, "from the launch of a block to its first load"),
+    "warp_start_clk": Constant(27.0, 1.0, 100.0, "the same, for each warp resident on the SM"),
+    "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step that nothing overlaps"),
+    "step_chain_clk": Constant(60.0, 10.0, 400.0, "fixed part of one block's serial chain in a step"),
+    # instructions, a warp
+    "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping of a warp in a step"),
+    "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, address and predicate included"),
+    "copy_b_weight": Constant(1.0, 0.5, 2.0, "what a copy of the second operand costs over one of the first"),
+    "fragment_instr": Constant(1.05, 0.3, 10.0, "per 512 bytes that a warp reads from shared memory"),
+    "convert_instr": Constant(1.0, 0.1, 6.0, "per element that is converted before it is multiplied"),
+    "store_instr": Constant(13.0, 0.5, 40.0, "per accumulator that a thread writes"),
+    "store_chain": Constant(0.5, 0.01, 8.0, "part of the epilogue's instructions that runs at a single warp's rate"),
+    "block_overlap": Constant(
+        0.75, 0.3, 1.0, "share of start and epilogue left visible when an SM holds several blocks"
+    ),
+    "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
+    "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down per register of a thread that does not fit"),
+    # seconds
+    "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "an empty kernel between two events"),
+    "split_s": Constant(3.8e-6, 5e-7, 8e-6, "second kernel that adds split partial results"),
+    "split_each_s": Constant(1.2e-7, 1e-8, 6e-7, "the same, per partial result added"),
+    "hot_steps": Constant(24.0, 2.0, 200.0, "steps over which blocks that share one operand row are spread"),
+}
+
+
+def resolve(kernel: Kernel, arch: Arch) -> dict[str, float]:
+    """The constants in force for a kernel on a device: priors, then the kernel's, then the device's own."""
+    out = {name: c.prior for name, c in CONSTANTS.items()}
+    for source, given in ((kernel.path, kernel.constants), (arch.name, arch.fitted_constants("constants"))):
+        _known(str(source), given)
+        out.update(given)
+    return out
+
+
+def _known(source: str, given: Mapping[str, float]) -> None:
+    for name in given:
+        if name not in CONSTANTS:
+            raise KernelError(f"{source}: unknown constant {name!r}; {nearest(name, CONSTANTS)}")

@@ -1,0 +1,217 @@
+"""Two operands contracted into a tile of the output: matmul, and anything that maps onto one.
+
+Reads these columns of a declaration's schedule, with the defaults in brackets:
+`tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
+tiles walked together · `instruction` 0 vector, 1 mma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of warps over the
+tile · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` · `padded_loads` [0] rows
+past the edge are fetched again rather than skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..space import Space, multiply_dtype
+from ..types import FloatArray
+from .occupancy import resident_blocks, spill_slowdown
+from .work import Work
+
+SLICE_BYTES_PER_CLK = 64.0
+"""What one slice of L2 serves: a line lives in one slice, so a single hot line cannot be read faster."""
+
+
+def contraction(space: Space, k: Mapping[str, float]) -> Work:
+    arch, n = space.arch, len(space)
+
+    def col(name: str, default: float | None = None) -> FloatArray:
+        value = space[name] if default is None else space.get(name, default)
+        return np.asarray(value, np.float64)
+
+    m, nn, kk, batch = col("m"), col("n"), col("k"), col("b")
+    tm, tn, tk = col("tile_m"), col("tile_n"), col("tile_k")
+    ea, eb, eo, acc_bytes = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("acc_bytes")
+    warps, split, group = col("warps"), col("split", 1), col("group", 1)
+    kind, wm, wn = col("instruction"), col("warps_m"), col("warps_n")
+    registers, smem_bytes = col("registers"), col("smem_bytes")
+
+    grid_m, grid_n = np.ceil(m / tm), np.ceil(nn / tn)
+    grid = batch * grid_m * grid_n * split
+    steps = np.ceil(np.ceil(kk / tk) / split)
+    resident = resident_blocks(arch, warps, smem_bytes, registers)
+
+    # arithmetic of the padded tile
+    rate = np.select([kind == i for i in range(4)], [_rate(space, i) for i in range(4)])
+    inst_m, inst_n = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1)), np.where(kind > 0, 8, 1)
+    tile_flops = 2 * np.ceil(tm / inst_m) * inst_m * np.ceil(tn / inst_n) * inst_n * tk
+    math_clk = tile_flops / (rate * k["math_efficiency"])
+    chain_clk = math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm) + k["step_chain_clk"]
+
+    # shared-memory port: the copies in, and what the instructions read back
+    tile_a, tile_b = tm * tk * ea, tn * tk * eb
+    groups = np.maximum(warps // 4, 1)
+    groups_m = np.minimum(groups, np.maximum(tm // 64, 1))
+    reads_a = np.where(kind >= 2, np.maximum(groups // groups_m, np.ceil(tn / 256)), wn)
+    reads_b = np.where(kind >= 2, np.maximum(tm / 64, 1), wm)
+    fragments = tile_a * reads_a + tile_b * reads_b
+    smem_clk = (fragments + tile_a + k["copy_b_weight"] * tile_b) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
+
+    # instruction issue
+    lanes = warps * arch.warp_size
+    copies = (tile_a / col("copy_a_bytes", 16) + k["copy_b_weight"] * tile_b / col("copy_b_bytes", 16)) / lanes
+    fma = np.where(kind == 0, tile_flops / 2 / arch.warp_size, 0.0)
+    converted = np.where(ea != eb, tn * tk * wm, 0.0) / arch.warp_size
+    instructions = (
+        warps * (k["step_instr"] + k["copy_instr"] * copies)
+        + np.where(kind >= 2, 0.0, k["fragment_instr"] * fragments / 512)
+        + k["convert_instr"] * converted
+        + fma
+    )
+
+    # what L2 and DRAM deliver
+    rows, cols, depth = np.minimum(tm, m), np.minimum(tn, nn), np.minimum(tk, kk)
+    waste_a = sector_waste(np.where(col("a_k_contiguous") > 0, depth, rows) * ea, col("align_a"), arch.sector_bytes)
+    waste_b = sector_waste(np.where(col("b_k_contiguous") > 0, depth, cols) * eb, col("align_b"), arch.sector_bytes)
+    padded = col("padded_loads", 0) > 0
+    fill_a = np.where(padded, tm, rows) * tk * ea * waste_a
+    fill_b = np.where(padded, tn, cols) * tk * eb * waste_b
+    distinct = rows * depth * ea * waste_a + cols * depth * eb * waste_b
+    lines = rows * np.maximum(depth * ea / arch.line_bytes, 1.0)
+    l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
+    hot = np.minimum(1.0, SLICE_BYTES_PER_CLK * k["hot_steps"] * lines / l2_per_clk)
+    reuse_a, reuse_b = _operand_reuse(space)
+    dram, l3, compulsory, hit = dram_traffic(
+        arch,
+        k,
+        (m, nn, kk),
+        (tm, tn),
+        (ea * waste_a * reuse_a, eb * waste_b * reuse_b),
+        (grid_m, grid_n, split),
+        group,
+        resident,
+    )
+    per_step = batch / (grid * steps)
+
+    # epilogue
+    partial = split > 1
+    width = np.where(partial, acc_bytes, eo)
+    waste_o = sector_waste(cols * width, np.where(partial, 16, col("align_out")), arch.sector_bytes)
+    accumulators = tm * tn / lanes
+    store_instr = accumulators * k["store_instr"]
+    partial_bytes = split * batch * m * nn * acc_bytes
+    back = np.where(partial_bytes < arch.l2_bytes * 0.5, l2_per_clk * arch.clock_hz, arch.dram_bytes_per_s)
+    reduction_s = np.where(
+        partial, k["split_s"] + k["split_each_s"] * split + (partial_bytes + 0.5 * partial_bytes / split) / back, 0.0
+    )
+    return Work(
+        grid=grid * np.ones(n),
+        resident=resident * np.ones(n),
+        warps=warps,
+        steps=steps,
+        ahead=col("ahead"),
+        math_clk=math_clk,
+        chain_clk=chain_clk,
+        smem_clk=smem_clk,
+        issue_clk=instructions / arch.schedulers_per_sm,
+        fill_bytes=fill_a + fill_b,
+        l2_bytes=fill_a / hot + fill_b,
+        l2_read_bytes=distinct,
+        dram_bytes=dram * per_step,
+        l3_bytes=l3 * per_step,
+        store_bytes=rows * cols * width * waste_o,
+        store_clk=store_instr * warps / arch.schedulers_per_sm,
+        store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
+        reduction_s=reduction_s,
+        slowdown=spill_slowdown(registers, arch, k),
+        facts={
+            "dram_bytes": dram * batch + batch * m * nn * eo,
+            "compulsory_bytes": (compulsory + m * nn * eo) * batch,
+            "l2_hit_rate": hit,
+            "padding": grid_m * tm * grid_n * tn * steps * split * tk / (m * nn * kk),
+        },
+    )
+
+
+def dram_traffic(
+    arch: Any,
+    k: Mapping[str, float],
+    sizes: tuple[FloatArray, FloatArray, FloatArray],
+    tile: tuple[FloatArray, FloatArray],
+    widths: tuple[FloatArray, FloatArray],
+    grid: tuple[FloatArray, FloatArray, FloatArray],
+    group: FloatArray,
+    resident: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Bytes read from DRAM and from the last cache before it, the compulsory bytes, and the L2 hit rate.
+
+    The tiles of one wave form a block of R x C tiles of the output. Their operands are read once a wave if
+    they stay in L2 long enough, and each operand at least once. Blocks are dealt round robin to the
+    partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
+
+        wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
+        hit  = clip(usable * l2 / (wave / split), 0, 1)
+        DRAM = compulsory + (1 - hit) * (waves * wave - compulsory)
+    """
+    (m, n, kk), (tm, tn), (wa, wb), (gm, gn, split) = sizes, tile, widths, grid
+    tiles = gm * gn
+    at_once = np.clip(arch.sm_count * resident / split, 1.0, tiles)
+    r = np.minimum(np.minimum(group, gm), at_once)
+    c = np.minimum(np.ceil(at_once / r), gn)
+    r = np.minimum(np.maximum(r, np.ceil(at_once / c)), gm)
+    compulsory = (m * wa + n * wb) * kk
+    waves = tiles / at_once
+
+    def misses(parts: float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
+        shared = np.gcd(r.astype(np.int64), int(parts)) if parts > 1 else 1.0
+        rows, cols = r / shared, np.maximum(1.0, np.ceil(c * shared / parts))
+        wave = parts * (np.minimum(rows * tm, m) * wa + np.minimum(cols * tn, n) * wb) * kk
+        everything = np.maximum(waves * wave, compulsory)
+        live = (rows * tm * wa + cols * tn * wb) * kk / split
+        hit = np.maximum(np.clip(k["l2_usable"] * cache_bytes / parts / live, 0, 1),
+                         np.clip(k["l2_usable"] * cache_bytes / parts / compulsory, 0, 1))  # fmt: skip
+        return compulsory + (1 - hit) * (everything - compulsory), hit
+
+    beyond_l2, hit = misses(float(arch.l2_partitions), float(arch.l2_bytes))
+    if arch.l3_bytes:
+        dram = np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0])
+        return dram, beyond_l2, compulsory, hit
+    return beyond_l2, beyond_l2, compulsory, hit
+
+
+def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:
+    """Bytes moved over bytes wanted, for runs of contiguous bytes fetched in whole sectors.
+
+    A run that may start inside a sector touches one more than its length needs.
+    """
+    sectors = np.ceil(run_bytes / sector_bytes) + (align_bytes < min(16, sector_bytes))
+    out: FloatArray = sectors * sector_bytes / run_bytes
+    return out
+
+
+def _rate(space: Space, kind: int) -> float:
+    """Peak of the device for an instruction kind. [FLOP / SM clock]"""
+    arch, dtype = space.arch, multiply_dtype(space.problem)
+    if kind == 0:
+        return arch.vector_flops_per_clk(dtype)
+    half = space.problem.accumulate if space.problem.accumulate == "float16" else None
+    unit = arch.matrix_unit(dtype, half)
+    if kind == 1 and unit is not None and unit.instruction in ("wgmma", "tcgen05"):
+        unit = arch.matrix_unit(dtype, half, "mma") or unit
+    return (
+        unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
+    )
+
+
+def _operand_reuse(space: Space) -> tuple[float, float]:
+    """Distinct elements of each operand over rows x depth: below 1 where windows overlap."""
+    p, s = space.problem, space.scope
+    if "m" in space.columns or len(p.statement.inputs) < 2:
+        return 1.0, 1.0
+    first, second = (t.name for t in p.statement.inputs[:2])
+    batch, depth = s["b"], s["k"]
+    return (
+        min(1.0, p.elements[first] / (batch * s["m"] * depth)),
+        min(1.0, p.elements[second] / (batch * s["n"] * depth)),
+    )

@@ -1,0 +1,136 @@
+"""Work to seconds: waves of blocks, a pipelined main loop, launch, epilogue and tail.
+
+The main loop's step is a p-norm of what it asks of each resource: smooth, so that two half-full resources
+cost more than one, and close to the roofline's maximum. Source of the structure: section 3 of the README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..descriptor import Arch
+from ..types import FloatArray
+from .work import Work
+
+LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted time of each candidate and what it is made of. `terms` add up to `seconds`."""
+
+    seconds: FloatArray
+    terms: Mapping[str, FloatArray]
+    limiter: FloatArray
+    """Index into LIMITERS of what bounds the main loop."""
+    waves: FloatArray
+    rows: Mapping[str, FloatArray]
+    """Clocks of one step on each resource, all resident blocks together."""
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """One wave's blocks on one SM: clocks of start, main loop and epilogue."""
+
+    start: FloatArray
+    loop: FloatArray
+    store: FloatArray
+    rows: tuple[FloatArray, ...]
+    latency: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        out: FloatArray = self.start + self.loop + self.store
+        return out
+
+
+def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | None = None) -> Estimate:
+    """Seconds of every candidate.
+
+        T = launch + (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock + reduction
+
+    The last wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are
+    in flight. Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
+    """
+    sms = float(sm_count or arch.sm_count)
+    slots = sms * work.resident
+    waves = np.floor(work.grid / slots)
+    left = work.grid - waves * slots
+    head = _phase(work, arch, k, work.resident, np.minimum(sms, work.grid))
+    tail = _phase(work, arch, k, np.maximum(1.0, np.ceil(left / sms)), np.clip(left, 1.0, sms))
+    some = (left > 0) * k["tail"]
+    clk = arch.clock_hz
+    launch = np.full(len(work), k["launch_s"] * work.launches)
+    in_waves = waves > 0
+    terms = {
+        "launch": launch,
+        "prologue": np.where(in_waves, waves * head.start, some * tail.start) / clk,
+        "main loop": np.where(in_waves, waves * head.loop, some * tail.loop) / clk,
+        "epilogue": np.where(in_waves, waves * head.store, some * tail.store) / clk,
+        "tail wave": np.where(in_waves, some * tail.total, 0.0) / clk,
+        "reduction": np.broadcast_to(work.reduction_s, len(work)),
+    }
+    rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
+    latency = np.where(in_waves, head.latency, tail.latency)
+    limiter = np.argmax(np.stack([*rows, latency]), axis=0)
+    seconds: FloatArray = np.add.reduce(list(terms.values()))
+    return Estimate(seconds, terms, limiter, work.grid / slots, dict(zip(LIMITERS, (*rows, latency), strict=True)))
+
+
+def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:
+    """Clocks that `resident` blocks on each of `busy` SMs take side by side."""
+    clk = arch.clock_hz
+    l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
+    dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
+    pipes = np.minimum(1.0, resident * work.warps / arch.schedulers_per_sm)
+    everywhere = resident * busy
+    shared = _norm2(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
+    port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
+    reads = everywhere * work.dram_bytes / dram
+    if arch.l3_bytes:
+        reads = np.maximum(reads, everywhere * work.l3_bytes * clk / arch.l3_bytes_per_s)
+    rows = (shared, resident * work.smem_clk, port, reads, resident * work.issue_clk / pipes)
+    core = _norm(rows) + k["step_sync_clk"]
+    latency = loaded_latency(work, arch, k)
+    uncovered = (
+        latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
+    ) / work.ahead
+    step = _norm2(core, uncovered, k["pipeline_overlap"]) * work.slowdown
+    memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
+    visible = np.where(resident > 1, k["block_overlap"], 1.0)
+    start = k["block_start_clk"] + k["warp_start_clk"] * work.warps * resident + latency + np.minimum(memory, compute)
+    writes = resident * work.store_bytes * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / dram)
+    store = writes + resident * work.store_clk + work.store_chain_clk
+    return _Phase(start * visible, work.steps * step, store * visible, rows, uncovered)
+
+
+def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """Latency of a step's loads in a busy pipeline: L2's, and DRAM's for the share that misses. [clk]"""
+    l2 = arch.l2_latency_s * k["l2_latency_load"]
+    missed = np.clip(work.dram_bytes / np.maximum(work.l2_read_bytes, 1.0), 0.0, 1.0)
+    out: FloatArray = arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
+    return out
+
+
+def _norm(rows: tuple[FloatArray, ...]) -> FloatArray:
+    """p-norm with p = 8, by squaring: the fitted exponents lie between 6 and 9, and pow costs ten times more."""
+    top = np.maximum.reduce(rows)
+    total = np.zeros_like(top)
+    for row in rows:
+        x = row / top
+        x *= x
+        x *= x
+        x *= x
+        total += x
+    out: FloatArray = top * np.sqrt(np.sqrt(np.sqrt(total)))
+    return out
+
+
+def _norm2(a: FloatArray, b: FloatArray, p: float) -> FloatArray:
+    """(a^p + b^p)^(1/p), scaled so that nothing overflows."""
+    top, low = np.maximum(a, b), np.minimum(a, b)
+    out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
+    return out

@@ -1,0 +1,43 @@
+"""How many blocks an SM holds, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..descriptor import Arch
+from ..types import FloatArray
+
+LIMITS = ("shared memory", "registers", "threads", "blocks")
+
+
+def occupancy_limits(
+    arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Blocks that an SM could hold by each of LIMITS alone.
+
+    Registers are allocated to whole warps in units of `reg_granule`, shared memory in units of
+    `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: CUDA occupancy calculator.
+    """
+    smem = np.ceil((smem_bytes + arch.smem_reserved_bytes) / arch.smem_granule_bytes) * arch.smem_granule_bytes
+    kept = np.minimum(registers, arch.max_regs_per_thread)
+    per_warp = np.ceil(kept * arch.warp_size / arch.reg_granule) * arch.reg_granule
+    return (
+        np.floor(arch.smem_per_sm_bytes / np.maximum(smem, 1.0)),
+        np.floor(arch.regs_per_sm / np.maximum(per_warp * warps, 1.0)),
+        np.floor(arch.max_threads_per_sm / (warps * arch.warp_size)),
+        np.full(np.shape(warps), float(arch.max_blocks_per_sm)),
+    )
+
+
+def resident_blocks(arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray) -> FloatArray:
+    """Blocks that an SM holds at once, at least 1: a kernel whose estimate says none spills and runs. [blocks/SM]"""
+    limits = occupancy_limits(arch, warps, smem_bytes, registers)
+    return np.maximum(np.minimum(np.minimum(limits[0], limits[1]), np.minimum(limits[2], limits[3])), 1.0)
+
+
+def spill_slowdown(registers: FloatArray, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """Factor on the main loop of a kernel that needs more registers than a thread may have."""
+    out: FloatArray = 1.0 + k["spill_penalty"] * np.maximum(registers - arch.max_regs_per_thread, 0.0)
+    return out

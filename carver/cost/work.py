@@ -1,0 +1,63 @@
+"""What a candidate asks of the device: the interface between an operator's model and the time model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..types import FloatArray
+
+
+@dataclass(frozen=True)
+class Work:
+    """Demands of each candidate, arrays of shape (n,). Clocks are the SM's at `arch.clock_hz`.
+
+    A kernel launches `grid` blocks; an SM holds `resident` of them. A block starts, runs `steps` trips of
+    its main loop with loads issued `ahead` trips before their use, and stores its result.
+    """
+
+    grid: FloatArray
+    resident: FloatArray
+    warps: FloatArray
+    """Warps of one block."""
+    steps: FloatArray
+    ahead: FloatArray
+    math_clk: FloatArray
+    """One step of one block on all of the SM's arithmetic pipes."""
+    chain_clk: FloatArray
+    """One step of a block that has the SM to itself: what its own warps cannot overlap."""
+    smem_clk: FloatArray
+    """One step on the shared-memory port."""
+    issue_clk: FloatArray
+    """Instructions of one step over the issue slots of an SM."""
+    fill_bytes: FloatArray
+    """Moved from L2 into the SM in one step."""
+    l2_bytes: FloatArray
+    """The same as L2 sees it: more where many SMs want the same line at once."""
+    l2_read_bytes: FloatArray
+    """Distinct bytes that one step of one block reads."""
+    dram_bytes: FloatArray
+    """Share of the device's DRAM reads in one step of one block."""
+    l3_bytes: FloatArray
+    """Share of the reads that miss L2, where a further cache stands before DRAM."""
+    store_bytes: FloatArray
+    """Written by one block, in whole sectors."""
+    store_clk: FloatArray
+    """Epilogue instructions of one block over the issue slots."""
+    store_chain_clk: FloatArray
+    """Part of the epilogue that runs at one warp's rate."""
+    reduction_s: FloatArray
+    """A second pass over partial results. [s]"""
+    slowdown: FloatArray
+    """Factor on the main loop: spilled registers."""
+    launches: int = 1
+    facts: dict[str, FloatArray] = field(default_factory=dict)
+    """Numbers for people: traffic, hit rate, padding."""
+
+    def __len__(self) -> int:
+        return len(self.grid)
+
+
+def full(n: int, value: float) -> FloatArray:
+    return np.full(n, value, np.float64)

@@ -1,0 +1,133 @@
+"""What other libraries do on the same buffers: the namespace that computes references, and the call to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import DeviceError
+from ..problem import Problem
+from .buffers import Buffer
+
+_TORCH_BITS = {
+    "float64": "<f8", "float32": "<f4", "tf32": "<f4", "float16": "<f2", "bfloat16": "<i2", "float8_e4m3": "|u1",
+    "float8_e5m2": "|u1", "int8": "|i1", "int32": "<i4",
+}  # fmt: skip
+_TORCH_NAMES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+
+
+class Downloads(Protocol):
+    kind: str
+
+    def download(self, buffer: Buffer) -> Any: ...
+
+
+def namespace(kind: str) -> Any:
+    """torch for a GPU if it is here and sees one, else NumPy."""
+    if kind == "cuda":
+        try:
+            import torch
+        except ImportError:
+            return np
+        if torch.cuda.is_available():
+            return torch
+    return np
+
+
+def float64(device: Downloads, buffer: Buffer, xp: Any) -> Any:
+    """The values of a buffer as a float64 array of `xp`, on the GPU for torch."""
+    return device.download(buffer).astype(np.float64) if xp is np else as_torch(buffer, xp).to(xp.float64)
+
+
+class _Interface:
+    """A buffer as CUDA's array interface, version 3, which torch reads."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.__cuda_array_interface__ = {
+            "shape": buffer.shape, "typestr": _TORCH_BITS[buffer.dtype], "data": (buffer.pointer, False), "version": 3,
+        }  # fmt: skip
+
+
+def as_torch(buffer: Buffer, torch: Any) -> Any:
+    """A tensor on the same memory."""
+    tensor = torch.as_tensor(_Interface(buffer), device="cuda")
+    name = _TORCH_NAMES.get(buffer.dtype)
+    return tensor.view(getattr(torch, name)) if name else tensor
+
+
+def library_call(
+    problem: Problem, kind: str, inputs: Mapping[str, Buffer], output: Buffer
+) -> tuple[str, Callable[[], object]]:
+    """The library's name and a call that computes the problem from the same buffers.
+
+    torch on a GPU, which takes cuBLAS for products; NumPy on the CPU. Raises DeviceError where it has no fast way.
+    """
+    xp = namespace(kind)
+    if xp is np and kind == "cuda":
+        raise DeviceError("no library to compare with on the GPU: install torch")
+    narrow = {t: d for t, d in problem.dtypes.items() if d not in ("float32", "float64")}
+    if xp is np and narrow:
+        raise DeviceError(f"NumPy has no fast operations on {', '.join(sorted(set(narrow.values())))}")
+    if xp is not np and (odd := {d for d in problem.dtypes.values() if d.startswith("float8") or d.startswith("int")}):
+        raise DeviceError(f"torch has no plain operations on {', '.join(sorted(odd))}")
+    arrays = {name: b.owner if xp is np else as_torch(b, xp) for name, b in inputs.items()}
+    out = output.owner if xp is np else as_torch(output, xp)
+    if xp is not np:
+        xp.backends.cuda.matmul.allow_tf32 = "tf32" in problem.dtypes.values()
+    return ("numpy" if xp is np else "torch"), _call(problem, arrays, out, xp)
+
+
+def _call(problem: Problem, arrays: Mapping[str, Any], out: Any, xp: Any) -> Callable[[], object]:
+    s = problem.statement
+    if problem.options.get("bias") or problem.options.get("activation"):
+        raise DeviceError("the library has no single call for a product with bias or activation")
+    if any(len(dim) > 1 for t in s.inputs for dim in t.index):
+        raise DeviceError(f"the library has no single call for {s}")
+    axes = [tuple(dim[0][0] for dim in t.index) for t in s.inputs]
+    operands = [arrays[t.name] for t in s.inputs]
+    if len(operands) == 2 and s.combine == "+=":
+        return _product(operands, axes, s.spatial, out, xp)
+    if len(operands) == 1 and s.reduced:
+        over = tuple(i for i, axis in enumerate(axes[0]) if axis in s.reduced)
+        reduce = {"+=": xp.sum, "max=": xp.amax, "min=": xp.amin}[s.combine]
+        if xp is np:
+            return lambda: reduce(operands[0], over, out=out)
+        return lambda: reduce(operands[0], over)
+    raise DeviceError(f"the library has no single call for {s}")
+
+
+def _product(
+    operands: list[Any], axes: list[tuple[str, ...]], spatial: tuple[str, ...], out: Any, xp: Any
+) -> Callable[[], object]:
+    """matmul on views [batch, m, k], [batch, k, n], [batch, m, n]; transposed operands are views too."""
+    (x, y), (in_x, in_y) = operands, axes
+    batch = [a for a in spatial if a in in_x and a in in_y]
+    groups = [
+        batch,
+        [a for a in spatial if a in in_x and a not in batch],
+        [a for a in spatial if a in in_y and a not in batch],
+        [a for a in in_x if a in in_y and a not in batch],
+    ]
+    if any(len(group) > 1 for group in groups) or not groups[3]:
+        raise DeviceError("the library has no single call for a product over several axes")
+    b, m, n, k = (group[0] if group else "" for group in groups)
+    left, right = _arrange(x, in_x, (b, m, k), xp), _arrange(y, in_y, (b, k, n), xp)
+    target = _arrange(out, spatial, (b, m, n), xp)
+    if xp is np or (left.dtype == target.dtype and b):
+        return lambda: xp.matmul(left, right, out=target)
+    if left.dtype == target.dtype:
+        return lambda: xp.mm(left[0], right[0], out=target[0])
+    return lambda: xp.matmul(left, right)
+
+
+def _arrange(x: Any, axes: tuple[str, ...], wanted: tuple[str, ...], xp: Any) -> Any:
+    """A view of x with the wanted axes in order; a missing one has extent 1."""
+    letter = {axis: chr(ord("a") + i) for i, axis in enumerate(axes)}
+    view = xp.einsum(f"{''.join(letter.values())}->{''.join(letter[a] for a in wanted if a in letter)}", x)
+    for i, axis in enumerate(wanted):
+        if axis not in letter:
+            view = view[(slice(None),) * i + (None,)]
+    return view

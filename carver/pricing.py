@@ -1,0 +1,50 @@
+"""Price a space: run the cost model that a kernel's declaration names, with the constants in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .cost import MODELS
+from .cost.constants import resolve
+from .cost.model import Estimate, estimate
+from .cost.work import Work
+from .descriptor import Arch
+from .kernel import Kernel
+from .problem import Problem
+from .space import Space, multiply_dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """One kernel's candidates with what they ask for and what they are predicted to cost."""
+
+    space: Space
+    work: Work
+    estimate: Estimate
+    place: np.ndarray
+    """Place of each candidate in the list that the user gave; in carver's own space the running number."""
+
+
+def price(space: Space) -> tuple[Work, Estimate]:
+    """The cost model's answer for every candidate of a space."""
+    kernel, arch = space.kernel, space.arch
+    k = _constants(kernel, arch)
+    work = MODELS[kernel.model](space, k)
+    return work, estimate(work, arch, k)
+
+
+@lru_cache(maxsize=256)
+def _constants(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
+    return resolve(kernel, arch)
+
+
+def roofline_seconds(problem: Problem, arch: Arch, matrix: bool) -> float:
+    """The later of all arithmetic at the peak rate and all compulsory bytes at the DRAM rate. [s]"""
+    dtype = multiply_dtype(problem)
+    rate = arch.matrix_flops_per_s(dtype) if matrix else 0.0
+    rate = rate or arch.vector_flops_per_s(dtype)
+    return max(problem.flops / rate, problem.compulsory_bytes / arch.dram_bytes_per_s)

@@ -1,0 +1,285 @@
+"""Rank candidates, and present the result: a sequence of hints that knows what it was chosen from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from .cost.model import LIMITERS
+from .cost.occupancy import LIMITS, occupancy_limits
+from .descriptor import Arch
+from .errors import ConfigError, KernelError, NoCandidates, ProblemError
+from .explain import explain
+from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
+from .kernel import Kernel, kernels
+from .pricing import Priced, price, roofline_seconds
+from .problem import Problem
+from .space import enumerate_space, given_space, multiply_dtype, roles, static_scope
+from .table import ranking_html, ranking_text
+from .types import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Sequence[Hint]):
+    """Hints, best first. Prints as a table; hints are made when they are looked at.
+
+    `rejected` counts the candidates that each rule removed; `reasons` maps the place of a rejected
+    configuration of the user's to the rule that it breaks.
+    """
+
+    problem: Problem
+    arch: Arch
+    backend: str
+    parts: tuple[Priced, ...]
+    order: tuple[tuple[int, int], ...]
+    """(part, row) of each hint."""
+    rejected: Mapping[str, int]
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @overload
+    def __getitem__(self, i: int) -> Hint: ...
+    @overload
+    def __getitem__(self, i: slice) -> Ranking: ...
+    def __getitem__(self, i: int | slice) -> Hint | Ranking:
+        if isinstance(i, slice):
+            return Ranking(
+                self.problem,
+                self.arch,
+                self.backend,
+                self.parts,
+                self.order[i],
+                self.rejected,
+                self.reasons,
+                self.notes,
+            )
+        rank = range(len(self.order))[i]
+        part, row = self.order[rank]
+        return make_hint(self.parts[part], row, rank, self.backend, self.notes)
+
+    def __iter__(self) -> Iterator[Hint]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates were priced."""
+        return sum(len(part.space) for part in self.parts)
+
+    @property
+    def indices(self) -> list[int]:
+        """Places of the ranked configurations in the list that was given, best first."""
+        return [int(self.parts[part].place[row]) for part, row in self.order]
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Predicted times, best first. [s]"""
+        return np.array([self.parts[part].estimate.seconds[row] for part, row in self.order])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a hint, as a pandas DataFrame."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ProblemError(
+                "to_frame needs pandas; install it, or use [hint.to_dict() for hint in ranking]"
+            ) from None
+        rows = [
+            {"rank": h.rank, "index": h.index, "kernel": h.kernel, **h.config, "predicted_ms": h.predicted_ms,
+             "bound": h.bound, **{f"{name}_ms": t for name, t in h.terms_ms.items()}, **h.details}
+            for h in self
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def explain(self, i: int = 0) -> str:
+        """Why hint `i` is predicted to take the time it takes, and what its nearest changes would do."""
+        return explain(self[i], self.arch)
+
+    def __repr__(self) -> str:
+        return ranking_text(self)
+
+    def _repr_html_(self) -> str:
+        return ranking_html(self)
+
+
+def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None) -> Ranking:
+    """The `topk` fastest candidates of carver's own space for a backend, by the model.
+
+    Raises NoCandidates when no kernel can run the problem on the device.
+    """
+    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
+        raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
+    backend = backend or ("cpu" if arch.kind == "cpu" else "cuda")
+    parts: list[Priced] = []
+    removed: Counter[str] = Counter()
+    offered, notes = offered_kernels(problem, arch, backend)
+    for kernel in offered:
+        try:
+            space = enumerate_space(problem, arch, kernel)
+        except NoCandidates as none:
+            removed.update(none.removed)
+            continue
+        removed.update(space.removed)
+        parts.append(Priced(space, *price(space), space.index))
+    if not parts:
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", removed)
+    return Ranking(problem, arch, backend, tuple(parts), _best(parts, int(topk)), dict(removed), {}, notes)
+
+
+def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
+    """The user's own configurations in the order of their predicted times.
+
+    Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
+    """
+    if isinstance(configs, Mapping | str) or not isinstance(configs, Iterable):
+        raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
+    given = list(configs)
+    offered, notes = offered_kernels(problem, arch, backend)
+    by_kernel: dict[Kernel, list[int]] = {kernel: [] for kernel in offered}
+    for i, config in enumerate(given):
+        by_kernel[_owner(config, i, offered)].append(i)
+    parts: list[Priced] = []
+    reasons: dict[int, str] = {}
+    for kernel, places in by_kernel.items():
+        if places:
+            plain = [g.config if isinstance(g := given[i], Hint) else g for i in places]
+            space, why = given_space(problem, arch, kernel, plain)
+            reasons |= {places[i]: reason for i, reason in why.items()}
+            if len(space):
+                parts.append(Priced(space, *price(space), np.asarray(places)[space.index]))
+    if not given:
+        raise ConfigError(f"no configurations given to rank for {problem}")
+    rejected = Counter(reasons.values())
+    if not parts:
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
+    return Ranking(problem, arch, backend, tuple(parts), _best(parts, len(given)), dict(rejected), reasons, notes)
+
+
+def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
+    """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
+    scope = static_scope(problem, arch)
+    every = kernels(problem.operator, backend)
+    offered = [kernel for kernel in every if all(bool(need(scope)) for need in kernel.requires)]
+    if not offered:
+        raise NoCandidates(
+            f"{problem} with backend {backend!r} on {arch.name}",
+            {f"{k.title} requires {need.text}": 1 for k in every for need in k.requires if not need(scope)},
+        )
+    notes = []
+    if len(problem.statement.inputs) > 1 and arch.kind == "gpu" and not scope["matrix"]:
+        notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
+    return offered, tuple(notes)
+
+
+def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
+    """The kernel whose vocabulary a configuration speaks."""
+    if isinstance(config, Hint):
+        for kernel in offered:
+            if kernel.name == config.kernel:
+                return kernel
+        names = ", ".join(k.name for k in offered)
+        raise KernelError(f"hint {place} is for kernel {config.kernel!r}; this problem and device take {names}")
+    if isinstance(config, Mapping):
+        for kernel in offered:
+            if (
+                config.keys() <= kernel.tunables.keys()
+                and kernel.tunables.keys() - kernel.defaults.keys() <= config.keys()
+            ):
+                return kernel
+    return offered[0]
+
+
+def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:
+    """(part, row) of the fastest. Equal times: less shared memory first, then fewer warps, then the smaller tunables."""
+    seconds = np.concatenate([part.estimate.seconds for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.space) for part in parts])
+    rows = np.concatenate([np.arange(len(part.space)) for part in parts])
+    if topk < len(seconds):
+        keep = np.flatnonzero(seconds <= np.partition(seconds, topk - 1)[topk - 1])
+        seconds, owner, rows = seconds[keep], owner[keep], rows[keep]
+
+    def key(i: int) -> tuple[Any, ...]:
+        part, row = parts[owner[i]], rows[i]
+        columns = part.space.columns
+        smem = columns["smem_bytes"][row] if "smem_bytes" in columns else 0
+        return (
+            seconds[i],
+            smem,
+            part.work.warps[row],
+            owner[i],
+            *(columns[t][row] for t in part.space.kernel.tunables),
+        )
+
+    order = sorted(range(len(seconds)), key=key)[:topk]
+    return tuple((int(owner[i]), int(rows[i])) for i in order)
+
+
+def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str, ...] = ()) -> Hint:
+    """The hint of one candidate."""
+    space, work, est = part.space, part.work, part.estimate
+    arch, problem, kernel = space.arch, space.problem, space.kernel
+
+    def col(name: str, default: int) -> int:
+        value = space.get(name, default)
+        return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
+
+    warps = int(work.warps[row])
+    smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
+    threads = col("threads", warps * arch.warp_size)
+    limits = occupancy_limits(
+        arch, np.array([float(warps)]), np.array([float(smem_bytes)]), np.array([float(registers)])
+    )
+    limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
+    split, group = col("split", 1), col("group", 1)
+    kind = col("instruction", 0)
+    contraction = bool(roles(problem))
+    axes = ("tile_m", "tile_n") if contraction else ("tile_r", "tile_c")
+    block = tuple(col(axis, 1) for axis in axes)
+    grid_of_warps = (col("warps_m", 1), col("warps_n", 1))
+    warp = tuple(max(1, size // count) for size, count in zip(block, grid_of_warps, strict=True)) if kind else ()
+    thread: tuple[int, ...] = () if kind else (threads,)
+    if not kind and "thread_m" in space.columns:
+        thread = (col("thread_m", 1), col("thread_n", 1))
+    rstep = (col("tile_k", 1),) if contraction else ((col("tile_k", 1),) if problem.statement.reduced else ())
+    plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
+    inputs = [t.name for t in problem.statement.inputs]
+    vector = {
+        name: max(1, col(f"copy_{letter}_bytes", 16) // problem.itemsize(name))
+        for name, letter in zip(inputs, "ab" if contraction else "x" * len(inputs), strict=False)
+    }
+    loop = LIMITERS[int(est.limiter[row])]
+    terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
+    bound = (
+        loop
+        if terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
+        else max(terms, key=terms.__getitem__)
+    )
+    seconds = float(est.seconds[row])
+    details = {name: float(np.broadcast_to(v, len(work))[row]) for name, v in work.facts.items()}
+    details |= {
+        "waves": float(est.waves[row]),
+        "blocks_per_sm": float(work.resident[row]),
+        "occupancy": min(1.0, float(work.resident[row] * warps / arch.max_warps_per_sm)),
+        "steps": float(work.steps[row]),
+        "tflops": problem.flops / seconds / 1e12,
+        "roofline_share": roofline_seconds(problem, arch, bool(kind)) / seconds,
+    }
+    return Hint(
+        rank=rank, index=int(part.place[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
+        config=space.config(row), predicted_ms=seconds * 1e3, bound=bound, terms_ms=terms,
+        launch=Launch((int(work.grid[row]) // max(split, 1), split, 1), threads, smem_bytes, min(registers, 255)),
+        block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
+        num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
+        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan, split_k=split,
+        cluster=(1, 1, 1), cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details,
+        limited_by=limited_by, notes=notes,
+    )  # fmt: skip

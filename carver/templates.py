@@ -1,0 +1,300 @@
+"""Operators under the names people use. Each is a thin face on index notation.
+
+MatmulTemplate(M=4096, N=4096, K=4096).with_arch(CUDA("h200")).recommend_hints(topk=10)
+OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=4096, n=4096, k=4096).with_arch(...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import gcd, prod
+from typing import Any
+
+from . import dtypes, notation
+from .arch import load
+from .descriptor import Arch
+from .errors import ProblemError, nearest
+from .hint import Hint
+from .problem import ACTIVATIONS, Problem, size
+from .ranking import Ranking, rank, recommend
+from .space import roles
+
+REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
+
+
+class Template:
+    """A problem and, once `with_arch` has named it, the device to answer for."""
+
+    def __init__(self, problem: Problem, arch: Arch | None = None) -> None:
+        self.problem = problem
+        self.arch = arch
+        self._answers: dict[tuple[Any, ...], Ranking] = {}
+
+    def with_arch(self, arch: Arch | str) -> Template:
+        """The same operator for a device: an `Arch` or any name that `carver archs` lists."""
+        return Template(self.problem, load(arch) if isinstance(arch, str) else arch)
+
+    def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:
+        """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
+
+        `backend` is "cuda" (carver's own kernels; the default for a GPU), "cpu", "triton" or another tool
+        that templates/ has a declaration for.
+        """
+        key = (topk, backend)
+        if key not in self._answers:
+            self._answers[key] = recommend(self.problem, self._device(), topk, backend)
+        return self._answers[key]
+
+    def rank(self, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
+        """Your own configurations, in that backend's vocabulary, in the order of their predicted times."""
+        return rank(self.problem, self._device(), configs, backend)
+
+    def _device(self) -> Arch:
+        if self.arch is None:
+            raise ProblemError("no device named; call .with_arch(carver.CUDA('h200')) first")
+        return self.arch
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"
+
+
+class MatmulTemplate(Template):
+    """C = activation(A @ B + bias), batched. Storage is row-major; `trans_A`, `trans_B` say which operands are transposed.
+
+    `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
+    a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say).
+    """
+
+    def __init__(
+        self,
+        M: int,
+        N: int,
+        K: int,
+        batch: int = 1,
+        trans_A: bool = False,
+        trans_B: bool = False,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+        b_dtype: str | None = None,
+        with_bias: bool = False,
+        activation: str = "none",
+        lda: int | None = None,
+        ldb: int | None = None,
+        ldc: int | None = None,
+    ) -> None:
+        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
+        accumulate = dtypes.canonical(accum_dtype or default_accumulate(a))
+        out = dtypes.canonical(out_dtype or default_out(a))
+        if activation not in ACTIVATIONS:
+            raise ProblemError(f"unknown activation {activation!r}; {nearest(str(activation), ACTIVATIONS)}")
+        check_accumulate(a, accumulate)
+        left = "A[b,k,m]" if trans_A else "A[b,m,k]"
+        right = "B[b,n,k]" if trans_B else "B[b,k,n]"
+        rows = {"A": lda, "B": ldb, "C": ldc}
+        types = {"C": out, "A": a, "B": b}
+        align = {
+            name: gcd(16, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
+            for name, ld in rows.items()
+            if ld is not None
+        }
+        super().__init__(
+            Problem(
+                "matmul",
+                f"C[b,m,n] += {left} * {right}",
+                {"b": batch, "m": M, "n": N, "k": K},
+                types,
+                accumulate,
+                {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]},
+                align,
+            )
+        )
+
+
+class GEMVTemplate(Template):
+    """y = A x, batched: A is N x K, or K x N with `trans_A`."""
+
+    def __init__(
+        self,
+        N: int,
+        K: int,
+        batch: int = 1,
+        trans_A: bool = False,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+        with_bias: bool = False,
+    ) -> None:
+        a = dtypes.canonical(in_dtype)
+        accumulate = dtypes.canonical(accum_dtype or default_accumulate(a))
+        check_accumulate(a, accumulate)
+        types = {"Y": dtypes.canonical(out_dtype or default_out(a)), "X": a, "A": a}
+        matrix = "A[b,k,n]" if trans_A else "A[b,n,k]"
+        sizes = {"b": batch, "n": N, "k": K}
+        options = {"trans_a": trans_A, "bias": with_bias}
+        super().__init__(Problem("gemv", f"Y[b,n] += X[b,k] * {matrix}", sizes, types, accumulate, options))
+
+
+class ElementwiseTemplate(Template):
+    """Y = f(X0, X1, ...), element by element.
+
+    `inputs` is how many full-size inputs there are; `broadcast` how many more are read along the last
+    dimension only (a bias, a scale).
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: str = "float16",
+        inputs: int = 1,
+        flops_per_element: int = 1,
+        broadcast: int = 0,
+        out_dtype: str | None = None,
+    ) -> None:
+        rows, cols = flat_shape(shape)
+        full, short = size("inputs", inputs), counted("broadcast", broadcast)
+        names = [f"X{i}" for i in range(full + short)]
+        terms = [f"{x}[r,c]" for x in names[:full]] + [f"{x}[c]" for x in names[full:]]
+        kind = dtypes.canonical(dtype)
+        types = dict.fromkeys(names, kind) | {"Y": dtypes.canonical(out_dtype or kind)}
+        options = {
+            "flops_per_element": counted("flops_per_element", flops_per_element),
+            "inputs": full,
+            "broadcast": short,
+        }
+        super().__init__(
+            Problem("elementwise", f"Y[r,c] = {' * '.join(terms)}", {"r": rows, "c": cols}, types, "float32", options)
+        )
+
+
+class ReductionTemplate(Template):
+    """sum, max, mean, softmax, layer_norm or rms_norm over the rows (`axis=1`) or columns (`axis=0`) of a matrix."""
+
+    def __init__(
+        self,
+        op: str = "sum",
+        shape: Sequence[int] = (),
+        axis: int = 1,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+    ) -> None:
+        if op not in REDUCTIONS:
+            raise ProblemError(
+                f"unknown reduction {op!r}; {nearest(str(op), REDUCTIONS)}; carver has {', '.join(REDUCTIONS)}"
+            )
+        if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != 2:
+            raise ProblemError(f"shape must be (rows, columns), got {shape!r}; flatten the axes that are kept together")
+        if axis not in (0, 1, -1) or isinstance(axis, bool):
+            raise ProblemError(f"axis must be 1 (along a row) or 0 (down a column), got {axis!r}")
+        kind = dtypes.canonical(in_dtype)
+        keeps = op in ("softmax", "layer_norm", "rms_norm")
+        out = dtypes.canonical(out_dtype or (kind if keeps or op == "max" else "float32"))
+        down = axis == 0
+        sign = "max=" if op == "max" else "+="
+        options = {"reduce_op": REDUCTIONS.index(op), "axis": 0 if down else 1, "keeps": keeps}
+        super().__init__(
+            Problem(
+                "reduction",
+                f"Y[{'c' if down else 'r'}] {sign} X[r,c]",
+                {"r": size("rows", shape[0]), "c": size("columns", shape[1])},
+                {"Y": out, "X": kind},
+                "float32",
+                options,
+            )
+        )
+
+
+class GeneralReductionTemplate(Template):
+    """A sum over the axes that `structure` marks with R, kept over those marked S: "SSR" sums the last of three."""
+
+    def __init__(
+        self, structure: str, shape: Sequence[int], dtype: str = "float16", out_dtype: str | None = None
+    ) -> None:
+        if not isinstance(structure, str) or not structure or set(structure) - {"S", "R"} or "R" not in structure:
+            raise ProblemError(
+                f"structure must be letters S (kept) and R (reduced) with at least one R, got {structure!r}"
+            )
+        if len(structure) != len(shape):
+            raise ProblemError(
+                f"structure {structure!r} has {len(structure)} axes, shape {tuple(shape)} has {len(shape)}"
+            )
+        runs = structure.replace("SR", "S R").replace("RS", "R S").split()
+        extents, start = [], 0
+        for run in runs:
+            extents.append(prod(size("shape", n) for n in shape[start : start + len(run)]))
+            start += len(run)
+        kind = dtypes.canonical(dtype)
+        axis = 0 if runs[-1][0] == "S" else 1
+        if len(runs) > 2:
+            raise ProblemError(
+                f"structure {structure!r} alternates more than once; transpose so that the reduced axes stand together"
+            )
+        rows, cols = (1, extents[0]) if len(runs) == 1 else extents
+        options = {"reduce_op": 0, "axis": axis, "keeps": 0}
+        types = {"Y": dtypes.canonical(out_dtype or kind), "X": kind}
+        computes = f"Y[{'rc'[axis == 0]}] += X[r,c]"
+        super().__init__(Problem("reduction", computes, {"r": rows, "c": cols}, types, "float32", options))
+
+
+class OpTemplate(Template):
+    """Any operator, as one line of index notation, with the size of each axis.
+
+    A statement that contracts two operands is ranked as the matmul it maps onto, a one-operand reduction as
+    a reduction, anything without reduced axes as element-wise.
+    """
+
+    def __init__(
+        self,
+        computes: str,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+        **sizes: int,
+    ) -> None:
+        statement = notation.parse(computes)
+        kind = dtypes.canonical(in_dtype)
+        accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
+        types = {t.name: kind for t in statement.inputs} | {
+            statement.output.name: dtypes.canonical(out_dtype or default_out(kind))
+        }
+        operator = "elementwise"
+        if statement.reduced:
+            operator = "matmul" if len(statement.inputs) > 1 else "reduction"
+        options = {"flops_per_element": 1} if operator == "elementwise" else {}
+        problem = Problem(operator, computes, sizes, types, accumulate, options)
+        if operator == "matmul" and roles(problem)["k"] < 1:
+            raise ProblemError(f"{computes!r} reduces nothing")
+        super().__init__(problem)
+
+
+def default_accumulate(dtype: str) -> str:
+    return {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+
+
+def default_out(dtype: str) -> str:
+    return {"tf32": "float32", "int8": "int32", "float8_e4m3": "float16", "float8_e5m2": "float16"}.get(dtype, dtype)
+
+
+def check_accumulate(dtype: str, accumulate: str) -> None:
+    """Sums are kept at least as wide as the products."""
+    allowed = {
+        "float16": ("float16", "float32"),
+        "float64": ("float64",),
+        "int8": ("int32",),
+    }.get(dtype, ("float32",))
+    if accumulate not in allowed:
+        raise ProblemError(f"{dtype} accumulates in {' or '.join(allowed)}, got accum_dtype={accumulate!r}")
+
+
+def flat_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """(rows, last dimension) of any shape."""
+    if isinstance(shape, str) or not isinstance(shape, Sequence) or not len(shape):
+        raise ProblemError(f"shape must be a sequence of sizes such as (4096, 4096), got {shape!r}")
+    extents = [size(f"shape[{i}]", n) for i, n in enumerate(shape)]
+    return prod(extents[:-1]), extents[-1]
+
+
+def counted(name: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
+        raise ProblemError(f"{name} must be a whole number of at least 0, got {value!r}")
+    return int(value.__index__())

@@ -1,0 +1,210 @@
+"""What the worker process does for a benchmark: load a compiled program, check its result, time it.
+
+python -m carver.worker carver.trial:Trial '{"device": "cpu"}'
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from . import descriptor, reference
+from .device import Binary, Buffer, Call, Loaded, Program, Source, TensorSpec, open_device
+from .device.library import float64, library_call, namespace
+from .problem import Problem
+
+POISON = {"int8": 0x7F, "int32": 0x7F}
+"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
+
+WARM_UP_RUNS = 3
+LEAST_SAMPLES = 3
+"""Samples of one round, however slow the kernel."""
+
+
+def program_to_dict(program: Program) -> dict[str, Any]:
+    """Plain JSON types; `program_from_dict` gives back an equal program."""
+    s = program.source
+    return {
+        "source": [str(s.path), dict(s.defines), list(s.flags), list(s.entries), s.isa],
+        "calls": [[c.entry, list(c.grid), c.block, c.dynamic_smem_bytes, list(c.args)] for c in program.calls],
+        "workspace_bytes": program.workspace_bytes,
+        "tensors": [[t.name, list(t.shape), t.dtype, t.align_bytes] for t in program.tensors],
+    }
+
+
+def program_from_dict(d: Mapping[str, Any]) -> Program:
+    path, defines, flags, entries, isa = d["source"]
+    *inputs, output = (TensorSpec(name, tuple(shape), dtype, align) for name, shape, dtype, align in d["tensors"])
+    return Program(
+        source=Source(Path(path), MappingProxyType(defines), tuple(flags), tuple(entries), isa),
+        calls=tuple(
+            Call(entry, tuple(grid), block, smem, tuple(args)) for entry, grid, block, smem, args in d["calls"]
+        ),
+        workspace_bytes=d["workspace_bytes"],
+        inputs=tuple(inputs),
+        output=output,
+    )
+
+
+class Trial:
+    """The handler of one worker process: one device, the inputs and the reference of one problem, loaded kernels."""
+
+    def __init__(self, device: str) -> None:
+        self.device = open_device(device)
+        self._xp: Any = None
+        self._inputs: dict[str, Buffer] = {}
+        self._output: Buffer
+        self._workspace: Buffer | None = None
+        self._right: tuple[Any, Any] | None = None
+        self._loaded: dict[str, Loaded] = {}
+        self._warm: set[str] = set()
+        self._reset: tuple[str, ...] = ()
+        self._saved: dict[str, Any] = {}
+
+    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        arguments = {name: value for name, value in job.items() if name != "do"}
+        match job["do"]:
+            case "describe":
+                return self.describe()
+            case "state":
+                return self.device.state()
+            case "setup":
+                return self.setup(**arguments)
+            case "check":
+                return self.check(**arguments)
+            case "sample":
+                return self.sample(**arguments)
+            case "library":
+                return self.library(**arguments)
+        raise ValueError(f"no job {job['do']!r}")
+
+    def describe(self) -> Mapping[str, Any]:
+        d = self.device
+        return {"kind": d.kind, "name": d.name, "arch": descriptor.to_toml(d.arch), "state": d.state()}
+
+    def setup(
+        self,
+        problem: Mapping[str, Any],
+        seed: int,
+        check: bool,
+        reset_to_zero: Sequence[str],
+        restore_value: Sequence[str],
+    ) -> Mapping[str, Any]:
+        """Draw the inputs, move them to the device, and compute what is right."""
+        p = Problem.from_dict(problem)
+        values = reference.draw(p, seed)
+        output = p.statement.output
+        types = {**p.dtypes, "bias": p.dtypes[output.name]}
+        self._inputs = {name: self.device.upload(value, types[name]) for name, value in values.items()}
+        self._output = self.device.empty(output.shape(p.sizes), p.dtypes[output.name])
+        self.device.fill(self._output, 0)
+        if check:
+            xp = self._xp = namespace(self.device.kind)
+            inputs = {name: float64(self.device, buffer, xp) for name, buffer in self._inputs.items()}
+            value, magnitude = reference.expected(p, inputs, xp)
+            value = reference.representable(p, value, xp)
+            self._right = value, reference.tolerance(p, value, magnitude)
+        self._problem = p
+        self._reset = tuple(reset_to_zero)
+        self._saved = {name: self.device.download(self._buffer(name)) for name in restore_value}
+        return {}
+
+    def check(self, key: str, program: Mapping[str, Any], binary: Sequence[str]) -> Mapping[str, Any]:
+        """One launch into a poisoned output, compared element by element with the reference."""
+        run = self._runner(key, program, binary)
+        resources = {
+            entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in self._loaded[key].resources.items()
+        }
+        self.device.fill(self._output, POISON.get(self._output.dtype, 0xFF))
+        if self._workspace:
+            self.device.fill(self._workspace, 0xFF)
+        self._prepare()
+        run()
+        self.device.synchronize()
+        if self._right is None:
+            return {"resources": resources}
+        error, said = reference.worst(float64(self.device, self._output, self._xp), *self._right)
+        self._restore()
+        wrong = error > 1
+        return {
+            "outcome": "wrong_result" if wrong else "ok", "message": said if wrong else "",
+            "error": min(error, 1e300), "resources": resources,
+        }  # fmt: skip
+
+    def sample(
+        self, key: str, program: Mapping[str, Any], binary: Sequence[str], *, seconds: float, most: int, cold: bool
+    ) -> Mapping[str, Any]:
+        """One round of timings. [ms]"""
+        return self._sample(key, self._runner(key, program, binary), seconds, most, cold)
+
+    def library(self, seconds: float, most: int, cold: bool) -> Mapping[str, Any]:
+        """One round of timings of the library's own call on the same inputs. [ms]"""
+        name, call = library_call(self._problem, self.device.kind, self._inputs, self._output)
+        return {"name": name, **self._sample("library", call, seconds, most, cold)}
+
+    def _sample(self, key: str, run: Callable[[], object], seconds: float, most: int, cold: bool) -> dict[str, Any]:
+        def once() -> None:
+            run()
+
+        if key not in self._warm:
+            for _ in range(WARM_UP_RUNS):
+                self._prepare()
+                once()
+            self.device.synchronize()
+            self._warm.add(key)
+        began = time.perf_counter()
+        samples = self._time(once, 1, cold)
+        repeats = int(seconds / max(time.perf_counter() - began, 1e-6))
+        samples += self._time(once, max(LEAST_SAMPLES, min(most, repeats)) - 1, cold)
+        self._restore()
+        return {"samples_ms": [x * 1e3 for x in samples]}
+
+    def _time(self, run: Callable[[], None], repeats: int, cold: bool) -> list[float]:
+        if not self._reset and not self._saved:
+            return self.device.time(run, repeats, cold=cold)
+        samples = []
+        for _ in range(repeats):
+            self._prepare()
+            samples += self.device.time(run, 1, cold=cold)
+        return samples
+
+    def _prepare(self) -> None:
+        """Before a launch: zeros into what the kernel adds to, and the given values back into what it changes."""
+        for name in self._reset:
+            if name != "workspace" or self._workspace:
+                self.device.fill(self._buffer(name), 0)
+        self._restore()
+
+    def _restore(self) -> None:
+        for name, values in self._saved.items():
+            buffer = self._buffer(name)
+            if name == self._problem.statement.output.name:
+                self._output = self.device.upload(values, buffer.dtype)
+            else:
+                self._inputs[name] = self.device.upload(values, buffer.dtype)
+
+    def _buffer(self, name: str) -> Buffer:
+        if name == "workspace" and self._workspace:
+            return self._workspace
+        return self._output if name == self._problem.statement.output.name else self._inputs[name]
+
+    def _runner(self, key: str, program: Mapping[str, Any], binary: Sequence[str]) -> Callable[[], None]:
+        concrete = program_from_dict(program)
+        if key not in self._loaded:
+            path, sha256, log = binary
+            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
+        if concrete.workspace_bytes > (self._workspace.size_bytes if self._workspace else 0):
+            self._workspace = None  # frees the smaller one first
+            self._workspace = self.device.empty((concrete.workspace_bytes,), "int8")
+        loaded, name = self._loaded[key], concrete.output.name
+
+        def run() -> None:
+            pointers = {t: buffer.pointer for t, buffer in self._inputs.items()}
+            pointers[name] = self._output.pointer
+            pointers["workspace"] = self._workspace.pointer if self._workspace else 0
+            loaded.launch(pointers)
+
+        return run

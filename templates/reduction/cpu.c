@@ -1,0 +1,219 @@
+/* Reductions of X[r,c] on the cores of a CPU, along its rows (AXIS=1) or its columns (AXIS=0).
+ *
+ * OP 0 sum, 1 max, 2 mean: a task reduces a tile of BLOCK_R x BLOCK_C; where several tiles share a result they leave
+ * partial ones in the workspace, which are joined in a fixed order, the same bits for any number of cores.
+ * OP 3 softmax, 4 layer norm, 5 RMS norm: a task owns whole rows (or columns) and walks them two or three times. */
+#include "common/carver_cpu.h"
+
+#ifndef OP
+#define OP 0
+#endif
+#ifndef AXIS
+#define AXIS 1
+#endif
+#ifndef BLOCK_R
+#define BLOCK_R 16
+#endif
+#ifndef BLOCK_C
+#define BLOCK_C 1024
+#endif
+#ifndef UNROLL
+#define UNROLL 4
+#endif
+#ifndef X_DTYPE
+#define X_DTYPE 1
+#endif
+#ifndef Y_DTYPE
+#define Y_DTYPE X_DTYPE
+#endif
+#ifndef ACC_DTYPE
+#define ACC_DTYPE 1
+#endif
+#ifndef EPSILON
+#define EPSILON 1e-5
+#endif
+
+#define OP_SUM 0
+#define OP_MAX 1
+#define OP_MEAN 2
+#define OP_SOFTMAX 3
+#define OP_LAYER_NORM 4
+#define OP_RMS_NORM 5
+
+typedef CARVER_TYPE(X_DTYPE) x_t;
+typedef CARVER_TYPE(Y_DTYPE) y_t;
+typedef CARVER_TYPE(ACC_DTYPE) acc_t;
+
+#if ACC_DTYPE == CARVER_I32
+#define LOWEST INT32_MIN
+#define EXP(x) ((acc_t)carver_expf((float)(x)))
+#elif ACC_DTYPE == CARVER_F64
+#define LOWEST (-(double)INFINITY)
+#define EXP(x) exp(x)
+#else
+#define LOWEST (-INFINITY)
+#define EXP(x) carver_expf(x)
+#endif
+
+enum { LANES = CARVER_SIMD_BYTES / (int)sizeof(acc_t), WIDE = LANES * UNROLL };
+
+/* NaN wins, as it does in NumPy and torch. */
+#define LARGER(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
+#define VALUE(p, i) ((acc_t)CARVER_LOAD(X_DTYPE, (p)[i]))
+
+/* name(p, n, z): `join` over n contiguous elements of `term`, which may name x (the element) and z. WIDE of them are
+ * kept apart, because a compiler must not reorder floating-point additions by itself. */
+#define FOLD(name, initial, join, term)                                              \
+    static inline acc_t name(const x_t *restrict p, int64_t n, acc_t z) {            \
+        acc_t lane[WIDE];                                                            \
+        (void)z;                                                                     \
+        for (int l = 0; l < WIDE; l++) lane[l] = initial;                            \
+        int64_t i = 0;                                                               \
+        for (; i + WIDE <= n; i += WIDE)                                             \
+            CARVER_UNROLL for (int l = 0; l < WIDE; l++) {                           \
+                const acc_t x = VALUE(p, i + l);                                     \
+                lane[l] = join(term, lane[l]);                                       \
+            }                                                                        \
+        for (int l = 0; i < n; i++, l++) {                                           \
+            const acc_t x = VALUE(p, i);                                             \
+            lane[l] = join(term, lane[l]);                                           \
+        }                                                                            \
+        for (int half = WIDE / 2; half; half /= 2)                                   \
+            for (int l = 0; l < half; l++) lane[l] = join(lane[l], lane[l + half]);  \
+        return lane[0];                                                              \
+    }
+#define PLUS(x, y) ((x) + (y))
+
+#if OP == OP_MAX
+#define INITIAL LOWEST
+#define JOIN LARGER
+#else
+#define INITIAL 0
+#define JOIN PLUS
+#endif
+
+static inline y_t finish(acc_t value, int64_t count) {
+    if (OP == OP_MEAN) return (y_t)CARVER_STORE(Y_DTYPE, (ACC_DTYPE == CARVER_I32 ? (double)value / count : value / (acc_t)count));
+    return (y_t)CARVER_STORE(Y_DTYPE, value);
+}
+
+#ifdef _OPENMP
+#define TEAM(cores, tasks) (int)carver_min(carver_min(cores, omp_get_max_threads()), tasks)
+#else
+#define TEAM(cores, tasks) 1
+#endif
+
+#if OP <= OP_MEAN
+
+FOLD(fold, INITIAL, JOIN, x)
+
+/* `workspace` holds ceil(reduced extent / tile) partial results for each element of Y; unused where that is one. */
+void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict workspace, int64_t r, int64_t c, int64_t cores) {
+    const int64_t tiles_r = carver_ceil(r, BLOCK_R), tiles_c = carver_ceil(c, BLOCK_C);
+    const int64_t parts = AXIS ? tiles_c : tiles_r, results = AXIS ? r : c, count = AXIS ? c : r;
+    (void)cores;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) num_threads(TEAM(cores, tiles_r *tiles_c))
+#endif
+    for (int64_t task = 0; task < tiles_r * tiles_c; task++) {
+        const int64_t r0 = task / tiles_c * BLOCK_R, c0 = task % tiles_c * BLOCK_C;
+        const int64_t rows = carver_min(BLOCK_R, r - r0), columns = carver_min(BLOCK_C, c - c0);
+        const x_t *x = X + r0 * c + c0;
+#if AXIS
+        for (int64_t i = 0; i < rows; i++) {
+            const acc_t value = fold(x + i * c, columns, 0);
+            if (parts > 1)
+                workspace[task % tiles_c * r + r0 + i] = value;
+            else
+                Y[r0 + i] = finish(value, count);
+        }
+#else
+        acc_t value[BLOCK_C];
+        for (int64_t j = 0; j < columns; j++) value[j] = INITIAL;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                const acc_t element = VALUE(x, i * c + j);
+                value[j] = JOIN(element, value[j]);
+            }
+        for (int64_t j = 0; j < columns; j++)
+            if (parts > 1)
+                workspace[task / tiles_c * c + c0 + j] = value[j];
+            else
+                Y[c0 + j] = finish(value[j], count);
+#endif
+    }
+    if (parts == 1) return;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) num_threads(TEAM(cores, carver_ceil(results *parts, 16384)))
+#endif
+    for (int64_t i = 0; i < results; i++) {
+        acc_t value = workspace[i];
+        for (int64_t part = 1; part < parts; part++) value = JOIN(workspace[part * results + i], value);
+        Y[i] = finish(value, count);
+    }
+}
+
+#else
+
+FOLD(largest, LOWEST, LARGER, x)
+FOLD(sum_exp, 0, PLUS, EXP(x - z))
+FOLD(total, 0, PLUS, x)
+FOLD(squares, 0, PLUS, (x - z) * (x - z))
+
+#define STORE(i, value) y[i] = (y_t)CARVER_STORE(Y_DTYPE, value)
+
+#if AXIS
+static inline void normalise(const x_t *restrict x, y_t *restrict y, int64_t c) {
+    if (OP == OP_SOFTMAX) {
+        const acc_t most = largest(x, c, 0), scale = 1 / sum_exp(x, c, most);
+        for (int64_t j = 0; j < c; j++) STORE(j, EXP(VALUE(x, j) - most) * scale);
+    } else {
+        const acc_t mean = OP == OP_LAYER_NORM ? total(x, c, 0) / (acc_t)c : 0;
+        const acc_t scale = (acc_t)(1 / sqrt((double)squares(x, c, mean) / c + EPSILON));
+        for (int64_t j = 0; j < c; j++) STORE(j, (VALUE(x, j) - mean) * scale);
+    }
+}
+#else
+/* The same over `columns` neighbouring columns, r rows that are c apart. */
+static inline void normalise_columns(const x_t *restrict x, y_t *restrict y, int64_t r, int64_t c, int64_t columns) {
+    acc_t centre[BLOCK_C], scale[BLOCK_C];
+    for (int64_t j = 0; j < columns; j++) centre[j] = OP == OP_SOFTMAX ? LOWEST : 0, scale[j] = 0;
+    if (OP != OP_RMS_NORM)
+        for (int64_t i = 0; i < r; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                const acc_t value = VALUE(x, i * c + j);
+                centre[j] = OP == OP_SOFTMAX ? LARGER(value, centre[j]) : centre[j] + value;
+            }
+    if (OP == OP_LAYER_NORM)
+        for (int64_t j = 0; j < columns; j++) centre[j] /= (acc_t)r;
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            const acc_t away = VALUE(x, i * c + j) - centre[j];
+            scale[j] += OP == OP_SOFTMAX ? EXP(away) : away * away;
+        }
+    for (int64_t j = 0; j < columns; j++)
+        scale[j] = OP == OP_SOFTMAX ? 1 / scale[j] : (acc_t)(1 / sqrt((double)scale[j] / r + EPSILON));
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            const acc_t away = VALUE(x, i * c + j) - centre[j];
+            STORE(i * c + j, (OP == OP_SOFTMAX ? EXP(away) : away) * scale[j]);
+        }
+}
+#endif
+
+void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *workspace, int64_t r, int64_t c, int64_t cores) {
+    const int64_t tasks = AXIS ? carver_ceil(r, BLOCK_R) : carver_ceil(c, BLOCK_C);
+    (void)workspace, (void)cores;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) num_threads(TEAM(cores, tasks))
+#endif
+    for (int64_t task = 0; task < tasks; task++) {
+#if AXIS
+        for (int64_t i = task * BLOCK_R; i < carver_min(r, (task + 1) * BLOCK_R); i++) normalise(X + i * c, Y + i * c, c);
+#else
+        normalise_columns(X + task * BLOCK_C, Y + task * BLOCK_C, r, c, carver_min(BLOCK_C, c - task * BLOCK_C));
+#endif
+    }
+}
+
+#endif

@@ -1,0 +1,423 @@
+"""The descriptors prove themselves by arithmetic; every wrong file is refused with the reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from carver import arch as arches
+from carver.arch import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
+from carver.descriptor import SECTIONS
+from carver.errors import ArchError
+
+REQUIRED = """v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
+rtx_3060_laptop rtx_3090 rtx_4090 l4 l40s h100_sxm h100_pcie h200_sxm b200 rtx_5090 gtx_680 titan_x_maxwell gtx_1080_ti
+p100_sxm2 mi50 radeon_vii mi100 mi210 mi250x_gcd mi300x mi355x rx_7900_xtx pro_w6600 pro_w7800 rx_6900_xt rx_6800
+cpu_avx2 cpu_avx512 cpu_neon apple_m2_max""".split()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
+
+
+@pytest.fixture(params=names())
+def device(request: pytest.FixtureRequest) -> Arch:
+    return load(request.param)
+
+
+def sheet(device: Arch, table: str) -> dict[str, float]:
+    return dict(dict(device.datasheet).get(table, ()))
+
+
+# ---- what every descriptor must satisfy
+
+
+def test_vector_rates_give_the_datasheet(device: Arch) -> None:
+    for dtype, tflops in sheet(device, "vector_tflops").items():
+        assert device.vector_flops_per_s(dtype) == pytest.approx(tflops * 1e12, rel=0.02), dtype
+
+
+def test_matrix_rates_give_the_datasheet(device: Arch) -> None:
+    for dtype, tflops in sheet(device, "matrix_tflops").items():
+        assert device.matrix_flops_per_s(dtype) == pytest.approx(tflops * 1e12, rel=0.02), dtype
+
+
+def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
+    lanes = dict(device.datasheet).get("lanes")
+    if device.kind == "cpu":
+        lanes = device.sm_count * device.fma_per_clk * device.simd_bytes // 4
+    # AMD counts a lane that issues two float32 FMA (RDNA 3 and 4) or packed ones (CDNA 3 and 4) once
+    per_lane = 4 if device.isa in ("gfx1100", "gfx1101", "gfx1201", "gfx942", "gfx950") else 2
+    assert device.vector_flops_per_clk("float32") * device.sm_count == per_lane * lanes
+
+
+def test_dram_bandwidth_is_pins_times_rate(device: Arch) -> None:
+    assert device.dram_bytes_per_s == pytest.approx(device.bus_bits * device.pin_bits_per_s / 8, rel=0.02)
+    assert device.dram_bytes_per_s == pytest.approx(dict(device.datasheet)["dram_gb_per_s"] * 1e9, rel=0.02)
+
+
+def test_caches_are_faster_and_smaller_the_nearer_they_are(device: Arch) -> None:
+    levels = [device.l2_bytes_per_s, device.dram_bytes_per_s]
+    sizes = [device.l2_bytes, device.dram_bytes]
+    if device.l3_bytes:
+        levels.insert(1, device.l3_bytes_per_s)
+        sizes.insert(1, device.l3_bytes)
+    assert levels == sorted(levels, reverse=True) and len(set(levels)) == len(levels)
+    assert sizes == sorted(sizes)
+    assert device.l2_latency_s < device.dram_latency_s
+    assert device.smem_bytes_per_clk >= device.l2_bytes_per_clk_per_sm
+
+
+def test_a_block_fits_an_sm(device: Arch) -> None:
+    assert device.smem_per_block_bytes + device.smem_reserved_bytes <= device.smem_per_sm_bytes
+    assert device.smem_per_block_bytes % device.smem_granule_bytes == 0
+    assert device.max_threads_per_block % device.warp_size == 0 == device.max_threads_per_sm % device.warp_size
+    warps = device.max_threads_per_block // device.warp_size
+    assert warps * device.reg_granule <= device.regs_per_sm, "the largest block at the fewest registers"
+    assert device.max_regs_per_thread * device.warp_size <= device.regs_per_sm
+
+
+def test_matrix_units_are_not_slower_than_vector_units(device: Arch) -> None:
+    for row in device.matrix:
+        assert row.flops_per_clk_per_sm >= device.vector_flops_per_clk(row.dtype), row
+    if device.vendor == "nvidia" and device.matrix:
+        unit = device.matrix_unit("float16")
+        assert unit and unit.flops_per_clk_per_sm >= 2 * device.vector_flops_per_clk("float16")
+
+
+def test_matrix_rows_are_distinct(device: Arch) -> None:
+    keys = [(row.dtype, row.accumulate, row.instruction) for row in device.matrix]
+    assert len(keys) == len(set(keys))
+
+
+def test_instructions_belong_to_the_isa(device: Arch) -> None:
+    used = {row.instruction for row in device.matrix}
+    if device.cc:
+        assert used <= {"mma", *(["wgmma"] if device.cc == (9, 0) else []), *(["tcgen05"] if device.cc[0] == 10 else [])}
+        assert device.async_copy == (device.cc >= (8, 0)) and device.tma == (device.cc >= (9, 0))
+        assert bool(device.matrix) == (device.cc >= (7, 0) and not device.name.startswith("gtx_"))
+    else:
+        assert used <= ({"wmma"} if device.isa.startswith("gfx1") else {"mfma"})
+        assert not device.tma
+
+
+def test_half_rate_with_wide_accumulation_is_a_trait_of_geforce() -> None:
+    def ratio(name: str) -> float:
+        card = load(name)
+        wide, narrow = card.matrix_unit("float16"), card.matrix_unit("float16", "float16")
+        assert wide and narrow
+        return wide.flops_per_clk_per_sm / narrow.flops_per_clk_per_sm
+
+    assert [ratio(n) for n in ("rtx_2080_ti", "rtx_3090", "rtx_4090", "rtx_5090")] == [0.5] * 4
+    assert [ratio(n) for n in ("titan_rtx", "rtx_a6000", "l40s", "h200_sxm")] == [1.0] * 4
+
+
+def test_every_section_says_where_it_is_from(device: Arch) -> None:
+    said = dict(device.source)
+    assert {"sm", "block", "memory", "vector", "datasheet"} <= said.keys()
+    assert not device.matrix or "matrix" in said
+    assert "memory.l2_bytes_per_s" in said, "the least certain number names its origin"
+
+
+def test_round_trip(device: Arch, tmp_path: Path) -> None:
+    path = tmp_path / "copy.toml"
+    path.write_text(to_toml(device), encoding="utf-8")
+    copy = load(path)
+    assert copy == device and hash(copy) == hash(device)
+    assert (copy.source, copy.datasheet) == (device.source, device.datasheet)
+
+
+def test_the_file_is_named_as_the_device() -> None:
+    assert [load(name).name for name in names()] == names()
+    assert set(REQUIRED) <= set(names())
+
+
+def test_no_two_files_answer_to_one_name() -> None:
+    owner: dict[str, str] = {}
+    for name in names():
+        device = load(name)
+        for word in (device.name, *device.aliases, *device.device_names):
+            assert owner.setdefault(arches._key(word), name) == name, f"{word!r}"
+            assert load(word).name == name
+
+
+# ---- known answers
+
+
+def test_h200_is_what_its_driver_says() -> None:
+    h200 = load("h200_sxm")
+    assert (h200.sm_count, h200.l2_bytes, h200.clock_hz) == (132, 62_914_560, 1.98e9)
+    assert (h200.smem_per_block_bytes, h200.smem_per_sm_bytes, h200.smem_reserved_bytes) == (232_448, 233_472, 1024)
+    assert (h200.cc, h200.max_warps_per_sm, h200.provenance) == ((9, 0), 64, "datasheet")
+    assert h200.flops_per_s("float16") == pytest.approx(989.4e12, rel=1e-3)
+    assert h200.flops_per_s("float32") == pytest.approx(66.9e12, rel=1e-3)
+    unit = h200.matrix_unit("float16")
+    assert unit and (unit.instruction, unit.shape) == ("wgmma", (64, 256, 16))
+    plain = h200.matrix_unit("float16", instruction="mma")
+    assert plain and plain.shape == (16, 8, 16)
+
+
+def test_what_a_device_lacks() -> None:
+    assert load("t4").matrix_unit("bfloat16") is None and load("t4").matrix_flops_per_s("bfloat16") == 0.0
+    assert load("a100").matrix_unit("float8_e4m3") is None
+    assert load("mi355x").matrix_unit("tf32") is None
+    assert load("mi300x").cc is None
+    # converted first, then computed in float32
+    assert load("t4").vector_flops_per_clk("bfloat16") == load("t4").vector_flops_per_clk("float32") == 128
+    with pytest.raises(ArchError, match=r"unknown dtype 'float17'; did you mean 'float16'\?"):
+        load("t4").flops_per_s("float17")
+
+
+def test_partitions_of_the_chiplet_devices() -> None:
+    assert {name: load(name).l2_partitions for name in ("mi300x", "mi355x", "mi300a", "mi210", "h200")} == {
+        "mi300x": 8, "mi355x": 8, "mi300a": 6, "mi210": 1, "h200": 1,
+    }  # fmt: skip
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("H200", "h200_sxm"), ("nvidia/h200", "h200_sxm"), ("NVIDIA H200", "h200_sxm"), ("sm_90", "h100_sxm"),
+        ("NVIDIA H100 80GB HBM3", "h100_sxm"), ("H100 PCIe", "h100_pcie"), ("rtx 4090", "rtx_4090"),
+        ("nvidia/geforce-rtx-4090", "rtx_4090"), ("RTX4090", "rtx_4090"), ("4090", "rtx_4090"), ("a100", "a100_sxm_80"),
+        ("NVIDIA A100-SXM4-40GB", "a100_sxm_40"), ("NVIDIA GeForce RTX 3060 Laptop GPU", "rtx_3060_laptop"),
+        ("Tesla T4", "t4"), ("V100", "v100_sxm2"), ("TITAN RTX", "titan_rtx"),
+    ],
+)  # fmt: skip
+def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
+    assert CUDA(said).name == name
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("mi300x", "mi300x"), ("gfx942", "mi300x"), ("AMD Instinct MI300X", "mi300x"), ("gfx90a", "mi250x_gcd"),
+        ("gfx1100", "rx_7900_xtx"), ("W7800", "pro_w7800"), ("amd/radeon-vii", "radeon_vii"), ("gfx906", "mi50"),
+        ("RX 6900 XT", "rx_6900_xt"), ("gfx1030", "rx_6900_xt"),
+    ],
+)  # fmt: skip
+def test_forgiving_names_of_amd(said: str, name: str) -> None:
+    assert HIP(said).name == name
+
+
+def test_cpu_and_apple_names() -> None:
+    assert (CPU("AVX-512").name, CPU("aarch64").name, Apple("M2 Max").name) == ("cpu_avx512", "cpu_neon", "apple_m2_max")
+
+
+def test_an_unknown_name_lists_the_nearest() -> None:
+    with pytest.raises(ArchError, match=r"no arch named 'h300'; nearest: .*h200_sxm") as caught:
+        CUDA("h300")
+    assert str(len(names())) in str(caught.value)
+    with pytest.raises(ArchError, match=r"nearest: rtx_4090"):
+        CUDA("rtx 4900")
+
+
+@pytest.mark.parametrize(
+    ("constructor", "name", "right"),
+    [(CUDA, "mi300x", "HIP"), (HIP, "h200", "CUDA"), (CPU, "h200", "CUDA"), (CUDA, "avx2", "CPU"), (CUDA, "m1", "Apple")],
+)
+def test_the_wrong_constructor_names_the_right_one(constructor: object, name: str, right: str) -> None:
+    assert callable(constructor)
+    with pytest.raises(ArchError, match=rf"is not a device of \w+; write {right}\('{name}'\)"):
+        constructor(name)
+
+
+def test_load_gives_the_same_object() -> None:
+    assert load("h200") is load("NVIDIA H200") is CUDA("h200_sxm")
+
+
+# ---- what-if
+
+
+def test_replace() -> None:
+    h200 = load("h200")
+    more = h200.replace(l2_bytes=np.int64(100 << 20))
+    assert more.l2_bytes == 100 << 20 and type(more.l2_bytes) is int
+    assert (more != h200, more.provenance) == (True, "datasheet; l2_bytes replaced")
+    assert dict(more.source)["memory.l2_bytes"] == "replaced by the caller; was 62914560"
+    assert h200.replace(l2_bytes=h200.l2_bytes) == h200
+    assert h200.replace(dram_bytes_per_s=1e20).dram_bytes_per_s == 1e20, "what if memory were free"
+
+
+def test_a_matrix_clock_equal_to_the_clock_follows_it() -> None:
+    assert load("a100").replace(clock_hz=1.0e9).matrix_clock_hz == 1.0e9
+    assert load("h200").replace(clock_hz=1.5e9).matrix_clock_hz == 1.83e9
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("l2_byte", 1, r"h200_sxm has no field 'l2_byte'; did you mean 'l2_bytes'\?"),
+        ("sm_count", 1.5, r"sm_count must be an integer, got 1.5"),
+        ("sm_count", 0, r"sm_count must be above 0"),
+        ("sm_count", True, r"sm_count must be an integer, got True"),
+        ("clock_hz", "fast", r"clock_hz must be a number, got 'fast'"),
+        ("clock_hz", float("nan"), r"clock_hz must be above 0 and finite, got nan"),
+        ("tma", 1, r"tma must be true or false, got 1"),
+        ("isa", "", r"isa must be a string, got ''"),
+        ("vendor", "nvida", r"vendor 'nvida' is unknown; did you mean 'nvidia'\?"),
+        ("smem_per_block_bytes", 233_472, r"smem_per_block_bytes 233472 \+ smem_reserved_bytes 1024 is more than"),
+        ("max_threads_per_block", 4096, r"max_threads_per_block 4096 is more than max_threads_per_sm 2048"),
+        ("l3_bytes", 1 << 20, r"l3_bytes 1048576 and l3_bytes_per_s 0 must be both 0"),
+        ("vector", {"float16": 1.0}.items(), r"\[vector\] lacks float32"),
+        ("vector", {"flaot32": 1.0}.items(), r"\[vector\] dtype 'flaot32' is unknown; did you mean 'float32'\?"),
+        ("matrix", ("mma",), r"matrix takes rows of carver.arch.Matrix, got 'mma'"),
+        ("aliases", "h200", r"aliases must be a list of strings, got 'h200'"),
+    ],
+)
+def test_replace_refuses(field: str, value: object, message: str) -> None:
+    with pytest.raises(ArchError, match=message):
+        load("h200").replace(**{field: value})
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("clock_hz = 1.98e9", "clock_mhz = 1980", r"\[sm\] has unknown key 'clock_mhz'; did you mean 'clock_hz'\? allowed: sm_"),
+        ("clock_hz = 1.98e9\n", "clock_hz = 1980\n", r"\[sm\] clock_hz = 1980 is outside 1e\+08 to 1e\+10; its unit is in"),
+        ("l2_latency_s = 1.5e-7", "l2_latency_s = 150", r"\[memory\] l2_latency_s = 150 is outside"),
+        ("l2_bytes = 62_914_560", "l2_bytes = 60", r"\[memory\] l2_bytes = 60 is outside"),
+        ("sm_count = 132\n", "", r"\[sm\] lacks sm_count"),
+        ("sm_count = 132", "sm_count = 132.0", r"\[sm\] sm_count must be an integer, got 132.0"),
+        ("sm_count = 132", 'sm_count = "132"', r"\[sm\] sm_count must be an integer, got '132'"),
+        ("tma = true", "tma = 1", r"\[sm\] tma must be true or false, got 1"),
+        ("[block]", "[blok]", r"the file has unknown key 'blok'; did you mean 'block'\?"),
+        ('kind = "gpu"', 'kind = "cpu"', r"the file lacks cpu"),
+        ('kind = "gpu"', 'kind = "npu"', r"kind 'npu' is unknown; "),
+        ('vendor = "nvidia"', 'vendor = "nvida"', r"vendor 'nvida' is unknown; did you mean 'nvidia'\?"),
+        ('dtype = "float16"', 'dtype = "fp16"', r"\[\[matrix\]\] dtype 'fp16' is unknown"),
+        ('instruction = "mma"', 'instruction = "hmma"', r"instruction 'hmma' is unknown; did you mean 'mma'\?"),
+        ("shape = [16, 8, 16]", "shape = [16, 8]", r"shape must be \[m, n, k\], three positive integers, got \[16, 8\]"),
+        ("flops_per_clk_per_sm = 4096.0", "flops_per_clk = 1", r"\[\[matrix\]\] has unknown key 'flops_per_clk'; did you mean"),
+        ("float32 = 256.0", "float32 = -1", r"\[vector\] float32 must be above 0"),
+        ("\nmemory =", "\nmemry =", r"\[source\] has unknown key 'memry'; did you mean 'memory'\? allowed: sm, block, mem"),
+        ('"memory.l2_latency_s" =', '"memory.l2_latency" =', r"\[source\] has unknown key 'memory.l2_latency'; did you"),
+        ("lanes = 16896", "lane = 16896", r"\[datasheet\] has unknown key 'lane'; did you mean 'lanes'\?"),
+        ("lanes = 16896", "lanes = [1]", r"\[datasheet\] lanes must be a number, a string or a table of them, got \[1\]"),
+        ("[datasheet]", "[fitted]\ndate = '2026-01-01'\n[datasheet]", r"\[fitted\] must say when and how .* device, command"),
+        ("[sm]", "[sm", r"not TOML: "),
+        ("[vector]", "[[vector]]", r"\[vector\] must be a table, got "),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_the_reason(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = to_toml(load("h200"))
+    assert old in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ArchError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_source_is_refused(tmp_path: Path) -> None:
+    text, path = to_toml(load("h200")), tmp_path / "mine.toml"
+    line = next(line for line in text.splitlines() if line.startswith("vector = "))
+    path.write_text(text.replace(line, ""), encoding="utf-8")
+    with pytest.raises(ArchError, match=r"\[source\] lacks vector"):
+        load(path)
+    path.write_text(text.replace(line, 'vector = " "'), encoding="utf-8")
+    with pytest.raises(ArchError, match=r"\[source\] 'vector' must say where the numbers are from"):
+        load(path)
+
+
+def test_there_is_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ArchError, match=r"there is no file '.*none\.toml'"):
+        load(tmp_path / "none.toml")
+
+
+def test_optional_keys_have_the_stated_defaults(tmp_path: Path) -> None:
+    text, path = to_toml(load("a100")), tmp_path / "mine.toml"
+    for name in ("matrix_clock_hz", "l3_bytes", "l3_bytes_per_s"):
+        line = next(line for line in text.splitlines() if line.startswith(f"{name} = "))
+        text = text.replace(line + "\n", "")
+    path.write_text(text, encoding="utf-8")
+    assert load(path) == load("a100")
+
+
+def test_text_with_quotes_survives(tmp_path: Path) -> None:
+    odd = load("t4").replace(title='a "T4" \\ two\nlines\tand a tab', aliases=("x", "y"))
+    path = tmp_path / "odd.toml"
+    path.write_text(to_toml(odd), encoding="utf-8")
+    assert load(path) == odd
+
+
+# ---- the user's own folder
+
+
+def own(tmp_path: Path, device: Arch, stem: str | None = None) -> Path:
+    path = arches.own_folder() / f"{stem or device.name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_toml(device), encoding="utf-8")
+    return path
+
+
+FITTED = (("date", "2026-11-20"), ("device", "NVIDIA H200"), ("command", "carver calibrate"), ("triton", (("launch_s", 4e-6),)))
+
+
+def test_a_calibrated_descriptor_replaces_the_shipped_one(tmp_path: Path) -> None:
+    assert arches.own_names() == []
+    own(tmp_path, load("h200").replace(fitted=FITTED, l2_bytes_per_s=9e12, source=load("h200").source))
+    assert arches.own_names() == ["h200_sxm"]
+    mine = load("NVIDIA H200")
+    assert (mine.l2_bytes_per_s, mine.provenance) == (9e12, "calibrated on NVIDIA H200, 2026-11-20")
+    assert mine.fitted == FITTED and mine.fitted_constants("triton") == {"launch_s": 4e-6}
+    assert mine.fitted_constants("cuda") == {} == mine.fitted_constants("date")
+    assert arches.match("NVIDIA H200") == mine
+
+
+def test_a_device_of_the_users_own(tmp_path: Path) -> None:
+    device = load("h200").replace(name="dream", title="A dream", aliases=("h999",), device_names=())
+    own(tmp_path, device)
+    assert CUDA("h999").name == CUDA("dream").name == "dream"
+
+
+def test_a_file_written_again_is_read_again(tmp_path: Path) -> None:
+    path = own(tmp_path, load("h200"))
+    assert load("h200").sm_count == 132
+    path.write_text(to_toml(load("h200").replace(sm_count=66)), encoding="utf-8")
+    assert load("h200").sm_count == 66
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [("linux", "XDG_CONFIG_HOME", "carver/arch"), ("win32", "APPDATA", "carver/arch")],
+)
+def test_own_folder_of_the_platform(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, variable: str, expected: str
+) -> None:
+    monkeypatch.delenv("CARVER_CONFIG_DIR")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert arches.own_folder() == tmp_path / expected
+
+
+# ---- structure
+
+
+def test_sections_hold_every_number_of_the_dataclass_once() -> None:
+    written = [name for fields in SECTIONS.values() for name in fields]
+    numbers = [f.name for f in dataclasses.fields(Arch) if f.type in ("int", "float", "bool")]
+    assert written == numbers
+
+
+def test_arch_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        load("t4").sm_count = 1  # type: ignore[misc]
+
+
+def test_import_reads_no_descriptor_and_no_heavy_module() -> None:
+    code = "import sys, carver.arch as a; print(a._index.cache_info().misses, sorted({'torch', 'scipy', 'pycuda'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0 []"
