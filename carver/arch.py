@@ -109,7 +109,7 @@ def from_device(device: detect.Device) -> Arch:
         said |= {
             "name": re.sub(r"[^a-z0-9]+", "_", device.name.lower()).strip("_"),
             "title": f"{device.name} (no descriptor of its own: estimated from {base.name})",
-            "isa": device.isa, "aliases": (), "device_names": device.names, "fitted": (), "datasheet": (),
+            "isa": device.isa or base.isa, "aliases": (), "device_names": device.names, "fitted": (), "datasheet": (),
         }  # fmt: skip
     if said.get("l3_bytes") == 0:
         said["l3_bytes_per_s"] = 0.0
@@ -146,7 +146,7 @@ _DETECT: dict[str, Callable[[], list[detect.Device]]] = {
 
 def _same_device(device: detect.Device) -> Arch | None:
     """The descriptor that a driver's names lead to; for AMD, whose driver prints none, the one of that ISA and size."""
-    found = next((arch for arch in map(match, device.names) if arch and arch.isa == device.isa), None)
+    found = next((arch for arch in map(match, device.names) if arch and device.isa in ("", arch.isa)), None)
     if found is None and device.vendor == "amd":
         size = dict(device.fields).get("sm_count")
         found = next((arch for arch in _all() if arch.isa == device.isa and arch.sm_count == size), None)
@@ -230,5 +230,3 @@ def _near(text: str, n: int = 4) -> list[str]:
         for path in set(_index().values())
     }
     return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:n]
-
-

@@ -30,7 +30,7 @@ class Device:
     names: tuple[str, ...]
     vendor: str
     kind: str
-    isa: str
+    isa: str  # empty: the system does not say
     said_by: str
     fields: Fields  # None: the system does not say
 
@@ -172,8 +172,8 @@ def _amd_device(node: Path, said: dict[str, int]) -> Device:
         "bus_bits": bus or None,
         "l2_partitions": said.get("num_xcc") or None,
     }
-    names = (f"{said['vendor_id']:04x}:{said['device_id']:04x}" if "vendor_id" in said else isa, isa)
-    return Device(names, "amd", "gpu", isa, "kernel of this machine (kfd topology)", tuple(fields.items()))
+    name = f"{said['vendor_id']:04x}:{said['device_id']:04x}" if "vendor_id" in said else f"kfd node {node.name}, {isa}"
+    return Device((name,), "amd", "gpu", isa, "kernel of this machine (kfd topology)", tuple(fields.items()))
 
 
 def _properties(path: Path) -> dict[str, int]:
@@ -189,7 +189,7 @@ def apple() -> list[Device]:
     name = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else ""
     if not name.startswith("Apple"):
         raise ArchError(f"no Apple GPU here: this is {platform.system()} on {platform.machine()}{_INSTEAD}")
-    return [Device((f"{name} GPU", name), "apple", "gpu", "apple", "sysctl", ())]
+    return [Device((f"{name} GPU", name), "apple", "gpu", "", "sysctl", ())]
 
 
 def cpu(root: Path = Path("/")) -> list[Device]:

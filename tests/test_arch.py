@@ -15,10 +15,12 @@ from carver.arch import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
 from carver.descriptor import SECTIONS
 from carver.errors import ArchError
 
-REQUIRED = """v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
+REQUIRED = """
+v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
 rtx_3060_laptop rtx_3090 rtx_4090 l4 l40s h100_sxm h100_pcie h200_sxm b200 rtx_5090 gtx_680 titan_x_maxwell gtx_1080_ti
 p100_sxm2 mi50 radeon_vii mi100 mi210 mi250x_gcd mi300x mi355x rx_7900_xtx pro_w6600 pro_w7800 rx_6900_xt rx_6800
-cpu_avx2 cpu_avx512 cpu_neon apple_m2_max""".split()
+cpu_avx2 cpu_avx512 cpu_neon apple_m2_max
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,7 @@ def test_matrix_rates_give_the_datasheet(device: Arch) -> None:
 
 
 def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
-    lanes = dict(device.datasheet).get("lanes")
+    lanes = dict(device.datasheet).get("lanes", 0)
     if device.kind == "cpu":
         lanes = device.sm_count * device.fma_per_clk * device.simd_bytes // 4
     # AMD counts a lane that issues two float32 FMA (RDNA 3 and 4) or packed ones (CDNA 3 and 4) once
@@ -99,7 +101,7 @@ def test_matrix_rows_are_distinct(device: Arch) -> None:
 def test_instructions_belong_to_the_isa(device: Arch) -> None:
     used = {row.instruction for row in device.matrix}
     if device.cc:
-        assert used <= {"mma", *(["wgmma"] if device.cc == (9, 0) else []), *(["tcgen05"] if device.cc[0] == 10 else [])}
+        assert used <= {"mma"} | {(9, 0): {"wgmma"}, (10, 0): {"tcgen05"}}.get(device.cc, set())
         assert device.async_copy == (device.cc >= (8, 0)) and device.tma == (device.cc >= (9, 0))
         assert bool(device.matrix) == (device.cc >= (7, 0) and not device.name.startswith("gtx_"))
     else:
@@ -135,7 +137,7 @@ def test_round_trip(device: Arch, tmp_path: Path) -> None:
 
 def test_the_file_is_named_as_the_device() -> None:
     assert [load(name).name for name in names()] == names()
-    assert set(REQUIRED) <= set(names())
+    assert set(REQUIRED.split()) <= set(names())
 
 
 def test_no_two_files_answer_to_one_name() -> None:
@@ -210,20 +212,27 @@ def test_forgiving_names_of_amd(said: str, name: str) -> None:
 
 
 def test_cpu_and_apple_names() -> None:
-    assert (CPU("AVX-512").name, CPU("aarch64").name, Apple("M2 Max").name) == ("cpu_avx512", "cpu_neon", "apple_m2_max")
+    assert (CPU("AVX-512").name, CPU("aarch64").name) == ("cpu_avx512", "cpu_neon")
+    assert Apple("M2 Max").name == "apple_m2_max"
 
 
 def test_an_unknown_name_lists_the_nearest() -> None:
     with pytest.raises(ArchError, match=r"no arch named 'h300'; nearest: .*h200_sxm") as caught:
         CUDA("h300")
     assert str(len(names())) in str(caught.value)
-    with pytest.raises(ArchError, match=r"nearest: rtx_4090"):
+    with pytest.raises(ArchError, match=r"nearest: .*rtx_4090"):
         CUDA("rtx 4900")
 
 
 @pytest.mark.parametrize(
     ("constructor", "name", "right"),
-    [(CUDA, "mi300x", "HIP"), (HIP, "h200", "CUDA"), (CPU, "h200", "CUDA"), (CUDA, "avx2", "CPU"), (CUDA, "m1", "Apple")],
+    [
+        (CUDA, "mi300x", "HIP"),
+        (HIP, "h200", "CUDA"),
+        (CPU, "h200", "CUDA"),
+        (CUDA, "avx2", "CPU"),
+        (CUDA, "m1", "Apple"),
+    ],
 )
 def test_the_wrong_constructor_names_the_right_one(constructor: object, name: str, right: str) -> None:
     assert callable(constructor)
@@ -285,8 +294,8 @@ def test_replace_refuses(field: str, value: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("clock_hz = 1.98e9", "clock_mhz = 1980", r"\[sm\] has unknown key 'clock_mhz'; did you mean 'clock_hz'\? allowed: sm_"),
-        ("clock_hz = 1.98e9\n", "clock_hz = 1980\n", r"\[sm\] clock_hz = 1980 is outside 1e\+08 to 1e\+10; its unit is in"),
+        ("clock_hz = 1.98e9", "clock_mhz = 1980", r"\[sm\] has unknown key 'clock_mhz'; did you mean 'clock_hz'\?"),
+        ("clock_hz = 1.98e9\n", "clock_hz = 1980\n", r"\[sm\] clock_hz = 1980 is outside 1e\+08 to 1e\+10; its unit"),
         ("l2_latency_s = 1.5e-7", "l2_latency_s = 150", r"\[memory\] l2_latency_s = 150 is outside"),
         ("l2_bytes = 62_914_560", "l2_bytes = 60", r"\[memory\] l2_bytes = 60 is outside"),
         ("sm_count = 132\n", "", r"\[sm\] lacks sm_count"),
@@ -299,14 +308,14 @@ def test_replace_refuses(field: str, value: object, message: str) -> None:
         ('vendor = "nvidia"', 'vendor = "nvida"', r"vendor 'nvida' is unknown; did you mean 'nvidia'\?"),
         ('dtype = "float16"', 'dtype = "fp16"', r"\[\[matrix\]\] dtype 'fp16' is unknown"),
         ('instruction = "mma"', 'instruction = "hmma"', r"instruction 'hmma' is unknown; did you mean 'mma'\?"),
-        ("shape = [16, 8, 16]", "shape = [16, 8]", r"shape must be \[m, n, k\], three positive integers, got \[16, 8\]"),
-        ("flops_per_clk_per_sm = 4096.0", "flops_per_clk = 1", r"\[\[matrix\]\] has unknown key 'flops_per_clk'; did you mean"),
+        ("shape = [16, 8, 16]", "shape = [16, 8]", r"shape must be \[m, n, k\], .* integers, got \[16, 8\]"),
+        ("flops_per_clk_per_sm = 4096.0", "flops_per_clk = 1", r"\[\[matrix\]\] has unknown key 'flops_per_clk'"),
         ("float32 = 256.0", "float32 = -1", r"\[vector\] float32 must be above 0"),
-        ("\nmemory =", "\nmemry =", r"\[source\] has unknown key 'memry'; did you mean 'memory'\? allowed: sm, block, mem"),
-        ('"memory.l2_latency_s" =', '"memory.l2_latency" =', r"\[source\] has unknown key 'memory.l2_latency'; did you"),
+        ("\nmemory =", "\nmemry =", r"\[source\] has unknown key 'memry'; did you mean 'memory'\? allowed: sm, bl"),
+        ('"memory.l2_latency_s" =', '"memory.l2_latency" =', r"\[source\] has unknown key 'memory.l2_latency'; did"),
         ("lanes = 16896", "lane = 16896", r"\[datasheet\] has unknown key 'lane'; did you mean 'lanes'\?"),
-        ("lanes = 16896", "lanes = [1]", r"\[datasheet\] lanes must be a number, a string or a table of them, got \[1\]"),
-        ("[datasheet]", "[fitted]\ndate = '2026-01-01'\n[datasheet]", r"\[fitted\] must say when and how .* device, command"),
+        ("lanes = 16896", "lanes = [1]", r"\[datasheet\] lanes must be a number, .* of them, got \[1\]"),
+        ("[datasheet]", "[fitted]\ndate = ''\n[datasheet]", r"\[fitted\] must say when and how .* device, command"),
         ("[sm]", "[sm", r"not TOML: "),
         ("[vector]", "[[vector]]", r"\[vector\] must be a table, got "),
     ],
@@ -363,7 +372,12 @@ def own(tmp_path: Path, device: Arch, stem: str | None = None) -> Path:
     return path
 
 
-FITTED = (("date", "2026-11-20"), ("device", "NVIDIA H200"), ("command", "carver calibrate"), ("triton", (("launch_s", 4e-6),)))
+FITTED = (
+    ("date", "2026-11-20"),
+    ("device", "NVIDIA H200"),
+    ("command", "carver calibrate"),
+    ("triton", (("launch_s", 4e-6),)),
+)
 
 
 def test_a_calibrated_descriptor_replaces_the_shipped_one(tmp_path: Path) -> None:
@@ -418,6 +432,7 @@ def test_arch_is_frozen() -> None:
 
 
 def test_import_reads_no_descriptor_and_no_heavy_module() -> None:
-    code = "import sys, carver.arch as a; print(a._index.cache_info().misses, sorted({'torch', 'scipy', 'pycuda'} & set(sys.modules)))"
+    heavy = "sorted({'torch', 'scipy', 'pycuda'} & set(sys.modules))"
+    code = f"import sys, carver.arch as a; print(a._index.cache_info().misses, {heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0 []"
