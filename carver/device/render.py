@@ -130,7 +130,9 @@ def concrete(
     return Program(
         source=Source(
             path=chosen.source,
-            defines=MappingProxyType(_macros(problem, config, (*inputs, output)) | dict(defines or {})),
+            defines=MappingProxyType(
+                _macros(problem, config, (*inputs, output), chosen.backend == "cuda") | dict(defines or {})
+            ),
             flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
             entries=tuple(dict.fromkeys(call.entry for call in calls)),
             isa=arch.isa if chosen.backend == "cuda" else "native",
@@ -158,16 +160,15 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
 
 
 def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
-    """Extents in memory. With trans_a (trans_b) the first (second) input has its last two dimensions exchanged.
+    """Extents in memory. With trans_a (trans_b) the tensor A (B) has its last two dimensions exchanged.
 
     The exchange is against the notation in `op.toml`: a statement that spells A[b,k,m] itself is in storage order.
     """
     shape = tensor.shape(problem.sizes)
-    place = [t.name for t in problem.statement.inputs].index(tensor.name) if tensor in problem.statement.inputs else 2
-    declared = notation.parse(kernel.operators()[problem.operator]) if problem.operator in kernel.operators() else None
-    if place > 1 or declared is None or not problem.options.get(("trans_a", "trans_b")[place]):
+    if not problem.options.get(f"trans_{tensor.name.lower()}"):
         return shape
-    as_declared = tensor.index == declared.inputs[place].index
+    declared = kernel.operators().get(problem.operator)
+    as_declared = declared is not None and tensor in notation.parse(declared).inputs
     return (*shape[:-2], shape[-1], shape[-2]) if as_declared else shape
 
 
@@ -185,13 +186,19 @@ def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
     return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)
 
 
-def _macros(problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...]) -> dict[str, str]:
-    """What the compiler is told: tunables, element types, alignments, options, and which axes each input has."""
+def _macros(
+    problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...], aligned: bool
+) -> dict[str, str]:
+    """What the compiler is told: tunables, element types, options, which axes each input has, and alignments.
+
+    A CPU loads from anywhere, so its kernels are not built anew for each alignment.
+    """
     numbers: dict[str, int] = {name.upper(): value for name, value in config.items()}
     statement = problem.statement
     for spec in tensors:
         numbers[f"{spec.name.upper()}_DTYPE"] = dtypes.CODES[spec.dtype]
-        numbers[f"ALIGN_{spec.name.upper()}"] = spec.align_bytes
+        if aligned:
+            numbers[f"ALIGN_{spec.name.upper()}"] = spec.align_bytes
     numbers["ACC_DTYPE"] = dtypes.CODES[problem.accumulate]
     for name, value in {**_OPTIONS, **problem.options}.items():
         numbers[_EPILOGUE.get(name, name.upper())] = value

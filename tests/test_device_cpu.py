@@ -1,0 +1,501 @@
+"""The CPU kernels against float64, over sizes, element types and layouts, and the cache of compiled kernels."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from carver import kernel
+from carver.device import (
+    CompiledKernel,
+    Source,
+    TensorSpec,
+    c_compiler,
+    compile_source,
+    concrete,
+    decode,
+    encode,
+    open_device,
+    prepare,
+)  # fmt: skip
+from carver.device import compile as compiling
+from carver.device.buffers import address
+from carver.device.cpu import CpuDevice, cores_available
+from carver.device.render import CPU_FLAGS
+from carver.errors import CompileError, ConfigError, DeviceError, RunError
+from carver.problem import Problem
+
+UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3": 2.0**-4,
+        "float8_e5m2": 2.0**-3, "int8": 0.0, "int32": 0.0}  # fmt: skip
+"""Largest relative error of rounding to nearest."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def device() -> CpuDevice:
+    opened = open_device("cpu")
+    assert isinstance(opened, CpuDevice)
+    return opened
+
+
+def build(device: CpuDevice, problem: Problem, config: Mapping[str, int], **defines: str) -> CompiledKernel:
+    (chosen,) = kernel.kernels(problem.operator, "cpu")
+    return prepare(concrete(chosen, problem, config, device.arch, defines), device)
+
+
+def run(device: CpuDevice, built: CompiledKernel, *inputs: np.ndarray) -> np.ndarray:
+    """Runs on uploaded inputs with the output and the workspace poisoned; checks that nothing beside it was written."""
+    spec = built.program.output
+    frame = device.empty((spec.size_bytes + 256,), "int8")
+    device.fill(frame, 0xFF)
+    if built.workspace:
+        device.fill(built.workspace, 0xFF)
+    buffers = [device.upload(x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)]
+    built.loaded.launch(built.pointers(*buffers, frame.pointer + 128))
+    raw = frame.owner.view(np.uint8)
+    assert (raw[:128] == 0xFF).all() and (raw[-128:] == 0xFF).all(), "wrote beside its output"
+    stored = raw[128:-128].view(np.dtype(encode(np.zeros(1), spec.dtype).dtype)).reshape(spec.shape)
+    return decode(stored, spec.dtype)
+
+
+def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Random values that the dtype holds exactly."""
+    if dtype.startswith("int"):
+        return rng.integers(-100, 100, shape)
+    return decode(encode(rng.standard_normal(shape), dtype), dtype)
+
+
+def matmul(
+    m: int, n: int, k: int, b: int = 1, dtype: str = "float32", out: str = "", acc: str = "", **options: int
+) -> Problem:
+    a_index, b_index = ("k,m" if options.get("trans_a") else "m,k"), ("n,k" if options.get("trans_b") else "k,n")
+    types = {"A": dtype, "B": dtype, "C": out or dtype}
+    acc = acc or {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
+    computes = f"C[b,m,n] += A[b,{a_index}] * B[b,{b_index}]"
+    return Problem("matmul", computes, {"b": b, "m": m, "n": n, "k": k}, types, acc, options)
+
+
+def check_matmul(device: CpuDevice, problem: Problem, config: Mapping[str, int]) -> None:
+    rng = np.random.default_rng(1)
+    built = build(device, problem, config)
+    inputs = [values(rng, t.shape, t.dtype) for t in built.program.inputs]
+    a, b = (x.astype(np.float64) for x in inputs[:2])
+    a = a.swapaxes(-1, -2) if problem.options.get("trans_a") else a
+    b = b.swapaxes(-1, -2) if problem.options.get("trans_b") else b
+    right, scale = a @ b, np.abs(a) @ np.abs(b)
+    if len(inputs) == 3:
+        right, scale = right + inputs[2], scale + np.abs(inputs[2])
+    activation = problem.options.get("activation", 0)
+    right = {
+        0: lambda x: x,
+        1: lambda x: np.maximum(x, 0),
+        2: lambda x: x * 0.5 * (1 + erf(x / math.sqrt(2))),
+        3: lambda x: x / (1 + np.exp(-x)),
+    }[activation](right)
+    got = run(device, built, *inputs)
+    out = built.program.output.dtype
+    if out == "int8":
+        right = np.clip(right, -128, 127)
+    bound = UNIT[out] * np.abs(right) + 4 * math.sqrt(problem.sizes["k"]) * UNIT[problem.accumulate] * scale + 1e-7
+    if problem.accumulate == "int32":
+        bound = np.zeros_like(bound)
+    assert got.shape == right.shape
+    np.testing.assert_array_less(np.abs(got - right), bound + 1e-300)
+
+
+SMALL = {"mc": 24, "kc": 64, "nc": 32, "mr": 6, "nr": 16}
+SIZES = [(1, 1, 1), (17, 17, 17), (24, 32, 64), (25, 33, 65), (97, 89, 101), (1, 300, 130), (300, 1, 7), (48, 64, 129)]
+
+
+@pytest.mark.parametrize("m, n, k", SIZES)
+def test_matmul_sizes(device: CpuDevice, m: int, n: int, k: int) -> None:
+    check_matmul(device, matmul(m, n, k), SMALL)
+
+
+@pytest.mark.parametrize("trans_a", [0, 1])
+@pytest.mark.parametrize("trans_b", [0, 1])
+def test_matmul_layouts(device: CpuDevice, trans_a: int, trans_b: int) -> None:
+    check_matmul(device, matmul(31, 45, 131, b=3, trans_a=trans_a, trans_b=trans_b), SMALL)
+
+
+@pytest.mark.parametrize(
+    "dtype, out",
+    [
+        ("float64", "float64"), ("float16", "float16"), ("float16", "float32"), ("bfloat16", "bfloat16"),
+        ("float8_e4m3", "float16"), ("float8_e5m2", "bfloat16"), ("int8", "int32"), ("int8", "int8"),
+    ],
+)  # fmt: skip
+def test_matmul_dtypes(device: CpuDevice, dtype: str, out: str) -> None:
+    check_matmul(device, matmul(37, 41, 150, dtype=dtype, out=out), SMALL)
+
+
+@pytest.mark.parametrize("activation", [0, 1, 2, 3])
+@pytest.mark.parametrize("k", [50, 200])
+def test_matmul_epilogue(device: CpuDevice, activation: int, k: int) -> None:
+    check_matmul(device, matmul(29, 35, k, b=2, bias=1, activation=activation), SMALL)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"mc": 24, "kc": 64, "nc": 64, "mr": 12, "nr": 32},
+        {"mc": 48, "kc": 128, "nc": 64, "mr": 1, "nr": 64},
+        {"mc": 96, "kc": 64, "nc": 96, "mr": 8, "nr": 48},
+        {"mc": 192, "kc": 1024, "nc": 32, "mr": 4, "nr": 8},
+    ],
+)
+def test_matmul_register_tiles(device: CpuDevice, config: dict[str, int]) -> None:
+    check_matmul(device, matmul(101, 67, 150), config)
+
+
+def test_matmul_any_number_of_threads_gives_the_same_bits(device: CpuDevice) -> None:
+    problem, config = matmul(100, 70, 150), SMALL
+    rng = np.random.default_rng(2)
+    inputs = [values(rng, (1, 100, 150), "float32"), values(rng, (1, 150, 70), "float32")]
+    one = CpuDevice(threads=1)
+    np.testing.assert_array_equal(
+        run(one, build(one, problem, config), *inputs), run(device, build(device, problem, config), *inputs)
+    )
+
+
+def test_register_tile_must_divide(device: CpuDevice) -> None:
+    with pytest.raises(CompileError, match="register tiles must divide") as caught:
+        build(device, matmul(8, 8, 8), {**SMALL, "mc": 25})
+    assert "static assertion" in caught.value.log
+
+
+# --- gemv -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n, k", [(1, 1), (17, 1000), (67, 31), (8, 129), (1000, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gemv(device: CpuDevice, n: int, k: int, dtype: str, transposed: bool) -> None:
+    computes = f"Y[b,n] += X[b,k] * A[b,{'k,n' if transposed else 'n,k'}]"
+    options = {"trans_a": int(transposed)}
+    problem = Problem("gemv", computes, {"b": 2, "n": n, "k": k}, dict.fromkeys("XAY", dtype), options=options)
+    built = build(device, problem, {"block_n": 16, "rows": 4, "unroll": 2})
+    rng = np.random.default_rng(3)
+    x, a = (values(rng, t.shape, dtype).astype(np.float64) for t in built.program.inputs)
+    matrix = a.swapaxes(1, 2) if transposed else a
+    right = np.einsum("bk,bnk->bn", x, matrix)
+    scale = np.einsum("bk,bnk->bn", np.abs(x), np.abs(matrix))
+    bound = UNIT[dtype] * np.abs(right) + 4 * math.sqrt(k) * UNIT["float32"] * scale + 1e-7
+    np.testing.assert_array_less(np.abs(run(device, built, x, a) - right), bound)
+
+
+# --- elementwise ------------------------------------------------------------------------------------------------
+
+
+def elementwise(r: int, c: int, dtype: str, *inputs: str) -> Problem:
+    computes = f"Y[r,c] = {' * '.join(f'X{i}[{axes}]' for i, axes in enumerate(inputs))}"
+    types = {f"X{i}": dtype for i in range(len(inputs))} | {"Y": dtype}
+    acc = {"float64": "float64", "int32": "int32"}.get(dtype, "float32")
+    return Problem("elementwise", computes, {"r": r, "c": c}, types, acc)
+
+
+@pytest.mark.parametrize("r, c", [(1, 1), (17, 1), (1, 4099), (13, 1021), (3000, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_elementwise_sums_its_inputs(device: CpuDevice, r: int, c: int, dtype: str) -> None:
+    built = build(device, elementwise(r, c, dtype, "r,c", "r,c"), {"block": 1024, "unroll": 2})
+    rng = np.random.default_rng(4)
+    x, y = values(rng, (r, c), dtype), values(rng, (r, c), dtype)
+    right = x.astype(np.float64) + y
+    np.testing.assert_allclose(run(device, built, x, y), right, rtol=UNIT[dtype] * 1.01, atol=2e-7)
+
+
+@pytest.mark.parametrize("r, c", [(1, 1), (5, 2048), (1000, 3), (37, 41)])
+def test_elementwise_repeats_rows_and_columns(device: CpuDevice, r: int, c: int) -> None:
+    problem = elementwise(r, c, "float32", "r,c", "c", "r")
+    built = build(device, problem, {"block": 1024, "unroll": 1}, EXPRESSION="exp(x0) * x1 - x2")
+    rng = np.random.default_rng(5)
+    x, row, column = (rng.standard_normal(shape, dtype=np.float32) for shape in ((r, c), (c,), (r,)))
+    right = np.exp(x.astype(np.float64)) * row - column[:, None]
+    np.testing.assert_allclose(run(device, built, x, row, column), right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 5, 8])
+def test_elementwise_inputs(device: CpuDevice, count: int) -> None:
+    built = build(device, elementwise(11, 13, "int32", *["r,c"] * count), {"block": 1024, "unroll": 4})
+    inputs = [np.full((11, 13), 10**i, np.int32) for i in range(count)]
+    np.testing.assert_array_equal(run(device, built, *inputs), sum(inputs))
+
+
+# --- reductions -------------------------------------------------------------------------------------------------
+
+OPS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
+
+
+def reduction(op: str, axis: int, r: int, c: int, dtype: str, out: str) -> Problem:
+    norm = OPS.index(op) > 2
+    computes = "Y[r,c] = X[r,c]" if norm else f"Y[{'r' if axis else 'c'}] {'max=' if op == 'max' else '+='} X[r,c]"
+    acc = "float64" if dtype == "float64" else "float32"
+    options = {"op": OPS.index(op), "axis": axis}
+    return Problem("reduction", computes, {"r": r, "c": c}, {"X": dtype, "Y": out}, acc, options)
+
+
+def reduced(op: str, axis: int, x: np.ndarray) -> np.ndarray:
+    match op:
+        case "sum" | "max" | "mean":
+            return np.asarray(getattr(np, op)(x, axis=axis))
+        case "softmax":
+            e = np.exp(x - x.max(axis=axis, keepdims=True))
+            return e / e.sum(axis=axis, keepdims=True)
+        case "layer_norm":
+            x = x - x.mean(axis=axis, keepdims=True)
+    return x / np.sqrt((x * x).mean(axis=axis, keepdims=True) + 1e-5)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reductions(device: CpuDevice, op: str, axis: int) -> None:
+    for r, c in [(1, 1), (17, 1), (1, 5003), (5003, 1), (67, 129), (130, 64)]:
+        problem = reduction(op, axis, r, c, "float32", "float32")
+        built = build(device, problem, {"block_r": 16, "block_c": 64, "unroll": 2})
+        x = np.random.default_rng(6).standard_normal((r, c), dtype=np.float32) * 3
+        right = reduced(op, axis, x.astype(np.float64))
+        np.testing.assert_allclose(run(device, built, x), right, rtol=3e-6, atol=3e-5, err_msg=f"{r} x {c}")
+
+
+@pytest.mark.parametrize("op, dtype, out", [("sum", "float16", "float32"), ("mean", "bfloat16", "bfloat16"),
+                                            ("softmax", "float16", "float16"), ("rms_norm", "bfloat16", "bfloat16"),
+                                            ("layer_norm", "float64", "float64")])  # fmt: skip
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reduction_dtypes(device: CpuDevice, op: str, dtype: str, out: str, axis: int) -> None:
+    problem = reduction(op, axis, 83, 301, dtype, out)
+    built = build(device, problem, {"block_r": 16, "block_c": 64, "unroll": 4})
+    x = values(np.random.default_rng(7), (83, 301), dtype)
+    right = reduced(op, axis, x.astype(np.float64))
+    np.testing.assert_allclose(run(device, built, x), right, rtol=UNIT[out] * 1.1 + 3e-6, atol=1e-4 * UNIT[out] + 1e-5)
+
+
+def test_softmax_of_large_numbers_is_finite_and_max_keeps_nan(device: CpuDevice) -> None:
+    config = {"block_r": 16, "block_c": 64, "unroll": 2}
+    x = np.full((2, 100), 1e4, np.float32)
+    x[0, 3] = 2e4
+    soft = run(device, build(device, reduction("softmax", 1, 2, 100, "float32", "float32"), config), x)
+    np.testing.assert_allclose(soft, reduced("softmax", 1, x.astype(np.float64)), rtol=1e-6)
+    x[1, 50] = np.nan
+    most = run(device, build(device, reduction("max", 1, 2, 100, "float32", "float32"), config), x)
+    assert most[0] == 2e4 and np.isnan(most[1])
+
+
+# --- element types ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_conversions_of_the_kernels_agree_with_those_of_the_host(device: CpuDevice, dtype: str) -> None:
+    """Every code of a 16- or 8-bit type, and floats between and beyond them, through a kernel that copies."""
+    count = 1 << (16 if dtype.endswith("16") else 8)
+    codes = np.arange(count).astype(np.uint16 if count > 256 else np.uint8)
+    codes = codes.view(np.float16) if dtype == "float16" else codes
+    every = decode(codes, dtype).astype(np.float32)
+    widen = Problem("elementwise", "Y[r,c] = X0[r,c]", {"r": 1, "c": count}, {"X0": dtype, "Y": "float32"})
+    config = {"block": 1024, "unroll": 1}
+    np.testing.assert_array_equal(run(device, build(device, widen, config), codes[None])[0], every)
+
+    finite = np.sort(every[np.isfinite(every)])
+    middle = finite[:-1] + (finite[1:] - finite[:-1]) / 2
+    x = np.concatenate([finite, middle, np.nextafter(middle, np.float32(9e9)), np.nextafter(middle, np.float32(-9e9))])
+    x = np.concatenate([x, np.float32([1e30, -1e30, np.nan, 1e-30, -0.0])]).astype(np.float32)[None]
+    narrow = Problem("elementwise", "Y[r,c] = X0[r,c]", {"r": 1, "c": x.size}, {"X0": "float32", "Y": dtype})
+    got, want = run(device, build(device, narrow, config), x), decode(encode(x, dtype), dtype)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "dtype, value, stored",
+    [
+        ("bfloat16", 1.0, 0x3F80), ("bfloat16", 1 + 2**-8, 0x3F80), ("bfloat16", 1 + 3 * 2**-8, 0x3F82),
+        ("float8_e4m3", 448, 0x7E), ("float8_e4m3", 1e9, 0x7E), ("float8_e4m3", 2**-9, 0x01), ("float8_e4m3", -1, 0xB8),
+        ("float8_e5m2", 57344, 0x7B), ("float8_e5m2", 2**-16, 0x01), ("float8_e5m2", 1.5, 0x3E),
+        ("int8", 200.0, 127), ("int8", -3.5, -4), ("float16", 65504, 65504),
+    ],
+)  # fmt: skip
+def test_encode(dtype: str, value: float, stored: int) -> None:
+    assert encode([value], dtype)[0] == stored
+
+
+def test_stored_bits_are_left_alone(device: CpuDevice) -> None:
+    bits = np.array([0x3F80, 0xC000], np.uint16)
+    np.testing.assert_array_equal(device.download(device.upload(bits, "bfloat16")), [1.0, -2.0])
+
+
+# --- arrays that users pass -------------------------------------------------------------------------------------
+
+
+def test_kernel_is_called_with_arrays_and_allocates_its_output(device: CpuDevice) -> None:
+    built = build(device, matmul(20, 30, 40), SMALL)
+    rng = np.random.default_rng(8)
+    a, b = rng.standard_normal((1, 20, 40), dtype=np.float32), rng.standard_normal((1, 40, 30), dtype=np.float32)
+    c = built(a, b)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
+    out = np.zeros_like(c)
+    assert built(a, b, out) is out
+    np.testing.assert_array_equal(out, c)
+    assert built.source.path.name == "cpu.c" and built.binary.path.is_file() and built.registers is None
+
+
+@pytest.mark.parametrize(
+    "array, said",
+    [
+        (np.zeros((3, 4)), "contiguous float32 array of shape .3, 4., got float64"),
+        (np.zeros((4, 3), np.float32), r"got float32 \(4, 3\)"),
+        (np.zeros((4, 3), np.float32).T, "not contiguous"),
+        ([1.0], "A is a list; a kernel on cpu takes torch tensors or NumPy arrays"),
+    ],
+)
+def test_unfit_arrays_are_refused(array: object, said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        address(array, TensorSpec("A", (3, 4), "float32", 16), "cpu")
+
+
+def test_wrong_number_of_arrays(device: CpuDevice) -> None:
+    built = build(device, matmul(20, 30, 40), SMALL)
+    with pytest.raises(RunError, match="takes A, B and, if you like, C; got 1 arrays"):
+        built(np.zeros((1, 20, 40), np.float32))
+
+
+# --- the device -------------------------------------------------------------------------------------------------
+
+
+def test_time_gives_one_positive_sample_a_run(device: CpuDevice) -> None:
+    runs = []
+    for cold in (True, False):
+        samples = device.time(lambda: runs.append(1), 5, cold=cold)
+        assert len(samples) == 5 and all(0 < s < 0.1 for s in samples)
+    assert len(runs) == 10
+
+
+def test_state_says_threads_and_compiler(device: CpuDevice) -> None:
+    state = device.state()
+    assert state["threads"] == device.threads and state["compiler"] == c_compiler().version
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_threads_must_exist() -> None:
+    with pytest.raises(DeviceError, match="threads must be from 1 to"):
+        CpuDevice(threads=cores_available() + 1)
+
+
+def test_no_device_of_that_name() -> None:
+    with pytest.raises(DeviceError, match="no device 'tpu'"):
+        open_device("tpu")
+
+
+def test_config_with_a_missing_tunable(device: CpuDevice) -> None:
+    with pytest.raises(ConfigError, match="missing or unknown: nr"):
+        build(device, matmul(8, 8, 8), {k: v for k, v in SMALL.items() if k != "nr"})
+
+
+# --- compiler and cache -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "answer.c"
+    path.write_text("#ifndef ANSWER\n#define ANSWER 1\n#endif\nint answer(void) { return ANSWER; }\n")
+    return Source(path, {"ANSWER": "42"}, CPU_FLAGS, ("answer",), "native")
+
+
+def entry_of(source: Source) -> Path:
+    compiler = c_compiler()
+    return compiling.cache_folder() / "binaries" / f"{source.key(f'{compiler.kind} {compiler.version}')}.json"
+
+
+def test_second_compilation_comes_from_the_cache(answer: Source) -> None:
+    first, second = (compile_source(answer, c_compiler()) for _ in range(2))
+    assert (first.cached, second.cached) == (False, True)
+    assert (first.path, first.sha256, first.seconds) == (second.path, second.sha256, second.seconds)
+    assert first.path.stat().st_mode & 0o077 == 0 and first.path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_key_changes_with_all_that_matters(answer: Source, tmp_path: Path) -> None:
+    keys = {answer.key("1"), answer.key("2")}
+    keys.add(Source(answer.path, {"ANSWER": "43"}, answer.flags, answer.entries, answer.isa).key("1"))
+    keys.add(Source(answer.path, answer.defines, (*answer.flags, "-g"), answer.entries, answer.isa).key("1"))
+    keys.add(Source(answer.path, answer.defines, answer.flags, answer.entries, "sm_90").key("1"))
+    (tmp_path / "beside.h").write_text("#define BESIDE 1\n")
+    keys.add(answer.key("1"))
+    answer.path.write_text(answer.path.read_text() + "\n")
+    keys.add(answer.key("1"))
+    assert len(keys) == 7
+
+
+def damage_binary(entry: Path) -> None:
+    (entry.parent / json.loads(entry.read_text())["binary"]).write_bytes(b"\x7fELF damaged")
+
+
+def remove_binary(entry: Path) -> None:
+    (entry.parent / json.loads(entry.read_text())["binary"]).unlink()
+
+
+def cut_entry(entry: Path) -> None:
+    entry.write_text(entry.read_text()[:20])
+
+
+def point_elsewhere(entry: Path) -> None:
+    outside = entry.parent.parent / "evil.so"
+    outside.write_bytes(b"evil")
+    entry.write_text(json.dumps(json.loads(entry.read_text()) | {"binary": "../evil.so"}))
+
+
+@pytest.mark.parametrize("damage", [damage_binary, remove_binary, cut_entry, point_elsewhere])
+def test_damaged_entries_are_built_again(answer: Source, damage: Any) -> None:
+    good = compile_source(answer, c_compiler())
+    damage(entry_of(answer))
+    again = compile_source(answer, c_compiler())
+    assert not again.cached and again.path.parent == good.path.parent
+    assert compiling._sha256(again.path) == again.sha256
+    assert compile_source(answer, c_compiler()).cached
+
+
+def test_foreign_owner_is_not_trusted(answer: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_source(answer, c_compiler())
+    monkeypatch.setattr(compiling.os, "getuid", lambda: 12345)
+    assert not compile_source(answer, c_compiler()).cached
+
+
+def test_compile_error_carries_the_log(answer: Source) -> None:
+    answer.path.write_text("int answer(void) { return missing; }\n")
+    with pytest.raises(CompileError) as caught:
+        compile_source(answer, c_compiler())
+    assert "missing" in caught.value.log and "answer.c" in str(caught.value)
+    assert [p.name for p in (compiling.cache_folder() / "binaries").iterdir()] == []
+
+
+def test_a_compiler_that_hangs_is_stopped(answer: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    monkeypatch.setattr(compiling, "TIMEOUT_S", 0.2)
+    with pytest.raises(CompileError, match=r"stopped after 0\.2 s"):
+        compile_source(answer, compiling.Compiler("cc", slow, "0"))
+
+
+def test_missing_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CC", "CARVER_NVCC", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(compiling, "_find_nvrtc", lambda: None)
+    with pytest.raises(DeviceError, match="apt install gcc"):
+        c_compiler()
+    with pytest.raises(DeviceError, match="install the CUDA toolkit"):
+        compiling.cuda_compiler()
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(DeviceError, match=r"CC=.no-such-compiler"):
+        c_compiler()
