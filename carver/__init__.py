@@ -5,6 +5,7 @@
     print(op.recommend_hints(topk=10))
 """
 
+from ._version import __version__ as __version__
 from .arch import CPU as CPU
 from .arch import CUDA as CUDA
 from .arch import HIP as HIP
@@ -24,7 +25,6 @@ from .templates import MatmulTemplate as MatmulTemplate
 from .templates import OpTemplate as OpTemplate
 from .templates import ReductionTemplate as ReductionTemplate
 
-__version__ = "0.1.0"
 __all__ = [
     "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "ElementwiseTemplate", "GEMVTemplate",
     "GeneralReductionTemplate", "Hint", "MatmulTemplate", "NoRasterization", "OpTemplate", "Ranking",

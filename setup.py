@@ -1,0 +1,46 @@
+"""Packaging. The settings of tools are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = HERE.joinpath("carver", "_version.py").read_text(encoding="utf-8").split('"')[-2]
+
+setup(
+    name="gpu-carver",
+    version=VERSION,
+    description="Tile configurations for GPU and CPU kernels, ranked and explained by a cost model",
+    long_description=HERE.joinpath("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=[*find_packages(include=["carver", "carver.*"]), "carver._arch", "carver._templates"],
+    # arch/ and templates/ are folders of data. A wheel carries them inside the package under
+    # private names; carver/_shipped.py finds them there and in a checkout.
+    package_dir={"carver._arch": "arch", "carver._templates": "templates"},
+    package_data={
+        "carver": ["py.typed"],
+        "carver._arch": ["*.toml"],
+        "carver._templates": ["**/*.toml", "**/*.cu", "**/*.cuh", "**/*.c", "**/*.h"],
+    },
+    include_package_data=False,  # only what is named here: no caches or editor files of a working tree
+    install_requires=["numpy>=1.26", "scipy>=1.11", "networkx>=3.2", "rich>=13.7", "click>=8.1"],
+    extras_require={
+        "gpu": ["pycuda>=2024.1", "torch>=2.2"],
+        "plot": ["matplotlib>=3.8"],
+        "frame": ["pandas>=2.1"],
+        "dev": ["build", "hypothesis", "matplotlib>=3.8", "mypy>=1.11", "pandas>=2.1", "pytest>=8", "ruff>=0.6"],
+    },
+    entry_points={"console_scripts": ["carver = carver.cli:main"]},
+    classifiers=[
+        "Environment :: GPU",
+        "Intended Audience :: Developers",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Typing :: Typed",
+    ],
+    zip_safe=False,
+)
