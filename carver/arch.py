@@ -49,7 +49,12 @@ def own_names() -> list[str]:
 
 
 def load(name: str | os.PathLike[str]) -> Arch:
-    """The descriptor of a device, by any of its names or as the path of a TOML file."""
+    """The descriptor of a device, by any of its names or as the path of a TOML file.
+
+    "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors.
+    """
+    if (word := _text(name).strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
+        return _construct(_CONSTRUCTOR_OF[word], name, (word,))
     path = _find(name)
     if path is None:
         raise ArchError(
@@ -118,8 +123,17 @@ def from_device(device: detect.Device) -> Arch:
     return base.replace(**said, source=tuple(notes.items()))
 
 
+_CONSTRUCTOR_OF = {"cuda": "CUDA", "hip": "HIP", "rocm": "HIP", "cpu": "CPU", "native": "CPU", "metal": "Apple"}
+
+
+def _text(name: str | os.PathLike[str]) -> str:
+    if not isinstance(name, (str, os.PathLike)):
+        raise ArchError(f"a device is named by a string or a path, got {name!r}")
+    return os.fspath(name)
+
+
 def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, ...]) -> Arch:
-    asked = re.fullmatch(rf"({'|'.join(here)})(?::(\d+))?", os.fspath(name).strip().lower())
+    asked = re.fullmatch(rf"({'|'.join(here)})(?::(\d+))?", _text(name).strip().lower())
     if asked:
         devices, number = _DETECT[constructor](), int(asked[2] or 0)
         if number >= len(devices):

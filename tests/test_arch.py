@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +226,13 @@ def test_an_unknown_name_lists_the_nearest() -> None:
         CUDA("rtx 4900")
 
 
+@pytest.mark.parametrize("name", [5, None, 3.14, ["h200"]])
+@pytest.mark.parametrize("take", [load, CUDA, HIP, CPU])
+def test_a_name_is_a_string_or_a_path(take: Callable[[Any], Arch], name: object) -> None:
+    with pytest.raises(ArchError, match=r"a device is named by a string or a path, got "):
+        take(name)
+
+
 @pytest.mark.parametrize(
     ("constructor", "name", "right"),
     [
@@ -234,8 +243,7 @@ def test_an_unknown_name_lists_the_nearest() -> None:
         (CUDA, "m1", "Apple"),
     ],
 )
-def test_the_wrong_constructor_names_the_right_one(constructor: object, name: str, right: str) -> None:
-    assert callable(constructor)
+def test_the_wrong_constructor_names_the_right_one(constructor: Callable[[str], Arch], name: str, right: str) -> None:
     with pytest.raises(ArchError, match=rf"is not a device of \w+; write {right}\('{name}'\)"):
         constructor(name)
 

@@ -119,7 +119,7 @@ def test_a_calibrated_descriptor_is_preferred_and_left_as_it_is(monkeypatch: pyt
     path.parent.mkdir(parents=True)
     path.write_text(to_toml(mine), encoding="utf-8")
     use(monkeypatch, "CUDA", detect.nvidia(FakeDriver([("NVIDIA H200", 1 << 37, H200)])))
-    assert CUDA("auto") == CUDA("cuda") == mine
+    assert CUDA("auto") == CUDA("cuda") == load("cuda:0") == mine
     assert CUDA().provenance.startswith("calibrated on NVIDIA H200, 2026-11-20")
 
 
