@@ -2,38 +2,37 @@
 
 Compilation fills all cores first and needs no device. Then one worker process at a time runs one candidate at
 a time: the order is drawn anew in each round, so that a drift of the clocks favours nobody. What a candidate
-does wrong becomes its recorded outcome; the worker is replaced and the others go on. A rerun with the same candidates and
-settings takes what is recorded and measures only what is missing.
+does wrong becomes its recorded outcome; the worker is replaced and the others go on. A rerun with the same candidates
+and settings takes what is recorded and measures only what is missing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from pathlib import Path
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from . import arch as archs
 from .descriptor import Arch
 from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, render
 from .device.cpu import cores_available
-from .errors import CarverError, CompileError, ConfigError, DeviceError, KernelError, RunError
+from .errors import CompileError, ConfigError, DeviceError, KernelError, RunError
 from .hint import Hint
 from .problem import Problem
 from .records import Measurement, Records, Run
 from .report import Report
-from .trial import program_to_dict
+from .trial import arch_from_dict, program_to_dict
 from .worker import Reply, Worker
 
 TARGET_CI_PERCENT = 1.0
@@ -49,6 +48,14 @@ ROUND_S = (0.01, 0.5)
 """Bounds of what one candidate gets of one round. [s]"""
 
 SETUP_TIMEOUT_S = 600.0
+"""What drawing the inputs and computing the reference may take. [s]"""
+
+LEASE_S = 4 * SETUP_TIMEOUT_S
+"""How long a device stays reserved for a benchmark on another host that no longer answers. [s]"""
+
+LIBRARY = "library"
+"""The backend of the measurement of what numpy or torch do."""
+
 _SCHEMA = 1  # of the keys that identify a candidate and a run
 
 
@@ -145,11 +152,11 @@ def stratified(hints: Sequence[Hint], budget: int, seed: int = 0) -> list[Hint]:
         tiles: dict[tuple[Any, ...], list[Hint]] = {}
         for i in rng.sample(members.tolist(), len(members)):
             tiles.setdefault((hints[i].kernel, hints[i].block), []).append(hints[i])
-        turns = [h for turn in range(max(map(len, tiles.values()))) for t in tiles.values() if turn < len(t) for h in t[turn : turn + 1]]
+        turns = [h for row in zip_longest(*tiles.values()) for h in row if h is not None]
         queues.append(turns)
     chosen: list[Hint] = []
-    for place in range(max(map(len, queues))):
-        chosen += [q[place] for q in queues if place < len(q)]
+    for row in zip_longest(*queues):
+        chosen += [h for h in row if h is not None]
     return sorted(chosen[:budget], key=lambda h: (h.predicted_ms, h.rank))
 
 
@@ -166,6 +173,9 @@ class Bench:
             self.machine = self._describe()
             self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
             self._stack = self._stack.pop_all()
+        ordinal = device.partition(":")[2] or "0"
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if self.machine.kind == "cuda" else ""
+        self.lease = f"{self.machine.kind}:{ordinal} {visible} of {platform.node()}"
         self._set_up_in = 0
         self._problem: Problem | None = None
         self._state: Mapping[str, Any] = self.machine.state
@@ -180,10 +190,8 @@ class Bench:
         reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
         if reply.outcome != "ok":
             raise DeviceError(f"the device does not answer: {reply.message}")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "device.toml"
-            path.write_text(reply.data["arch"])
-            return Machine(reply.data["kind"], reply.data["name"], archs.load(path), reply.data["state"])
+        d = reply.data
+        return Machine(d["kind"], d["name"], arch_from_dict(d["arch"]), d["state"])
 
     @property
     def compiler(self) -> str:
@@ -238,7 +246,7 @@ class Bench:
         }  # fmt: skip
 
     def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """The reply to a job, in a worker that has the problem's data. A worker that SIGKILL took is tried once more."""
+        """The reply to a job, in a worker that has the problem's data. If SIGKILL took the worker, asks once more."""
         reply = self._ask_once(problem, job, timeout_s)
         if reply.killed:
             again = self._ask_once(problem, job, timeout_s)
@@ -382,39 +390,95 @@ def benchmark(
         store = records or stack.enter_context(Records())
         bench = stack.enter_context(Bench(device, store, settings))
         shown = stack.enter_context(_Progress(progress).running())
-        every = candidates([*hints, *sample], bench.machine.arch, defines)
+        machine = bench.machine
+        if others := [h for h in (*hints, *sample) if h.backend != machine.kind]:
+            raise DeviceError(
+                f"a hint for the backend {others[0].backend!r} cannot run on {machine.name}; "
+                f"ask for hints with backend={machine.kind!r}, or give another device"
+            )
+        every = candidates([*hints, *sample], machine.arch, defines)
         if library:
-            every.append(Candidate(problem, "library", "library", {}, None))
+            every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
         measurements = _measure(bench, every, shown, fresh)
-        state = bench.machine.state
-    return Report(problem, measurements, device=device, device_info=state, grid_size=len(grid) if grid is not None else None)
+    return Report(problem, measurements, device=device, grid_size=len(grid) if grid is not None else None)
+
+
+def measure(
+    bench: Bench, every: Sequence[Candidate], *, fresh: bool = False, progress: bool = False
+) -> list[Measurement]:
+    """Measure candidates of one problem, hints or not, as `benchmark` does; their records in the order given."""
+    with _Progress(progress).running() as shown:
+        return _measure(bench, every, shown, fresh)
 
 
 def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: bool) -> list[Measurement]:
     """All candidates of one problem, as one run that the records can resume."""
-    store, settings = bench.records, bench.settings
-    keys = [c.key(bench.compiler) for c in every]
-    identity = [settings.identity, sorted(keys), bench.machine.name, {**bench.machine.state, **_STEADY}.get("driver")]
+    store, machine = bench.records, bench.machine
+    keyed = {c.key(bench.compiler): c for c in every}
+    identity = [bench.settings.identity, sorted(keyed), machine.name, machine.state.get("driver"), versions()]
     run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    waiting = f"waiting for {{}}, which measures on {machine.name}"
     with store.lease(
-        f"device {platform.node()} {bench.machine.name}", ttl_s=4 * SETUP_TIMEOUT_S, wait_s=float("inf"),
-        waiting=lambda who: shown.say(f"waiting for {who}, which measures on {bench.machine.name}"),
-    ) as renew:  # fmt: skip
-        run = store.begin(run_key, bench.machine.name, settings.identity, fresh=fresh)
+        bench.lease, ttl_s=LEASE_S, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))
+    ) as renew:
+        run = store.begin(run_key, machine.name, bench.settings.identity, fresh=fresh)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
         if known:
-            shown.say(f"resuming the run of {run.started_at[:19]}: {len(known)} of {len(every)} have measurements")
+            shown.say(
+                f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
+            )
         if run.finished_at is None:
-            _rounds(bench, run, dict(zip(keys, every, strict=True)), known, shown, renew)
+            _rounds(bench, run, keyed, known, shown, renew)
             store.finish(run)
-    return [known[key] for key in keys if key in known]
-
-
-_STEADY = {"driver": ""}
+    return [known[key] for key in keyed]
 
 
 def _rounds(
-    bench: Bench, run: Run, every: Mapping[str, Candidate], known: dict[str, Measurement], shown: _Progress,
+    bench: Bench,
+    run: Run,
+    every: Mapping[str, Candidate],
+    known: dict[str, Measurement],
+    shown: _Progress,
     renew: Callable[[], None],
-) -> None:  # fmt: skip
-    ...
+) -> None:
+    """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date."""
+    settings, store = bench.settings, bench.records
+    todo = [key for key in every if key not in known or not done(known[key])]
+    built = dict(zip(todo, bench.compile([every[key] for key in todo], shown.bar("compile", len(todo))), strict=True))
+    spent = run.spent_s
+    for place in range(settings.rounds):
+        turn = [k for k in todo if len(known[k].rounds_ms) == place and not done(known[k])] if place else todo
+        turn = [k for k in turn if place or k not in known]
+        if not turn or (place and spent >= settings.budget_s):
+            continue
+        random.Random(f"{run.run_key} {place}").shuffle(turn)
+        bench.refresh()
+        renew()
+        share = (settings.budget_s - spent) / (len(turn) * (settings.rounds - place))
+        seconds, advance = min(max(share, ROUND_S[0]), ROUND_S[1]), shown.bar(f"round {place + 1}", len(turn))
+        for key in turn:
+            if place and spent >= settings.budget_s:
+                return
+            began = time.monotonic()
+            known[key] = _one(bench, run, every[key], built[key], known.get(key), seconds)
+            elapsed = time.monotonic() - began
+            store.put(known[key], spent_s=elapsed)
+            spent += elapsed
+            advance()
+
+
+def _one(
+    bench: Bench, run: Run, candidate: Candidate, built: Binary | Reply, before: Measurement | None, seconds: float
+) -> Measurement:
+    """One candidate through one round; through its check as well if it has not been measured before."""
+    if candidate.backend == LIBRARY:
+        reply = bench.library(candidate.problem, seconds)
+        named = replace(candidate, kernel=reply.data.get("name", candidate.kernel))
+        m = before or replace(bench.measurement(run, named, reply), candidate=candidate.key(bench.compiler))
+        return bench.sampled(m, reply) if m.ok else m
+    if isinstance(built, Reply):
+        return bench.measurement(run, candidate, built)
+    if before is None:
+        reply = bench.check(candidate, built)
+        before = bench.measurement(run, candidate, reply)
+    return bench.sampled(before, bench.sample(candidate, built, seconds)) if before.ok else before

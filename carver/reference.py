@@ -33,6 +33,15 @@ _PATTERN = (1 << 22) + 15
 
 _CONFIDENCE = 4.0
 
+REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
+"""By the value of the option that says which."""
+
+NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
+"""Those whose result has the shape of the input."""
+
+EPSILON = 1e-5
+"""What layer norm and RMS norm add to the mean square."""
+
 
 def draw(problem: Problem, seed: int) -> dict[str, Array]:
     """Random non-zero inputs by tensor name, the bias among them; the same for the same seed.
@@ -67,18 +76,66 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     `inputs` are float64 arrays of `xp` by tensor name.
     """
     s = problem.statement
+    if problem.operator == "elementwise":
+        return _elementwise(problem, inputs, xp)
+    if problem.operator == "reduction" and _reduction(problem) in NORMALISATIONS:
+        return _normalise(problem, inputs[s.inputs[0].name], xp)
     views = [_by_axis(inputs[t.name], problem, t, xp) for t in s.inputs]
     if s.combine in ("max=", "min="):
         product = _einsum(views, s.axes, xp)
         over = tuple(range(len(s.spatial), len(s.axes)))
-        value = (xp.amax if s.combine == "max=" else xp.amin)(product, over) if over else product
+        value = (xp.amax if s.combine == "max=" else xp.amin)(product, over)
         magnitude = abs(value)
     else:
         value = _contract(views, s.spatial, xp)
         magnitude = _contract([(abs(x), axes) for x, axes in views], s.spatial, xp)
+    if problem.operator == "reduction" and _reduction(problem) == "mean":
+        count = prod(problem.sizes[axis] for axis in s.reduced)
+        value, magnitude = value / count, magnitude / count
     if problem.options.get("bias"):
         value, magnitude = value + inputs["bias"], magnitude + abs(inputs["bias"])
     return _activate(value, problem.options.get("activation", 0), xp), magnitude
+
+
+def output_shape(problem: Problem) -> tuple[int, ...]:
+    """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
+    s = problem.statement
+    keeps = problem.operator == "reduction" and _reduction(problem) in NORMALISATIONS
+    return (s.inputs[0] if keeps else s.output).shape(problem.sizes)
+
+
+def _reduction(problem: Problem) -> str:
+    return REDUCTIONS[problem.options.get("op", problem.options.get("reduce_op", 0))]
+
+
+def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """The sum of the inputs, each repeated along the axes it lacks: what the kernels do without an expression."""
+    s = problem.statement
+    value = magnitude = 0.0
+    ones = xp.ones_like(inputs[s.inputs[0].name][..., :1]).reshape(-1)[:1]
+    for t in s.inputs:
+        x, axes = _by_axis(inputs[t.name], problem, t, xp)
+        missing = [axis for axis in s.spatial if axis not in axes]
+        full = _einsum(
+            [(x, axes), *((xp.broadcast_to(ones, (problem.sizes[a],)), (a,)) for a in missing)], s.spatial, xp
+        )
+        value, magnitude = value + full, magnitude + abs(full)
+    return value, magnitude
+
+
+def _normalise(problem: Problem, x: Any, xp: Any) -> tuple[Any, Any]:
+    """softmax, layer norm or RMS norm along the reduced axis; x has two axes and so has the result."""
+    axis = [dim[0][0] for dim in problem.statement.inputs[0].index].index(problem.statement.reduced[0])
+    kind = _reduction(problem)
+    if kind == "softmax":
+        raised = xp.exp(x - xp.amax(x, axis, keepdims=True))
+        value = raised / raised.sum(axis, keepdims=True)
+        return value, value
+    count = x.shape[axis]
+    centre = x.sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
+    scale = (((x - centre) ** 2).sum(axis, keepdims=True) / count + EPSILON) ** -0.5
+    away = abs(x).sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
+    return (x - centre) * scale, (abs(x) + away) * scale
 
 
 def _by_axis(x: Any, problem: Problem, tensor: Tensor, xp: Any) -> tuple[Any, tuple[str, ...]]:
@@ -152,7 +209,7 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     Inputs are exact in their types, so only additions and the last rounding err. K rounding errors of random
     sign grow with sqrt(K); the factor 4 covers the units that truncate instead of rounding, whose errors have
     one sign: 2 u at each partial sum, and partial sums of random signs are themselves about sqrt(K) terms.
-    Integers are exact. An activation adds 2^-20 for the fast exponential.
+    Integers are exact. An activation or a reduction's epilogue adds 2^-20 for the fast exponential.
 
     Source: Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis (2019), theorem 2.4; Fasi et
     al., Numerical behavior of NVIDIA tensor cores (2021), for truncation.
@@ -161,7 +218,7 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     terms = prod(problem.sizes[axis] for axis in problem.statement.reduced)
     allowed = _CONFIDENCE * sqrt(terms) * ROUNDOFF[problem.accumulate] * magnitude
     allowed = allowed + 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
-    if problem.options.get("activation"):
+    if problem.options.get("activation") or problem.operator == "reduction":
         allowed = 1.2 * allowed + exp2(-20) * magnitude
     if out in ("int8", "int32") and problem.accumulate != "int32":
         allowed = allowed + 0.5 + 1e-6

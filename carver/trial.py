@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import descriptor, reference
+from . import reference
+from .descriptor import Arch, Matrix
 from .device import Binary, Buffer, Call, Loaded, Program, Source, TensorSpec, open_device
 from .device.library import float64, library_call, namespace
+from .errors import DeviceError
 from .problem import Problem
 
 POISON = {"int8": 0x7F, "int32": 0x7F}
@@ -47,6 +50,16 @@ def program_from_dict(d: Mapping[str, Any]) -> Program:
         inputs=tuple(inputs),
         output=output,
     )
+
+
+def arch_from_dict(d: Mapping[str, Any]) -> Arch:
+    """The descriptor whose fields came through JSON."""
+    rows = [Matrix(**{**row, "shape": tuple(row["shape"])}) for row in d["matrix"]]
+    return Arch(**{**{name: _frozen(value) for name, value in d.items()}, "matrix": tuple(rows)})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 class Trial:
@@ -83,11 +96,12 @@ class Trial:
 
     def describe(self) -> Mapping[str, Any]:
         d = self.device
-        return {"kind": d.kind, "name": d.name, "arch": descriptor.to_toml(d.arch), "state": d.state()}
+        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state()}
 
     def setup(
         self,
         problem: Mapping[str, Any],
+        *,
         seed: int,
         check: bool,
         reset_to_zero: Sequence[str],
@@ -96,10 +110,9 @@ class Trial:
         """Draw the inputs, move them to the device, and compute what is right."""
         p = Problem.from_dict(problem)
         values = reference.draw(p, seed)
-        output = p.statement.output
-        types = {**p.dtypes, "bias": p.dtypes[output.name]}
+        types, output = {**p.dtypes, "bias": p.dtypes[p.statement.output.name]}, p.statement.output.name
         self._inputs = {name: self.device.upload(value, types[name]) for name, value in values.items()}
-        self._output = self.device.empty(output.shape(p.sizes), p.dtypes[output.name])
+        self._output = self.device.empty(reference.output_shape(p), p.dtypes[output])
         self.device.fill(self._output, 0)
         if check:
             xp = self._xp = namespace(self.device.kind)
@@ -142,7 +155,10 @@ class Trial:
 
     def library(self, seconds: float, most: int, cold: bool) -> Mapping[str, Any]:
         """One round of timings of the library's own call on the same inputs. [ms]"""
-        name, call = library_call(self._problem, self.device.kind, self._inputs, self._output)
+        try:
+            name, call = library_call(self._problem, self.device.kind, self._inputs, self._output)
+        except DeviceError as e:
+            return {"outcome": "does_not_fit", "message": str(e)}
         return {"name": name, **self._sample("library", call, seconds, most, cold)}
 
     def _sample(self, key: str, run: Callable[[], object], seconds: float, most: int, cold: bool) -> dict[str, Any]:

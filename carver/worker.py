@@ -21,10 +21,11 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any
 
 from . import errors
@@ -116,7 +117,7 @@ class Worker:
             raise RunError(f"the worker process did not start: {ready.message}")
 
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """Run one job. Never raises for what the job does; a hang past `timeout_s` kills the process group."""
+        """Run one job. Raises for nothing that a kernel does; a hang past `timeout_s` kills the process group."""
         self.start()
         assert self._process is not None and self._process.stdin is not None
         try:
@@ -153,6 +154,8 @@ class Worker:
             code = None
         said = self._said()
         self._end(0.0)
+        if code == os.EX_SOFTWARE:
+            raise RunError(f"the worker's own code failed, not what it ran:\n{said}")
         if code is None:
             return Reply("crash", f"the worker process closed its pipe; it said: {said}")
         if code == -signal.SIGKILL:
@@ -191,6 +194,12 @@ class Worker:
             ) from None
 
 
+def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    traceback.print_exception(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(os.EX_SOFTWARE)
+
+
 Handler = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -199,6 +208,7 @@ def main(target: str, arguments: str, memory_bytes: str) -> None:
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a kernel prints must not land between the replies
     faulthandler.enable()
+    sys.excepthook = _bug
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if limit := int(memory_bytes):
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
