@@ -128,8 +128,7 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
     template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, int k_left) {
         const int rows = K_CONTIGUOUS ? extent : k_left, bytes = (K_CONTIGUOUS ? k_left : extent) * kElement;
         const int row0 = row_of(0), byte0 = byte_of(0);
-        // Unrolled as far as registers for the addresses are cheap.
-        constexpr int kUnroll = WHOLE ? UNR1 : UNR2;
+        constexpr int kUnroll = !WHOLE ? 4 : kTrips <= 16 && kPiece >= 4 ? kTrips : 8;  // addresses cost registers
 #pragma unroll kUnroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const int row = row_of(trip), byte = byte_of(trip);
