@@ -6,10 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import ConfigError
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from .descriptor import Arch
+    from .explain import Explanation
 
 
 class NoRasterizationType:
@@ -101,6 +105,13 @@ class Hint:
         """Where the predicted time goes. [ms]"""
         return self.terms_ms
 
+    def explain(self, arch: Arch | None = None) -> Explanation:
+        """Why it is predicted to take this time. Give `arch` where it is not the descriptor as shipped."""
+        from .arch import load
+        from .explain import explain
+
+        return explain(self, arch or load(self.arch))
+
     def __hash__(self) -> int:
         return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
 
@@ -128,7 +139,7 @@ class Hint:
         out |= {
             "problem": Problem.from_dict(d["problem"]),
             "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
-            "launch": Launch(**{k: tuple(v) if isinstance(v, list) else v for k, v in launch.items()}),
+            "launch": Launch(**launch | {"grid": tuple(launch["grid"])}),
         }
         return cls(**out)
 

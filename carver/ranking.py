@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -13,17 +13,19 @@ from .cost.model import LIMITERS
 from .cost.occupancy import LIMITS, occupancy_limits
 from .descriptor import Arch
 from .errors import ConfigError, KernelError, NoCandidates, ProblemError
-from .explain import explain
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
 from .kernel import Kernel, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem
 from .space import enumerate_space, given_space, multiply_dtype, roles, static_scope
-from .table import ranking_html, ranking_text
+from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
+
+    from .explain import Explanation
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class Ranking(Sequence[Hint]):
     rejected: Mapping[str, int]
     reasons: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    given: int = 0
+    """How many configurations the user gave; 0 where carver chose among its own."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -53,16 +57,7 @@ class Ranking(Sequence[Hint]):
     def __getitem__(self, i: slice) -> Ranking: ...
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
-            return Ranking(
-                self.problem,
-                self.arch,
-                self.backend,
-                self.parts,
-                self.order[i],
-                self.rejected,
-                self.reasons,
-                self.notes,
-            )
+            return replace(self, order=self.order[i])
         rank = range(len(self.order))[i]
         part, row = self.order[rank]
         return make_hint(self.parts[part], row, rank, self.backend, self.notes)
@@ -100,12 +95,17 @@ class Ranking(Sequence[Hint]):
         ]  # fmt: skip
         return pd.DataFrame(rows)
 
-    def explain(self, i: int = 0) -> str:
+    def explain(self, i: int = 0) -> Explanation:
         """Why hint `i` is predicted to take the time it takes, and what its nearest changes would do."""
+        from .explain import explain
+
         return explain(self[i], self.arch)
 
     def __repr__(self) -> str:
         return ranking_text(self)
+
+    def __rich__(self) -> Table:
+        return ranking_table(self)
 
     def _repr_html_(self) -> str:
         return ranking_html(self)
@@ -161,7 +161,8 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     rejected = Counter(reasons.values())
     if not parts:
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
-    return Ranking(problem, arch, backend, tuple(parts), _best(parts, len(given)), dict(rejected), reasons, notes)
+    order = _best(parts, len(given))
+    return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
@@ -199,7 +200,7 @@ def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
 
 
 def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:
-    """(part, row) of the fastest. Equal times: less shared memory first, then fewer warps, then the smaller tunables."""
+    """(part, row) of the fastest. Equal times: less shared memory first, then fewer warps, then smaller tunables."""
     seconds = np.concatenate([part.estimate.seconds for part in parts])
     owner = np.repeat(np.arange(len(parts)), [len(part.space) for part in parts])
     rows = np.concatenate([np.arange(len(part.space)) for part in parts])
@@ -258,11 +259,9 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     }
     loop = LIMITERS[int(est.limiter[row])]
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
-    bound = (
-        loop
-        if terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
-        else max(terms, key=terms.__getitem__)
-    )
+    largest = max(terms, key=terms.__getitem__)
+    in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
+    bound = loop if in_loop or largest in ("main loop", "tail wave") else largest
     seconds = float(est.seconds[row])
     details = {name: float(np.broadcast_to(v, len(work))[row]) for name, v in work.facts.items()}
     details |= {
@@ -279,7 +278,8 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         launch=Launch((int(work.grid[row]) // max(split, 1), split, 1), threads, smem_bytes, min(registers, 255)),
         block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
         num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
-        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan, split_k=split,
+        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan,
+        split_k=split,
         cluster=(1, 1, 1), cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details,
         limited_by=limited_by, notes=notes,
     )  # fmt: skip

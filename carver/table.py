@@ -1,18 +1,179 @@
-"""A ranking as text and as HTML."""
+"""A ranking to look at: a table for the terminal, plain text for `repr`, HTML with bars for a notebook."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import islice
+from math import floor, log10
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from .hint import Hint
     from .ranking import Ranking
 
+WIDTH = 100
+"""Columns that a table may take."""
+MOST = 20
+"""Hints shown unless the caller asks for more: what fits on a screen."""
 
-def ranking_text(ranking: Ranking) -> str:
-    """One line a hint."""
-    return "\n".join(f"{h.rank + 1:3d}  {h.predicted_ms:9.4f} ms  {h.bound:14s} {dict(h.config)}" for h in ranking)
+COLOURS = {
+    "launch": "#999999",
+    "prologue": "#E69F00",
+    "main loop": "#0072B2",
+    "epilogue": "#009E73",
+    "tail wave": "#D55E00",
+    "reduction": "#CC79A7",
+}
+"""Of the terms of a predicted time. Source: Okabe and Ito, Color Universal Design, 2008."""
 
 
-def ranking_html(ranking: Ranking) -> str:
-    """The same, for a notebook."""
-    return f"<pre>{ranking_text(ranking)}</pre>"
+@dataclass(frozen=True, slots=True)
+class Column:
+    heading: str
+    cells: tuple[str, ...]
+    is_text: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(len, (*self.heading.split("\n"), *self.cells)))
+
+
+def columns(ranking: Ranking, most: int = MOST) -> tuple[list[Column], dict[str, int]]:
+    """The columns of the first hints, and the tunables that have one value in all of them and need no column."""
+    hints = list(islice(ranking, most))
+    names = dict.fromkeys(name for h in hints for name in h.config)
+    values = {name: [h.config.get(name) for h in hints] for name in names}
+    same = {n: v[0] for n, v in values.items() if len(hints) > 1 and len(set(v)) == 1 and v[0] is not None}
+    out = [
+        Column("#", tuple(str(h.rank + 1) for h in hints)),
+        Column("ms", aligned([h.predicted_ms for h in hints])),
+        rate(hints),
+        Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints)),
+        Column("bound", tuple(h.bound for h in hints), True),
+    ]
+    if ranking.given:
+        out.insert(1, Column("given", tuple(str(h.index) for h in hints)))
+    if len({h.kernel for h in hints}) > 1:
+        out.append(Column("kernel", tuple(h.kernel for h in hints), True))
+    out += [
+        Column(name, tuple("" if v is None else str(v) for v in cells))
+        for name, cells in values.items()
+        if name not in same
+    ]
+    if any(h.launch.smem_bytes for h in hints):
+        out.append(Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3)))
+    if sum(column.width + 2 for column in out) > WIDTH:  # BLOCK_M on two lines is still BLOCK_M
+        out = [Column(c.heading.replace("_", "_\n").replace(" ", "\n"), c.cells, c.is_text) for c in out]
+    return out, same
+
+
+def rate(hints: Sequence[Hint]) -> Column:
+    """What the time amounts to: arithmetic of a contraction, bytes of everything else."""
+    if any(h.problem.statement.reduced and len(h.problem.statement.inputs) > 1 for h in hints):
+        return Column("TFLOP/s", aligned([h.details["tflops"] for h in hints]))
+    gigabytes = [h.problem.compulsory_bytes / h.predicted_ms / 1e6 for h in hints]
+    return Column("GB/s", aligned(gigabytes))
+
+
+def heading(ranking: Ranking) -> str:
+    return f"{ranking.problem} on {ranking.arch.title}, backend {ranking.backend}"
+
+
+def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[str]:
+    """What a reader should know besides the rows."""
+    lines = []
+    if same:
+        lines.append(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}")
+    if len(ranking) > most:
+        lines.append(f"{len(ranking) - most:,} more below these {most}")
+    ruled_out = sum(ranking.rejected.values())
+    if ranking.given:
+        lines.append(f"{ranking.given - ruled_out:,} of {ranking.given:,} given configurations can run")
+        lines += [f"{n:,} cannot, by the rule: {rule}" for rule, n in ranking.rejected.items()]
+    else:
+        lines.append(f"best of {ranking.candidates:,} candidates priced; {ruled_out:,} ruled out before")
+    lines += ranking.notes
+    lines.append(f"constants of the device: {ranking.arch.provenance}")
+    return lines
+
+
+def ranking_table(ranking: Ranking, most: int = MOST) -> Table:
+    """For rich: one line a hint, at most `WIDTH` columns wide."""
+    from rich.markup import escape as literal
+    from rich.table import Table
+
+    shown, same = columns(ranking, most)
+    table = Table(
+        title=literal(heading(ranking)),
+        caption=literal("\n".join(footing(ranking, same, most))),
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+        caption_style="dim",
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        pad_edge=False,
+    )
+    for column in shown:
+        style = {"ms": "bold cyan", "bound": "magenta"}.get(column.heading, "")
+        justify: Literal["left", "right"] = "left" if column.is_text else "right"
+        table.add_column(literal(column.heading), justify=justify, style=style, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(literal, row))
+    return table
+
+
+def ranking_text(ranking: Ranking, most: int = MOST) -> str:
+    """The same without colour."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=WIDTH, color_system=None, legacy_windows=False).print(ranking_table(ranking, most))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def ranking_html(ranking: Ranking, most: int = MOST) -> str:
+    """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
+    shown, same = columns(ranking, most)
+    hints = list(islice(ranking, most))
+    longest = max(h.predicted_ms for h in hints)
+    head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
+    rows = []
+    for i, h in enumerate(hints):
+        cells = "".join(
+            f'<td style="text-align:{"left" if column.is_text else "right"}">{escape(column.cells[i])}</td>'
+            for column in shown
+        )
+        parts = "".join(
+            f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
+            f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest:.3f}em"></span>'
+            for name, ms in h.terms_ms.items()
+            if ms > 0
+        )
+        rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
+    used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
+    key = " ".join(
+        f'<span style="white-space:nowrap"><span style="background:{COLOURS.get(name, "#56B4E9")};'
+        f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
+        for name in used
+    )
+    foot = "<br>".join(map(escape, footing(ranking, same, most)))
+    return (
+        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
+        f"</thead><tbody>{''.join(rows)}</tbody></table><small>{key}<br>{foot}</small></div>"
+    )
+
+
+def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
+    """Numbers with the same decimals, enough for the smallest to keep its significant digits."""
+    smallest = min((abs(v) for v in values if v), default=1.0)
+    decimals = 0 if all(v == int(v) for v in values) else max(0, min(7, significant - 1 - floor(log10(smallest))))
+    largest = max(map(abs, values), default=0.0)
+    decimals = max(0, min(decimals, significant + 2 - len(str(int(largest)))))
+    return tuple(f"{v:.{decimals}f}" for v in values)
