@@ -23,7 +23,7 @@ from .types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
+    from rich.console import Group
 
     from .explain import Explanation
 
@@ -104,7 +104,7 @@ class Ranking(Sequence[Hint]):
     def __repr__(self) -> str:
         return ranking_text(self)
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         return ranking_table(self)
 
     def _repr_html_(self) -> str:

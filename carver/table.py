@@ -11,7 +11,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
     from .hint import Hint
     from .ranking import Ranking
@@ -102,31 +102,21 @@ def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[st
     return lines
 
 
-def ranking_table(ranking: Ranking, most: int = MOST) -> Table:
+def ranking_table(ranking: Ranking, most: int = MOST) -> Group:
     """For rich: one line a hint, at most `WIDTH` columns wide."""
-    from rich.markup import escape as literal
+    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     shown, same = columns(ranking, most)
-    table = Table(
-        title=literal(heading(ranking)),
-        caption=literal("\n".join(footing(ranking, same, most))),
-        title_justify="left",
-        caption_justify="left",
-        title_style="bold",
-        caption_style="dim",
-        box=None,
-        padding=(0, 2, 0, 0),
-        header_style="bold",
-        pad_edge=False,
-    )
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     for column in shown:
         style = {"ms": "bold cyan", "bound": "magenta"}.get(column.heading, "")
         justify: Literal["left", "right"] = "left" if column.is_text else "right"
-        table.add_column(literal(column.heading), justify=justify, style=style, no_wrap=True, vertical="bottom")
+        table.add_column(Text(column.heading), justify=justify, style=style, no_wrap=True, vertical="bottom")
     for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*map(literal, row))
-    return table
+        table.add_row(*map(Text, row))
+    return Group(Text(heading(ranking), "bold"), table, Text("\n".join(footing(ranking, same, most)), "dim"))
 
 
 def ranking_text(ranking: Ranking, most: int = MOST) -> str:
