@@ -183,18 +183,20 @@ def test_register_tile_must_divide(device: CpuDevice) -> None:
 @pytest.mark.parametrize("n, k", [(1, 1), (17, 1000), (67, 31), (8, 129), (1000, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_gemv(device: CpuDevice, n: int, k: int, dtype: str, transposed: bool) -> None:
+@pytest.mark.parametrize("bias", [False, True])
+def test_gemv(device: CpuDevice, n: int, k: int, dtype: str, transposed: bool, bias: bool) -> None:
     computes = f"Y[b,n] += X[b,k] * A[b,{'k,n' if transposed else 'n,k'}]"
-    options = {"trans_a": int(transposed)}
+    options = {"trans_a": transposed, "bias": bias}
     problem = Problem("gemv", computes, {"b": 2, "n": n, "k": k}, dict.fromkeys("XAY", dtype), options=options)
     built = build(device, problem, {"block_n": 16, "rows": 4, "unroll": 2})
     rng = np.random.default_rng(3)
-    x, a = (values(rng, t.shape, dtype).astype(np.float64) for t in built.program.inputs)
+    inputs = [values(rng, t.shape, dtype).astype(np.float64) for t in built.program.inputs]
+    x, a, *added = inputs
     matrix = a.swapaxes(1, 2) if transposed else a
-    right = np.einsum("bk,bnk->bn", x, matrix)
-    scale = np.einsum("bk,bnk->bn", np.abs(x), np.abs(matrix))
+    right = np.einsum("bk,bnk->bn", x, matrix) + sum(added)
+    scale = np.einsum("bk,bnk->bn", np.abs(x), np.abs(matrix)) + np.abs(right)
     bound = UNIT[dtype] * np.abs(right) + 4 * math.sqrt(k) * UNIT["float32"] * scale + 1e-7
-    np.testing.assert_array_less(np.abs(run(device, built, x, a) - right), bound)
+    np.testing.assert_array_less(np.abs(run(device, built, *inputs) - right), bound)
 
 
 # --- elementwise ------------------------------------------------------------------------------------------------
@@ -241,9 +243,9 @@ OPS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
 def reduction(op: str, axis: int, r: int, c: int, dtype: str, out: str) -> Problem:
     norm = OPS.index(op) > 2
-    computes = "Y[r,c] = X[r,c]" if norm else f"Y[{'r' if axis else 'c'}] {'max=' if op == 'max' else '+='} X[r,c]"
+    computes = f"Y[{'r' if axis else 'c'}] {'max=' if op == 'max' else '+='} X[r,c]"
     acc = "float64" if dtype == "float64" else "float32"
-    options = {"op": OPS.index(op), "axis": axis}
+    options = {"reduce_op": OPS.index(op), "axis": axis, "keeps": int(norm)}
     return Problem("reduction", computes, {"r": r, "c": c}, {"X": dtype, "Y": out}, acc, options)
 
 

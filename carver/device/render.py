@@ -155,15 +155,21 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
     for tensor in problem.statement.tensors:
         names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
     for column, expression in chosen.schedule.items():
+        if missing := expression.names - names.keys():
+            raise ConfigError(f"{chosen.operator}/{chosen.name} needs {', '.join(sorted(missing))}; {problem} has none")
         names[column] = expression(names)
     return names
 
 
 def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
-    """Extents in memory. With trans_a (trans_b) the tensor A (B) has its last two dimensions exchanged.
+    """Extents in memory: those of the statement, with two exceptions.
 
-    The exchange is against the notation in `op.toml`: a statement that spells A[b,k,m] itself is in storage order.
+    With trans_a (trans_b) a tensor A (B) that is spelt as in `op.toml` has its last two dimensions exchanged; a
+    statement that spells A[b,k,m] itself is in storage order. With `keeps` the output has the input's shape.
     """
+    statement = problem.statement
+    if tensor == statement.output and problem.options.get("keeps"):
+        return statement.inputs[0].shape(problem.sizes)
     shape = tensor.shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):
         return shape
@@ -220,9 +226,9 @@ def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
 def _argument(
     chosen: Kernel, arg: str, pointers: set[str], inputs: tuple[TensorSpec, ...], names: Mapping[str, Any]
 ) -> tuple[str | int | None, ...]:
-    """One entry of a declaration's `args`. "inputs" stands for every input in order."""
-    if arg == "inputs":
-        return tuple(t.name for t in inputs)
+    """One entry of a declaration's `args`. "X*" stands for every input whose name starts with X, in order."""
+    if arg.endswith("*"):
+        return tuple(t.name for t in inputs if t.name.startswith(arg[:-1]))
     if arg in pointers or arg == "workspace":
         return (arg,)
     if arg == "bias":

@@ -31,7 +31,14 @@
 #error "an elementwise kernel takes 1 to 8 inputs"
 #endif
 
-typedef CARVER_TYPE(ACC_DTYPE) acc_t;
+/* Computed in ACC_DTYPE, and in double where an element would not fit it. */
+#if ACC_DTYPE == CARVER_I32
+typedef int32_t acc_t;
+#elif ACC_DTYPE == CARVER_F64 || X0_DTYPE == CARVER_F64 || Y_DTYPE == CARVER_F64 || Y_DTYPE == CARVER_I32
+typedef double acc_t;
+#else
+typedef float acc_t;
+#endif
 typedef CARVER_TYPE(Y_DTYPE) y_t;
 
 /* EACH(f) is f(0) f(1) ... over the inputs. */

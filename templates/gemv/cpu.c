@@ -25,6 +25,9 @@
 #ifndef ACC_DTYPE
 #define ACC_DTYPE 1
 #endif
+#ifndef EPILOGUE_BIAS
+#define EPILOGUE_BIAS 0
+#endif
 #ifndef TRANS_A
 #define TRANS_A 0
 #endif
@@ -32,7 +35,11 @@
 typedef CARVER_TYPE(A_DTYPE) a_t;
 typedef CARVER_TYPE(X_DTYPE) x_t;
 typedef CARVER_TYPE(Y_DTYPE) y_t;
+#if ACC_DTYPE == CARVER_F64 || ACC_DTYPE == CARVER_I32
 typedef CARVER_TYPE(ACC_DTYPE) acc_t;
+#else
+typedef float acc_t;
+#endif
 
 _Static_assert(BLOCK_N % ROWS == 0, "a task must be whole groups of rows");
 
@@ -83,8 +90,8 @@ static inline acc_t dot(const x_t *restrict x, const a_t *restrict a, int64_t k)
     return total;
 }
 
-void carver_gemv(const x_t *restrict X, const a_t *restrict A, y_t *restrict Y, int64_t n, int64_t k, int64_t b,
-                 int64_t cores) {
+void carver_gemv(const x_t *restrict X, const a_t *restrict A, const y_t *restrict bias, y_t *restrict Y, int64_t n,
+                 int64_t k, int64_t b, int64_t cores) {
     const int64_t tasks_n = carver_ceil(n, BLOCK_N), tasks = tasks_n * b;
     (void)cores;
 #ifdef _OPENMP
@@ -111,6 +118,7 @@ void carver_gemv(const x_t *restrict X, const a_t *restrict A, y_t *restrict Y, 
         for (; i + ROWS <= count; i += ROWS) dots(sums + i, x, a + i * k, k);
         for (; i < count; i++) sums[i] = dot(x, a + i * k, k);
 #endif
-        for (int64_t j = 0; j < count; j++) y[j] = (y_t)CARVER_STORE(Y_DTYPE, sums[j]);
+        for (int64_t j = 0; j < count; j++)
+            y[j] = (y_t)CARVER_STORE(Y_DTYPE, sums[j] + (EPILOGUE_BIAS ? (acc_t)CARVER_LOAD(Y_DTYPE, bias[n0 + j]) : 0));
     }
 }

@@ -56,16 +56,19 @@ typedef CARVER_TYPE(A_DTYPE) a_t;
 typedef CARVER_TYPE(B_DTYPE) b_t;
 typedef CARVER_TYPE(C_DTYPE) c_t;
 typedef CARVER_TYPE(BIAS_DTYPE) bias_t;
-typedef CARVER_TYPE(ACC_DTYPE) acc_t;
-
-#define ACC_BYTES (ACC_DTYPE == CARVER_F64 ? 8 : 4)
+/* Operands are packed in the type of the sum, which is never narrower than float. */
 #if ACC_DTYPE == CARVER_F64
-#define ROW_BYTES (NR * 8)
-#elif ACC_DTYPE == CARVER_F32 || ACC_DTYPE == CARVER_TF32 || ACC_DTYPE == CARVER_I32
-#define ROW_BYTES (NR * 4)
+#define SUM_DTYPE CARVER_F64
+#define SUM_BYTES 8
+#elif ACC_DTYPE == CARVER_I32
+#define SUM_DTYPE CARVER_I32
+#define SUM_BYTES 4
 #else
-#error "ACC_DTYPE must be F64, F32 or I32"
+#define SUM_DTYPE CARVER_F32
+#define SUM_BYTES 4
 #endif
+#define ROW_BYTES (NR * SUM_BYTES)
+typedef CARVER_TYPE(SUM_DTYPE) acc_t;
 
 /* The widest vector of the machine that divides a row of the register tile. */
 #if CARVER_SIMD_BYTES >= 64 && ROW_BYTES % 64 == 0
@@ -80,7 +83,7 @@ _Static_assert(ROW_BYTES % VECTOR_BYTES == 0, "a row of the register tile must b
 _Static_assert(MC % MR == 0 && NC % NR == 0, "register tiles must divide the task's tile");
 
 typedef acc_t vec __attribute__((vector_size(VECTOR_BYTES), aligned(VECTOR_BYTES)));
-enum { LANES = VECTOR_BYTES / ACC_BYTES, VECS = ROW_BYTES / VECTOR_BYTES };
+enum { LANES = VECTOR_BYTES / SUM_BYTES, VECS = ROW_BYTES / VECTOR_BYTES };
 
 /* panel[p][i] = source[i * row + p] for i below `width`; rows beyond `valid` become zeros. Reads along p. */
 #define PACK_ROWS(name, type, dtype, width)                                                                     \
@@ -129,7 +132,7 @@ static inline void store(c_t *restrict c, int64_t ldc, const acc_t *restrict til
             value += CARVER_LOAD(BIAS_DTYPE, bias[j]);
 #endif
             c[i * ldc + j] = CARVER_STORE(C_DTYPE, carver_activate(EPILOGUE_ACTIVATION, value));
-#elif C_DTYPE == ACC_DTYPE
+#elif C_DTYPE == SUM_DTYPE
             c[i * ldc + j] = tile[i * NR + j];
 #else
             c[i * ldc + j] = CARVER_STORE(C_DTYPE, tile[i * NR + j]);

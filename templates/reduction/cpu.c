@@ -1,12 +1,12 @@
 /* Reductions of X[r,c] on the cores of a CPU, along its rows (AXIS=1) or its columns (AXIS=0).
  *
- * OP 0 sum, 1 max, 2 mean: a task reduces a tile of BLOCK_R x BLOCK_C; where several tiles share a result they leave
+ * REDUCE_OP 0 sum, 1 max, 2 mean: a task reduces a tile of BLOCK_R x BLOCK_C; where several tiles share a result they leave
  * partial ones in the workspace, which are joined in a fixed order, the same bits for any number of cores.
- * OP 3 softmax, 4 layer norm, 5 RMS norm: a task owns whole rows (or columns) and walks them two or three times. */
+ * REDUCE_OP 3 softmax, 4 layer norm, 5 RMS norm: a task owns whole rows (or columns) and walks them two or three times. */
 #include "common/carver_cpu.h"
 
-#ifndef OP
-#define OP 0
+#ifndef REDUCE_OP
+#define REDUCE_OP 0
 #endif
 #ifndef AXIS
 #define AXIS 1
@@ -33,67 +33,86 @@
 #define EPSILON 1e-5
 #endif
 
-#define OP_SUM 0
-#define OP_MAX 1
-#define OP_MEAN 2
-#define OP_SOFTMAX 3
-#define OP_LAYER_NORM 4
-#define OP_RMS_NORM 5
+#define SUM 0
+#define MAX 1
+#define MEAN 2
+#define SOFTMAX 3
+#define LAYER_NORM 4
+#define RMS_NORM 5
 
 typedef CARVER_TYPE(X_DTYPE) x_t;
 typedef CARVER_TYPE(Y_DTYPE) y_t;
-typedef CARVER_TYPE(ACC_DTYPE) acc_t;
-
+/* Added up in ACC_DTYPE, and in double where an element is one. */
 #if ACC_DTYPE == CARVER_I32
+typedef int32_t acc_t;
 #define LOWEST INT32_MIN
 #define EXP(x) ((acc_t)carver_expf((float)(x)))
-#elif ACC_DTYPE == CARVER_F64
+#elif ACC_DTYPE == CARVER_F64 || X_DTYPE == CARVER_F64
+typedef double acc_t;
 #define LOWEST (-(double)INFINITY)
 #define EXP(x) exp(x)
 #else
+typedef float acc_t;
 #define LOWEST (-INFINITY)
 #define EXP(x) carver_expf(x)
 #endif
 
+typedef acc_t vec __attribute__((vector_size(CARVER_SIMD_BYTES)));
 enum { LANES = CARVER_SIMD_BYTES / (int)sizeof(acc_t), WIDE = LANES * UNROLL };
 
+#define VALUE(p, i) ((acc_t)CARVER_LOAD(X_DTYPE, (p)[i]))
+#define PLUS(x, y) ((x) + (y))
+#define PLUS_VECTOR(x, y) ((x) + (y))
 /* NaN wins, as it does in NumPy and torch. */
 #define LARGER(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
-#define VALUE(p, i) ((acc_t)CARVER_LOAD(X_DTYPE, (p)[i]))
+#define LARGER_VECTOR(x, y) larger_vector(x, y)
+typedef __typeof__((vec){0} > (vec){0}) mask;
+static inline vec larger_vector(vec x, vec y) {
+    const mask take = (x > y) | (x != x);
+    return (vec)((take & (mask)x) | (~take & (mask)y));
+}
 
-/* name(p, n, z): `join` over n contiguous elements of `term`, which may name x (the element) and z. WIDE of them are
- * kept apart, because a compiler must not reorder floating-point additions by itself. */
+/* name(p, n, z): `join` over n contiguous elements of `term`, which may name x (the element) and z. UNROLL vectors of
+ * partial results are kept apart, because a compiler must not reorder floating-point additions by itself. */
 #define FOLD(name, initial, join, term)                                              \
     static inline acc_t name(const x_t *restrict p, int64_t n, acc_t z) {            \
-        acc_t lane[WIDE];                                                            \
+        vec part[UNROLL];                                                            \
         (void)z;                                                                     \
-        for (int l = 0; l < WIDE; l++) lane[l] = initial;                            \
+        CARVER_UNROLL for (int u = 0; u < UNROLL; u++) part[u] = (vec){0} + (initial); \
         int64_t i = 0;                                                               \
         for (; i + WIDE <= n; i += WIDE)                                             \
-            CARVER_UNROLL for (int l = 0; l < WIDE; l++) {                           \
-                const acc_t x = VALUE(p, i + l);                                     \
-                lane[l] = join(term, lane[l]);                                       \
+            CARVER_UNROLL for (int u = 0; u < UNROLL; u++) {                         \
+                acc_t lane[LANES];                                                   \
+                for (int l = 0; l < LANES; l++) {                                    \
+                    const acc_t x = VALUE(p, i + u * LANES + l);                     \
+                    lane[l] = term;                                                  \
+                }                                                                    \
+                vec terms;                                                           \
+                memcpy(&terms, lane, sizeof terms);                                  \
+                part[u] = join##_VECTOR(terms, part[u]);                             \
             }                                                                        \
-        for (int l = 0; i < n; i++, l++) {                                           \
+        CARVER_UNROLL for (int u = 1; u < UNROLL; u++) part[0] = join##_VECTOR(part[u], part[0]); \
+        acc_t all = initial;                                                         \
+        for (int l = 0; l < LANES; l++) all = join(part[0][l], all);                 \
+        for (; i < n; i++) {                                                         \
             const acc_t x = VALUE(p, i);                                             \
-            lane[l] = join(term, lane[l]);                                           \
+            all = join(term, all);                                                   \
         }                                                                            \
-        for (int half = WIDE / 2; half; half /= 2)                                   \
-            for (int l = 0; l < half; l++) lane[l] = join(lane[l], lane[l + half]);  \
-        return lane[0];                                                              \
+        return all;                                                                  \
     }
-#define PLUS(x, y) ((x) + (y))
 
-#if OP == OP_MAX
+#if REDUCE_OP == MAX
 #define INITIAL LOWEST
 #define JOIN LARGER
-#else
+FOLD(fold, LOWEST, LARGER, x)
+#elif REDUCE_OP <= MEAN
 #define INITIAL 0
 #define JOIN PLUS
+FOLD(fold, 0, PLUS, x)
 #endif
 
 static inline y_t finish(acc_t value, int64_t count) {
-    if (OP == OP_MEAN) return (y_t)CARVER_STORE(Y_DTYPE, (ACC_DTYPE == CARVER_I32 ? (double)value / count : value / (acc_t)count));
+    if (REDUCE_OP == MEAN) return (y_t)CARVER_STORE(Y_DTYPE, (ACC_DTYPE == CARVER_I32 ? (double)value / count : value / (acc_t)count));
     return (y_t)CARVER_STORE(Y_DTYPE, value);
 }
 
@@ -103,9 +122,7 @@ static inline y_t finish(acc_t value, int64_t count) {
 #define TEAM(cores, tasks) 1
 #endif
 
-#if OP <= OP_MEAN
-
-FOLD(fold, INITIAL, JOIN, x)
+#if REDUCE_OP <= MEAN
 
 /* `workspace` holds ceil(reduced extent / tile) partial results for each element of Y; unused where that is one. */
 void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict workspace, int64_t r, int64_t c, int64_t cores) {
@@ -164,11 +181,11 @@ FOLD(squares, 0, PLUS, (x - z) * (x - z))
 
 #if AXIS
 static inline void normalise(const x_t *restrict x, y_t *restrict y, int64_t c) {
-    if (OP == OP_SOFTMAX) {
+    if (REDUCE_OP == SOFTMAX) {
         const acc_t most = largest(x, c, 0), scale = 1 / sum_exp(x, c, most);
         for (int64_t j = 0; j < c; j++) STORE(j, EXP(VALUE(x, j) - most) * scale);
     } else {
-        const acc_t mean = OP == OP_LAYER_NORM ? total(x, c, 0) / (acc_t)c : 0;
+        const acc_t mean = REDUCE_OP == LAYER_NORM ? total(x, c, 0) / (acc_t)c : 0;
         const acc_t scale = (acc_t)(1 / sqrt((double)squares(x, c, mean) / c + EPSILON));
         for (int64_t j = 0; j < c; j++) STORE(j, (VALUE(x, j) - mean) * scale);
     }
@@ -177,26 +194,26 @@ static inline void normalise(const x_t *restrict x, y_t *restrict y, int64_t c) 
 /* The same over `columns` neighbouring columns, r rows that are c apart. */
 static inline void normalise_columns(const x_t *restrict x, y_t *restrict y, int64_t r, int64_t c, int64_t columns) {
     acc_t centre[BLOCK_C], scale[BLOCK_C];
-    for (int64_t j = 0; j < columns; j++) centre[j] = OP == OP_SOFTMAX ? LOWEST : 0, scale[j] = 0;
-    if (OP != OP_RMS_NORM)
+    for (int64_t j = 0; j < columns; j++) centre[j] = REDUCE_OP == SOFTMAX ? LOWEST : 0, scale[j] = 0;
+    if (REDUCE_OP != RMS_NORM)
         for (int64_t i = 0; i < r; i++)
             for (int64_t j = 0; j < columns; j++) {
                 const acc_t value = VALUE(x, i * c + j);
-                centre[j] = OP == OP_SOFTMAX ? LARGER(value, centre[j]) : centre[j] + value;
+                centre[j] = REDUCE_OP == SOFTMAX ? LARGER(value, centre[j]) : centre[j] + value;
             }
-    if (OP == OP_LAYER_NORM)
+    if (REDUCE_OP == LAYER_NORM)
         for (int64_t j = 0; j < columns; j++) centre[j] /= (acc_t)r;
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j < columns; j++) {
             const acc_t away = VALUE(x, i * c + j) - centre[j];
-            scale[j] += OP == OP_SOFTMAX ? EXP(away) : away * away;
+            scale[j] += REDUCE_OP == SOFTMAX ? EXP(away) : away * away;
         }
     for (int64_t j = 0; j < columns; j++)
-        scale[j] = OP == OP_SOFTMAX ? 1 / scale[j] : (acc_t)(1 / sqrt((double)scale[j] / r + EPSILON));
+        scale[j] = REDUCE_OP == SOFTMAX ? 1 / scale[j] : (acc_t)(1 / sqrt((double)scale[j] / r + EPSILON));
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j < columns; j++) {
             const acc_t away = VALUE(x, i * c + j) - centre[j];
-            STORE(i * c + j, (OP == OP_SOFTMAX ? EXP(away) : away) * scale[j]);
+            STORE(i * c + j, (REDUCE_OP == SOFTMAX ? EXP(away) : away) * scale[j]);
         }
 }
 #endif
