@@ -143,11 +143,12 @@ class Explanation:
             name, last = "" if c.tunable == last else c.tunable, c.tunable
             step = f"{c.old} -> {c.new}"
             if c.ms is None:
-                yield f"  {name:<{width}s}  {step:<12s}  cannot run: {c.why}"
+                yield f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
             else:
                 change = c.ms / self.hint.predicted_ms - 1
-                left_out = f" (not among the candidates: {c.avoided})" if c.avoided else ""
-                yield f"  {name:<{width}s}  {step:<12s} {self._time(c.ms)} {change:+8.1%}  {c.bound}{left_out}"
+                yield f"  {name:<{width}s}  {step:<12s} {self._time(c.ms)} {change:+8.1%}  {c.bound}"
+                if c.avoided:
+                    yield f"  {'':<{width}s}  not among the candidates: {c.avoided}"
         if not self.changes:
             yield "  none: this kernel has nothing to tune"
 

@@ -23,6 +23,7 @@ from .types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from rich.console import Group
 
     from .explain import Explanation
@@ -100,6 +101,18 @@ class Ranking(Sequence[Hint]):
         from .explain import explain
 
         return explain(self[i], self.arch)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The predicted times as bars of their terms. Needs matplotlib."""
+        from .plots import plot_terms
+
+        return plot_terms(self, ax)
+
+    def plot_roofline(self, ax: Axes | None = None) -> Axes:
+        """The hints under the device's roofs. Needs matplotlib."""
+        from .plots import plot_roofline
+
+        return plot_roofline(self, ax)
 
     def __repr__(self) -> str:
         return ranking_text(self)
