@@ -11,7 +11,7 @@ from carver.device.render import CPU_FLAGS, CUDA_FLAGS
 from carver.problem import Problem
 
 CPU = {
-    "ok": "for (int64_t i = 0; i < n; i++) Y[i] = X[i] + NUDGE * 0;",
+    "ok": "for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
     "slower": "for (int k = 0; k < 9; k++) for (int64_t i = 0; i < n; i++) ((volatile float *)Y)[i] = X[i];",
     "wrong_result": "for (int64_t i = 0; i < n; i++) Y[i] = i == n - 1 ? X[i] + 1e-3f : X[i];",
     "unwritten": "for (int64_t i = 0; i < n - 1; i++) Y[i] = X[i];",
@@ -21,6 +21,7 @@ CPU = {
     "compile_error": "#error no such thing",
     "accumulate": "for (int64_t i = 0; i < n; i++) Y[i] += X[i];",
     "killed": "raise(SIGKILL);",
+    "slow": "usleep(20000); for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
 }
 """Bodies of `void run(const float *X, float *Y, char *workspace, int64_t n)`, which should copy X to Y."""
 
@@ -32,6 +33,7 @@ CUDA = {
     "hang": "for (;;) ((volatile float *)Y)[0] = X[0];",
     "compile_error": "#error no such thing",
     "trap": "if (i == 0) __trap();",
+    "slow": "if (i == 0) for (long long t = clock64(); clock64() - t < 40000000;) {} if (i < n) Y[i] = X[i];",
 }
 """Bodies of a kernel with the same parameters and the index i."""
 
@@ -39,8 +41,9 @@ _C_FILE = """#include <omp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 void run(const float *X, float *Y, char *workspace, int64_t n) {{
-    if (omp_get_max_threads() < 1) return;
+    omp_set_dynamic(NUDGE < 0);
     {body}
 }}
 """
@@ -65,9 +68,7 @@ def candidate(
     text = (_CUDA_FILE if cuda else _C_FILE).format(body=f"\n{body}\n")
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
-    source = Source(
-        path, MappingProxyType({"NUDGE": str(nudge)}), CUDA_FLAGS if cuda else CPU_FLAGS, ("run",), isa
-    )
+    source = Source(path, MappingProxyType({"NUDGE": str(nudge)}), CUDA_FLAGS if cuda else CPU_FLAGS, ("run",), isa)
     p = problem(n)
     call = Call("run", ((n + 255) // 256 if cuda else 1, 1, 1), 256 if cuda else 1, 0, ("X0", "Y", "workspace", n))
     tensors = [TensorSpec(t, (1, n), "float32", 4) for t in ("X0", "Y")]

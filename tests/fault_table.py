@@ -1,0 +1,213 @@
+"""Faults injected into real kernels and processes, and what the records say of each.
+
+    python tests/fault_table.py --device cuda --json faults.json
+
+Every fault is measured among healthy candidates. Exits with 1 if an outcome is not the expected one, or if a
+healthy candidate or a finished measurement was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+
+from kernels import candidate  # noqa: E402
+
+from carver.bench import Bench, Settings, measure  # noqa: E402
+from carver.records import Measurement, Records  # noqa: E402
+
+FAULTS = {
+    "cpu": {
+        "compile error": ("compile_error", "compile_error"),
+        "wrong result": ("wrong_result", "wrong_result"),
+        "element not written": ("unwritten", "wrong_result"),
+        "illegal address": ("crash", "crash"),
+        "abort": ("abort", "crash"),
+        "infinite loop": ("hang", "timeout"),
+        "kills its own process": ("killed", "crash"),
+    },
+    "cuda": {
+        "compile error": ("compile_error", "compile_error"),
+        "wrong result": ("wrong_result", "wrong_result"),
+        "element not written": ("unwritten", "wrong_result"),
+        "illegal address": ("crash", "crash"),
+        "trap": ("trap", "crash"),
+        "infinite loop": ("hang", "timeout"),
+    },
+}
+"""Fault -> (kernel, expected outcome)."""
+
+MEMORY_BYTES = 1 << 46
+HEALTHY = 3
+LONG_RUN = 8
+
+
+def settings(kind: str, timeout_s: float) -> Settings:
+    return Settings(warm=True, rounds=2, budget_s=30, timeout_s=timeout_s)
+
+
+def inside(device: str, folder: Path, timeout_s: float) -> list[dict[str, Any]]:
+    """Faults of the kernels themselves: one run over all of them, with healthy candidates before, between and after."""
+    with Records(folder / "faults.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
+        kind, isa = bench.machine.kind, _isa(bench)
+        faults = FAULTS[kind]
+        bad = [candidate(folder, kernel, isa=isa) for kernel, _ in faults.values()]
+        full = candidate(folder, "ok", HEALTHY, workspace_bytes=MEMORY_BYTES, isa=isa)
+        good = [candidate(folder, "ok", i, isa=isa) for i in range(HEALTHY)]
+        got = measure(bench, [good[0], *bad, good[1], full, good[2]])
+    names = [*faults, "out of memory"]
+    expected = [outcome for _, outcome in faults.values()] + ["out_of_memory"]
+    recorded = [*got[1 : 1 + len(bad)], got[-2]]
+    healthy = [m for m in got if m not in recorded]
+    kept = f"{sum(m.ok and len(m.samples_ms) > 0 for m in healthy)} of {HEALTHY} healthy candidates measured"
+    return [
+        _row(name, wanted, m.outcome, m.message, kept, m.outcome == wanted and kept.startswith(str(HEALTHY)))
+        for name, wanted, m in zip(names, expected, recorded, strict=True)
+    ]
+
+
+def worker_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]:
+    """SIGKILL to the worker in the middle of a run."""
+    with Records(folder / "worker.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
+        every = [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(4)]
+        killed: list[int] = []
+
+        def kill() -> None:
+            with Records(folder / "worker.sqlite") as seen:
+                _until(lambda: len(seen.find()) >= 1, 60)
+            if bench.worker.pid is not None:
+                os.kill(bench.worker.pid, signal.SIGKILL)
+                killed.append(bench.worker.pid)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        got = measure(bench, every)
+        thread.join()
+        told = [m.message for m in got if "SIGKILL" in m.message]
+    fine = sum(m.ok for m in got)
+    return _row(
+        "worker killed", "ok", got[0].outcome if fine == len(got) else "lost", "; ".join(told),
+        f"{fine} of {len(got)} candidates measured", fine == len(got) and len(killed) == 1,
+    )  # fmt: skip
+
+
+def parent_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]:
+    """SIGKILL to the benchmark itself after some measurements; then the same command again."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--device", device, "--timeout", str(timeout_s)]
+    command += ["--run", str(folder)]
+    store = folder / "parent.sqlite"
+    first = subprocess.Popen(command, start_new_session=True)
+    with Records(store) as db:
+        _until(lambda: len(db.find()) >= 3, 120)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    with Records(store) as db:
+        before = {m.uuid: m for m in db.find()}
+    orphans = lambda: [pid for pid in _children(folder) if pid != os.getpid()]  # noqa: E731
+    _until(lambda: not orphans(), 30)
+    subprocess.run(command, check=True, timeout=300)
+    with Records(store) as db:
+        after = {m.uuid: m for m in db.find()}
+        runs = len(db.runs())
+    kept = [m for uuid, m in before.items() if _continues(m, after.get(uuid))]
+    complete = len(after) == LONG_RUN == len({m.candidate for m in after.values()}) and all(
+        m.ok for m in after.values()
+    )
+    fine = complete and len(kept) == len(before) and len(before) < LONG_RUN and runs == 1
+    return _row(
+        "benchmark killed, run again", "ok", "ok" if fine else "lost",
+        f"{len(before)} measured before, {len(after) - len(before)} after, {runs} run",
+        f"{len(kept)} of {len(before)} finished measurements kept; no orphan process", fine,
+    )  # fmt: skip
+
+
+def long_run(device: str, folder: Path, timeout_s: float) -> None:
+    """What `parent_killed` starts, kills and starts again."""
+    with Records(folder / "parent.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
+        (folder / "pids").open("a").write(f"{bench.worker.pid}\n")
+        measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
+
+
+def table(device: str, timeout_s: float) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = inside(device, folder, timeout_s)
+        return [*rows, worker_killed(device, folder, timeout_s), parent_killed(device, folder, timeout_s)]
+
+
+def _continues(before: Measurement, after: Measurement | None) -> bool:
+    """Whether a record is still there with all its samples, and more only in further rounds."""
+    return after is not None and after.rounds_ms[: len(before.rounds_ms)] == before.rounds_ms
+
+
+def _row(fault: str, expected: str, recorded: str, message: str, others: str, fine: bool) -> dict[str, Any]:
+    return {
+        "fault": fault,
+        "expected": expected,
+        "recorded": recorded,
+        "message": message[:300],
+        "others": others,
+        "ok": fine,
+    }
+
+
+def _isa(bench: Bench) -> str:
+    return bench.machine.arch.isa if bench.machine.kind == "cuda" else "native"
+
+
+def _children(folder: Path) -> list[int]:
+    """The workers of `long_run` that still exist."""
+    pids = [int(line) for line in (folder / "pids").read_text().split()]
+    return [pid for pid in pids if _exists(pid)]
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s for what did not happen")
+        time.sleep(0.02)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="faults injected, and what was recorded")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--timeout", type=float, default=5.0, help="of one candidate [s]")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.run:
+        long_run(args.device, args.run, args.timeout)
+        return 0
+    rows = table(args.device, args.timeout)
+    for row in rows:
+        mark = "ok  " if row["ok"] else "LOST"
+        print(f"{mark} {row['fault']:28} {row['recorded']:14} {row['others']}; {row['message'][:90]}")
+    if args.json:
+        args.json.write_text(json.dumps({"device": args.device, "rows": rows}, indent=1) + "\n")
+    return 0 if all(row["ok"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""What worker processes run in test_faults.py: `carver.worker` imports it by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from carver.errors import CompileError, ConfigError, DeviceError, RunError
+
+
+def handler(start: str = "", touch_mib: int = 0) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    if start == "raise":
+        raise DeviceError("no such device here")
+    if start == "exit":
+        sys.exit(3)
+    if start == "bug":
+        raise KeyError("a bug")
+    return work
+
+
+def work(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    match job["do"]:
+        case "pid":
+            return {"pid": os.getpid(), "group": os.getpgrp()}
+        case "print":
+            print("noise on stdout", flush=True)
+            os.write(1, b'{"outcome": "forged"}\n')
+            return {"outcome": "wrong_result", "message": "told"}
+        case "allocate":
+            return {"bytes": len(bytearray(job["bytes"]))}
+        case "sleep":
+            time.sleep(job["seconds"])
+        case "exit":
+            os._exit(job["status"])
+        case "bug":
+            return {"x": {}["missing"]}
+        case "fork":
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(600)
+            return {"pid": pid}
+        case "raise":
+            raise {
+                "compile": CompileError("no", "log line"),
+                "config": ConfigError("no room"),
+                "run": RunError("sticky"),
+            }[job["kind"]]
+    return {}

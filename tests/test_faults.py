@@ -1,0 +1,151 @@
+"""Whatever a candidate does to its process becomes its outcome; whatever is killed, no finished measurement is lost."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import fault_table
+import pytest
+
+from carver.errors import DeviceError, RunError
+from carver.worker import GRACE_S, Worker
+
+HERE = Path(__file__).parent
+
+
+def gpu() -> bool:
+    from carver.device import cuda
+
+    return cuda.device_count() > 0
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@functools.cache
+def faults(device: str) -> dict[str, dict[str, Any]]:
+    return {row["fault"]: row for row in fault_table.table(device, 1.5 if device == "cpu" else 5.0)}
+
+
+SAID = {
+    "compile error": "no such thing",
+    "wrong result": "wrong at 1 of 1000 elements, first at [0, 999]",
+    "element not written": "nan where",
+    "illegal address": "SIGSEGV",
+    "abort": "SIGABRT",
+    "infinite loop": "still running check after 1.5 s",
+    "kills its own process": "SIGKILL",
+    "out of memory": "no room for 70368744177664 bytes",
+    "worker killed": "SIGKILL",
+    "benchmark killed, run again": "1 run",
+}
+
+
+@pytest.mark.parametrize("fault", SAID)
+def test_fault_on_the_cpu(fault: str) -> None:
+    row = faults("cpu")[fault]
+    assert row["recorded"] == row["expected"], row
+    assert row["ok"], row
+    assert SAID[fault] in row["message"] or fault == "compile error", row
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "fault", [*fault_table.FAULTS["cuda"], "out of memory", "worker killed", "benchmark killed, run again"]
+)
+def test_fault_on_the_gpu(fault: str) -> None:
+    if not gpu():
+        pytest.skip("no CUDA device that PyCUDA can use")
+    row = faults("cuda")[fault]
+    assert row["recorded"] == row["expected"] and row["ok"], row
+
+
+def worker(**arguments: Any) -> Worker:
+    return Worker("fault_targets:handler", arguments, start_timeout_s=30)
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome", "said"),
+    [
+        ({"do": "print"}, "wrong_result", "told"),
+        ({"do": "raise", "kind": "compile"}, "compile_error", "log line"),
+        ({"do": "raise", "kind": "config"}, "does_not_fit", "no room"),
+        ({"do": "raise", "kind": "run"}, "crash", "sticky"),
+        ({"do": "exit", "status": 7}, "crash", "status 7"),
+        ({"do": "sleep", "seconds": 60}, "timeout", "after 0.3 s"),
+        ({"do": "allocate", "bytes": 1 << 50}, "out_of_memory", "memory ran out"),
+    ],
+)
+def test_outcome_of_a_job_and_the_next_one_runs(job: dict[str, Any], outcome: str, said: str) -> None:
+    with worker() as w:
+        reply = w.call(job, 0.3 if job["do"] == "sleep" else 20)
+        assert (reply.outcome, said in reply.message) == (outcome, True), reply
+        assert w.call({"do": "pid"}, 20).outcome == "ok"
+        assert w.started == (2 if outcome in ("crash", "timeout", "out_of_memory") else 1)
+
+
+def test_memory_limit_holds() -> None:
+    with Worker("fault_targets:handler", {}, memory_bytes=2 << 30) as w:
+        assert w.call({"do": "allocate", "bytes": 64 << 20}, 20).data == {"bytes": 64 << 20}
+        assert w.call({"do": "allocate", "bytes": 3 << 30}, 20).outcome == "out_of_memory"
+
+
+@pytest.mark.parametrize(
+    ("start", "error", "said"),
+    [
+        ("raise", DeviceError, "no such device here"),
+        ("exit", RunError, "did not start.*status 3"),
+        ("bug", RunError, "own code failed.*KeyError: 'a bug'"),
+    ],
+)
+def test_a_worker_that_cannot_start(start: str, error: type[Exception], said: str) -> None:
+    with worker(start=start) as w, pytest.raises(error, match=f"(?s){said}"):
+        w.call({"do": "pid"}, 20)
+
+
+def test_a_bug_of_the_handler_is_no_outcome_of_the_candidate() -> None:
+    with worker() as w, pytest.raises(RunError, match=r"(?s)own code failed.*KeyError"):
+        w.call({"do": "bug"}, 20)
+
+
+def test_killed_from_outside_is_told_apart() -> None:
+    with worker() as w:
+        pid = w.call({"do": "pid"}, 20).data["pid"]
+        os.kill(pid, signal.SIGKILL)
+        reply = w.call({"do": "pid"}, 20)
+        assert reply.outcome == "crash" and reply.killed and "SIGKILL" in reply.message
+        assert not w.call({"do": "exit", "status": 1}, 20).killed
+
+
+def test_nothing_of_the_group_survives_a_timeout() -> None:
+    with worker() as w:
+        child = w.call({"do": "fork"}, 20).data["pid"]
+        assert fault_table._exists(child)
+        assert w.call({"do": "sleep", "seconds": 60}, 0.2).outcome == "timeout"
+        fault_table._until(lambda: not fault_table._exists(child), 10)
+
+
+def test_a_busy_worker_does_not_outlive_its_parent() -> None:
+    code = (
+        "from carver.worker import Worker\n"
+        "w = Worker('fault_targets:handler', {})\n"
+        "print(w.call({'do': 'pid'}, 20).data['pid'], flush=True)\n"
+        "w.call({'do': 'sleep', 'seconds': 600}, 600)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    time.sleep(0.3)
+    parent.kill()
+    parent.wait()
+    fault_table._until(lambda: not fault_table._exists(pid), GRACE_S + 10)
