@@ -23,6 +23,9 @@ CPU_FLAGS = ("-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-
 CUDA_FLAGS = ("--std=c++17",)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
+_WIDEST_LOAD_BYTES = 16
+"""Alignment beyond what one load moves changes no kernel."""
+
 _EPILOGUE = {"bias": "EPILOGUE_BIAS", "activation": "EPILOGUE_ACTIVATION"}
 """Options whose macro is not their name in upper case."""
 _OPTIONS: Mapping[str, int] = MappingProxyType({"trans_a": 0, "trans_b": 0, "bias": 0, "activation": 0})
@@ -186,7 +189,7 @@ def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
 
 
 def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
-    shape, align = storage_shape(problem, tensor), problem.align_bytes[tensor.name]
+    shape, align = storage_shape(problem, tensor), min(_WIDEST_LOAD_BYTES, problem.align_bytes[tensor.name])
     if prod(shape[:-1]) > 1:
         align = gcd(align, shape[-1] * problem.itemsize(tensor.name))
     return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)

@@ -1,0 +1,362 @@
+"""The CUDA device: the order of driver calls against a driver that only records them, and the real one where it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carver import arch
+from carver.device import Binary, Call, Program, Source, TensorSpec, compile_hint, cuda, decode, encode, open_device
+from carver.device.buffers import OutOfMemory, address
+from carver.errors import DeviceError, RunError
+from carver.templates import MatmulTemplate
+
+SPEC = TensorSpec("A", (4,), "float16", 8)
+
+
+def program(*calls: Call) -> Program:
+    source = Source(Path("kernel.cu"), {}, (), tuple(c.entry for c in calls), "sm_90")
+    return Program(source, calls, 0, (SPEC,), TensorSpec("C", (4,), "float16", 8))
+
+
+class Fake(ModuleType):
+    """`pycuda.driver` as far as carver uses it; `log` is every call, in order."""
+
+    class Error(Exception): ...
+
+    class MemoryError(Error): ...
+
+    class LogicError(Error): ...
+
+    class function_attribute:
+        MAX_DYNAMIC_SHARED_SIZE_BYTES = "max dynamic"
+
+    def __init__(self) -> None:
+        super().__init__("pycuda.driver")
+        self.log: list[tuple[Any, ...]] = []
+        self.fail: dict[str, Exception] = {}
+        self.devices = 1
+        self.clock = 0
+        self.function: dict[str, Any] = {"num_regs": 72, "shared_size_bytes": 1024, "local_size_bytes": 0}
+
+    def did(self, *what: Any) -> None:
+        self.log.append(what)
+        if what[0] in self.fail:
+            raise self.fail[what[0]]
+
+    def init(self) -> None:
+        self.did("init")
+
+    @property
+    def Device(self) -> Any:
+        fake = self
+
+        class Context:
+            def push(self) -> None:
+                fake.did("push")
+
+            def pop(self) -> None:
+                fake.did("pop")
+
+            def synchronize(self) -> None:
+                fake.did("synchronize")
+
+        class Device:
+            def __init__(self, ordinal: int) -> None:
+                fake.did("device", ordinal)
+
+            @staticmethod
+            def count() -> int:
+                return fake.devices
+
+            def name(self) -> str:
+                return "NVIDIA H200"
+
+            def retain_primary_context(self) -> Context:
+                fake.did("primary context")
+                return Context()
+
+            def pci_bus_id(self) -> str:
+                return "0000:01:00.0"
+
+        return Device
+
+    @property
+    def Event(self) -> Any:
+        fake = self
+
+        class Event:
+            at = 0
+
+            def record(self) -> None:
+                fake.clock += 1
+                self.at = fake.clock
+                fake.did("record")
+
+            def time_since(self, other: Any) -> float:
+                return float(self.at - other.at)
+
+        return Event
+
+    def module_from_file(self, path: str) -> Any:
+        self.did("module", path)
+        fake = self
+
+        class Function:
+            num_regs, shared_size_bytes, local_size_bytes = fake.function.values()
+
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def set_attribute(self, attribute: object, value: int) -> None:
+                fake.did("attribute", self.name, attribute, value)
+
+            def prepare(self, types: str) -> None:
+                fake.did("prepare", self.name, types)
+
+            def prepared_call(self, grid: Any, block: Any, *args: Any, shared_size: int) -> None:
+                fake.did("launch", self.name, grid, block, args, shared_size)
+
+        class Module:
+            def get_function(self, name: str) -> Function:
+                return Function(name)
+
+        return Module()
+
+    def mem_alloc(self, size: int) -> int:
+        self.did("alloc", size)
+        return 0x1000
+
+    def memset_d8(self, pointer: int, byte: int, size: int) -> None:
+        self.did("fill", byte, size)
+
+    def memset_d8_async(self, pointer: int, byte: int, size: int) -> None:
+        self.did("evict", byte, size)
+
+    def memcpy_htod(self, pointer: int, array: np.ndarray) -> None:
+        self.did("upload", array.tobytes())
+
+    def memcpy_dtoh(self, array: np.ndarray, pointer: int) -> None:
+        self.did("download", array.nbytes)
+        array.view(np.uint8)[...] = 0x3F
+
+    def get_version(self) -> tuple[int, int, int]:
+        return (13, 0, 0)
+
+    def get_driver_version(self) -> int:
+        return 13000
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    driver, package = Fake(), ModuleType("pycuda")
+    monkeypatch.setattr(package, "driver", driver, raising=False)
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    monkeypatch.setattr(cuda.arch, "CUDA", lambda name: arch.load("h200"))
+    monkeypatch.setattr(cuda.atexit, "register", lambda f: None)
+    yield driver
+
+
+@pytest.fixture
+def device(fake: Fake) -> cuda.CudaDevice:
+    opened = cuda.CudaDevice()
+    fake.log.clear()
+    return opened
+
+
+def test_opening_takes_the_primary_context(fake: Fake) -> None:
+    opened = open_device("cuda")
+    assert (opened.kind, opened.name, opened.arch.name) == ("cuda", "NVIDIA H200", "h200_sxm")
+    assert fake.log[-4:] == [("init",), ("device", 0), ("primary context",), ("push",)]
+
+
+def test_auto_takes_the_gpu_where_there_is_one(fake: Fake) -> None:
+    assert open_device("auto").kind == "cuda"
+    fake.devices = 0
+    assert open_device("auto").kind == "cpu"
+    with pytest.raises(DeviceError, match="no device cuda:1; this machine has 0"):
+        open_device("cuda:1")
+
+
+def test_without_pycuda_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(DeviceError, match=r"pip install gpu-carver\[gpu\]"):
+        open_device("cuda")
+    assert cuda.device_count() == 0
+
+
+def test_driver_that_does_not_start(fake: Fake) -> None:
+    fake.fail["init"] = Fake.LogicError("cuInit failed: no CUDA-capable device is detected")
+    with pytest.raises(DeviceError, match="no CUDA-capable device"):
+        open_device("cuda")
+
+
+def test_load_and_launch(device: cuda.CudaDevice, fake: Fake) -> None:
+    calls = (
+        Call("first", (7, 2, 3), 128, 100_000, ("A", None, "workspace", 5, 2**40)),
+        Call("second", (1, 1, 1), 32, 0, ("workspace", "C")),
+    )
+    loaded = device.load(Binary(Path("k.cubin"), "", "", 0.0, False), program(*calls))
+    assert fake.log == [
+        ("module", "k.cubin"),
+        ("attribute", "first", "max dynamic", 100_000),
+        ("prepare", "first", "PPPqq"),
+        ("prepare", "second", "PP"),
+    ]
+    assert loaded.resources["first"].registers == 72 and loaded.resources["second"].static_smem_bytes == 1024
+    fake.log.clear()
+    loaded.launch({"A": 0x10, "C": 0x20, "workspace": 0x30})
+    assert fake.log == [
+        ("launch", "first", (7, 2, 3), (128, 1, 1), (0x10, 0, 0x30, 5, 2**40), 100_000),
+        ("launch", "second", (1, 1, 1), (32, 1, 1), (0x30, 0x20), 0),
+    ]
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_timing_evicts_before_each_run_and_waits_once(device: cuda.CudaDevice, fake: Fake, cold: bool) -> None:
+    samples = device.time(lambda: fake.did("run"), 3, cold=cold)
+    assert samples == [1e-3] * 3
+    twice_l2 = 2 * arch.load("h200").l2_bytes
+    expected: list[tuple[Any, ...]] = []
+    for i in range(3):
+        expected += [("evict", i, twice_l2)] if cold else []
+        expected += [("record",), ("run",), ("record",)]
+    assert [e for e in fake.log if e[0] != "alloc"] == [*expected, ("synchronize",)]
+    assert [e for e in fake.log if e[0] == "alloc"] == ([("alloc", twice_l2)] if cold else [])
+
+
+def test_copies_are_bits(device: cuda.CudaDevice, fake: Fake) -> None:
+    buffer = device.upload([1.0, -2.0], "bfloat16")
+    assert fake.log == [("alloc", 4), ("upload", b"\x80\x3f\x00\xc0")]
+    np.testing.assert_array_equal(device.download(buffer), decode(np.array([0x3F3F] * 2, np.uint16), "bfloat16"))
+    device.fill(buffer, 0xFF)
+    assert fake.log[-1] == ("fill", 0xFF, 4)
+
+
+def test_errors_of_the_driver_are_ours(device: cuda.CudaDevice, fake: Fake) -> None:
+    fake.fail["alloc"] = Fake.MemoryError("cuMemAlloc failed: out of memory")
+    with pytest.raises(OutOfMemory, match="allocating 4096 bytes on NVIDIA H200: cuMemAlloc failed"):
+        device.empty((1024,), "float32")
+    fake.fail["synchronize"] = Fake.LogicError("an illegal memory access was encountered")
+    with pytest.raises(RunError, match="illegal memory access"):
+        device.synchronize()
+    fake.fail["module"] = Fake.LogicError("device kernel image is invalid")
+    with pytest.raises(RunError, match=r"loading kernel.cu: device kernel image"):
+        device.load(Binary(Path("k.cubin"), "", "", 0.0, False), program())
+
+
+def test_state_reads_nvidia_smi(device: cuda.CudaDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho '1980, 3201, 1980, 41, 117.5, 0x0000000000000004, 580.82.07'\n")
+    smi.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert device.state() == {
+        "cuda": "13.0.0", "cuda_driver_version": 13000, "sm_clock_hz": 1.98e9, "memory_clock_hz": 3.201e9,
+        "sm_clock_max_hz": 1.98e9, "temperature_c": 41.0, "power_w": 117.5,
+        "throttle_reasons": "0x0000000000000004", "driver": "580.82.07",
+    }  # fmt: skip
+    smi.write_text("#!/bin/sh\necho '1980, [N/A], 1980, 41, [N/A], 0x0, 580.82.07'\n")
+    assert "power_w" not in device.state() and device.state()["sm_clock_hz"] == 1.98e9
+
+
+def test_arrays_on_the_device(fake: Fake) -> None:
+    assert address(0x1234, SPEC, "cuda") == 0x1234
+    with pytest.raises(RunError, match="takes torch tensors, PyCUDA arrays or pointers"):
+        address(np.zeros(4, np.float16), SPEC, "cuda")
+
+
+def test_misaligned_buffers_are_refused(device: cuda.CudaDevice) -> None:
+    from carver.device import Buffer
+
+    with pytest.raises(RunError, match="starts at 0x1004; the kernel was built for rows on multiples of 8 bytes"):
+        address(Buffer(0x1004, (4,), "float16", None), SPEC, "cuda")
+
+
+def test_hint_of_another_backend(device: cuda.CudaDevice) -> None:
+    hint = (
+        MatmulTemplate(64, 64, 64)
+        .with_arch("h200")
+        .rank([{"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 3}], backend="triton")[0]
+    )
+    with pytest.raises(DeviceError, match="backend 'triton' cannot run"):
+        compile_hint(hint, device)
+
+
+# --- on a real GPU ----------------------------------------------------------------------------------------------
+
+GPU = pytest.mark.skipif(not cuda.device_count(), reason="needs an NVIDIA GPU and PyCUDA")
+
+
+@pytest.fixture(scope="module")
+def gpu() -> cuda.CudaDevice:
+    opened = open_device("cuda")
+    assert isinstance(opened, cuda.CudaDevice)
+    return opened
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3", "int8"])
+def test_upload_and_download(gpu: cuda.CudaDevice, dtype: str) -> None:
+    values = np.random.default_rng(0).integers(-50, 50, (37, 5)).astype(np.float32)
+    np.testing.assert_array_equal(gpu.download(gpu.upload(values, dtype)), decode(encode(values, dtype), dtype))
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (17, 33, 65), (256, 128, 512), (300, 1000, 77)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: int, dtype: str) -> None:
+    template = MatmulTemplate(m, n, k, in_dtype=dtype, out_dtype="float32").with_arch(gpu.arch)
+    rng = np.random.default_rng(1)
+    a, b = (decode(encode(rng.standard_normal(s), dtype), dtype) for s in ((1, m, k), (1, k, n)))
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    for hint in template.recommend_hints(topk=3):
+        kernel = compile_hint(hint, gpu)
+        c = gpu.empty((1, m, n), "float32")
+        gpu.fill(c, 0xFF)
+        kernel(gpu.upload(a, dtype), gpu.upload(b, dtype), c)
+        gpu.synchronize()
+        np.testing.assert_allclose(
+            gpu.download(c), right, rtol=1e-3, atol=1e-5 * k**0.5 + 1e-5, err_msg=str(hint.config)
+        )
+        assert kernel.registers is not None and kernel.smem_bytes >= hint.launch.smem_bytes
+
+
+@pytest.mark.gpu
+@GPU
+def test_cold_runs_are_slower_than_warm_ones(gpu: cuda.CudaDevice) -> None:
+    """A copy that fits L2 has to come from DRAM when L2 was emptied."""
+    hint = MatmulTemplate(64, 4096, 4096).with_arch(gpu.arch).recommend_hints(topk=1)[0]
+    kernel = compile_hint(hint, gpu)
+    rng = np.random.default_rng(2)
+    arrays = [gpu.upload(rng.standard_normal(s), "float16") for s in ((1, 64, 4096), (1, 4096, 4096), (1, 64, 4096))]
+    pointers = kernel.pointers(*arrays)
+    for _ in range(2):
+        cold, warm = (np.median(gpu.time(lambda: kernel.loaded.launch(pointers), 20, cold=c)) for c in (True, False))
+    assert cold > warm > 0
+
+
+@pytest.mark.gpu
+@GPU
+def test_torch_tensors_share_the_context(gpu: cuda.CudaDevice) -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.randn(1, 64, 96, device="cuda", dtype=torch.float16)
+    b = torch.randn(1, 96, 80, device="cuda", dtype=torch.float16)
+    kernel = compile_hint(MatmulTemplate(64, 80, 96).with_arch(gpu.arch).recommend_hints(topk=1)[0], gpu)
+    c = kernel(a, b)
+    assert c.shape == (1, 64, 80) and c.device == a.device
+    torch.testing.assert_close(c, a @ b, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.gpu
+@GPU
+def test_state_of_a_real_gpu(gpu: cuda.CudaDevice) -> None:
+    assert gpu.state()["cuda_driver_version"] >= 12000
