@@ -16,6 +16,9 @@ from .notation import Statement, Tensor
 MAX_SIZE = 2**48
 """Largest extent of one axis; beyond it products of three axes leave int64's exact range."""
 
+MAX_ALIGN_BYTES = 128
+"""A cache line; no copy is wider."""
+
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 
 _NO_OPTIONS: Mapping[str, int] = MappingProxyType({})
@@ -54,16 +57,16 @@ class Problem:
         freeze(self, "align_bytes", MappingProxyType({t.name: self._alignment(t) for t in s.tensors}))
 
     def _alignment(self, tensor: Tensor) -> int:
-        """What the caller says, else what a dense row length implies, at most 16. [bytes]"""
+        """What the caller says, else what a dense row length implies, at most MAX_ALIGN_BYTES. [bytes]"""
         itemsize = dtypes.BYTES[self.dtypes[tensor.name]]
         said = self.align_bytes.get(tensor.name)
         if said is None:
             shape = tensor.shape(self.sizes)
-            row = shape[-1] * itemsize if prod(shape[:-1]) > 1 else 16
-            return gcd(16, row)
+            row = shape[-1] * itemsize if prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
+            return gcd(MAX_ALIGN_BYTES, row)
         if isinstance(said, bool) or said < 1 or said & (said - 1):
             raise ProblemError(f"alignment of {tensor.name} must be a power of two in bytes, got {said!r}")
-        return min(16, int(said))
+        return min(MAX_ALIGN_BYTES, int(said))
 
     @cached_property
     def statement(self) -> Statement:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import gcd, prod
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -86,8 +86,8 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
     for tensor in s.tensors:
         scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
-        scope[f"align_{tensor.name.lower()}"] = problem.align_bytes[tensor.name]
-    scope["align_out"] = problem.align_bytes[s.output.name]
+        scope |= _aligned(tensor.name.lower(), problem.align_bytes[tensor.name])
+    scope |= _aligned("out", problem.align_bytes[s.output.name])
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
     dtype = multiply_dtype(problem)
@@ -101,6 +101,11 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     scope["inputs"] = len(s.inputs)
     scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation"), 0) | dict(problem.options)
     return scope
+
+
+def _aligned(name: str, row_bytes: int) -> dict[str, int]:
+    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what every row start is a multiple of. [bytes]"""
+    return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes}
 
 
 def size_scope(problem: Problem) -> dict[str, int]:
@@ -278,8 +283,3 @@ def _column(value: Any, n: int) -> np.ndarray:
 
 def _rows(column: np.ndarray, keep: BoolArray) -> np.ndarray:
     return column[keep]
-
-
-def alignment(elements: int, itemsize: int) -> int:
-    """Alignment that rows of `elements` elements keep, at most 16. [bytes]"""
-    return gcd(16, elements * itemsize)

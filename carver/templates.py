@@ -15,7 +15,7 @@ from .arch import load
 from .descriptor import Arch
 from .errors import ProblemError, nearest
 from .hint import Hint
-from .problem import ACTIVATIONS, Problem, size
+from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
 from .ranking import Ranking, rank, recommend
 from .space import roles
 
@@ -94,7 +94,7 @@ class MatmulTemplate(Template):
         rows = {"A": lda, "B": ldb, "C": ldc}
         types = {"C": out, "A": a, "B": b}
         align = {
-            name: gcd(16, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
+            name: gcd(MAX_ALIGN_BYTES, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
             for name, ld in rows.items()
             if ld is not None
         }

@@ -27,6 +27,7 @@ CONSTANTS = {
     # efficiencies: reachable share of a datasheet rate
     "math_efficiency": Constant(0.90, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
+    "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
     "smem_efficiency": Constant(0.95, 0.7, 1.0, "share of the shared-memory port"),
     "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 that holds what a wave reuses; halves cache the same line twice"),
@@ -34,13 +35,14 @@ CONSTANTS = {
     "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
     "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),
     "pipeline_overlap": Constant(3.8, 1.2, 8.0, "exponent that joins throughput and uncovered latency of a step"),
-    "chain_overlap": Constant(4.0, 1.0, 8.0, "exponent that joins a block's own chain and the shared math pipe"),
+    "chain_overlap": Constant(8.0, 1.0, 16.0, "exponent that joins a block's own chain and the shared math pipe"),
     "chain_latency": Constant(0.55, 0.1, 1.5, "share of a step's chain that adds to the latency to be covered"),
     # clocks
     "block_start_clk": Constant(500.0, 100.0, 2000.0, "from the launch of a block to its first load"),
     "warp_start_clk": Constant(27.0, 1.0, 100.0, "the same, for each warp resident on the SM"),
     "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step that nothing overlaps"),
     "step_chain_clk": Constant(60.0, 10.0, 400.0, "fixed part of one block's serial chain in a step"),
+    "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same where a group of warps issues and awaits wgmma"),
     # instructions, a warp
     "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping of a warp in a step"),
     "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, address and predicate included"),

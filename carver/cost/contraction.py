@@ -3,7 +3,8 @@
 Reads these columns of a declaration's schedule, with the defaults in brackets:
 `tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
 tiles walked together · `instruction` 0 vector, 1 mma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of warps over the
-tile · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` · `padded_loads` [0] rows
+tile · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` ·
+`exposed_loads` [0] loads a step whose whole latency shows, because they pass registers · `padded_loads` [0] rows
 past the edge are fetched again rather than skipped.
 """
 
@@ -47,7 +48,8 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     inst_m, inst_n = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1)), np.where(kind > 0, 8, 1)
     tile_flops = 2 * np.ceil(tm / inst_m) * inst_m * np.ceil(tn / inst_n) * inst_n * tk
     math_clk = tile_flops / (rate * k["math_efficiency"])
-    chain_clk = math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm) + k["step_chain_clk"]
+    chain_clk = math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm)
+    chain_clk = chain_clk + np.where(kind >= 2, k["group_chain_clk"], k["step_chain_clk"])
 
     # shared-memory port: the copies in, and what the instructions read back
     tile_a, tile_b = tm * tk * ea, tn * tk * eb
@@ -72,32 +74,33 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
 
     # what L2 and DRAM deliver
     rows, cols, depth = np.minimum(tm, m), np.minimum(tn, nn), np.minimum(tk, kk)
-    waste_a = sector_waste(np.where(col("a_k_contiguous") > 0, depth, rows) * ea, col("align_a"), arch.sector_bytes)
-    waste_b = sector_waste(np.where(col("b_k_contiguous") > 0, depth, cols) * eb, col("align_b"), arch.sector_bytes)
+    run_a = np.where(col("a_k_contiguous") > 0, depth, rows) * ea
+    run_b = np.where(col("b_k_contiguous") > 0, depth, cols) * eb
+    waste_a = sector_waste(run_a, col("row_align_a", 16), arch.sector_bytes)
+    waste_b = sector_waste(run_b, col("row_align_b", 16), arch.sector_bytes)
+    # a row that one step reads to its end continues in the next row
+    page_a = 1 + k["dram_run_bytes"] / np.where((col("a_k_contiguous") > 0) & (tk >= kk), run_a * rows, run_a)
+    page_b = 1 + k["dram_run_bytes"] / np.where((col("b_k_contiguous") > 0) & (tk >= kk), run_b * cols, run_b)
     padded = col("padded_loads", 0) > 0
-    fill_a = np.where(padded, tm, rows) * tk * ea * waste_a
-    fill_b = np.where(padded, tn, cols) * tk * eb * waste_b
-    distinct = rows * depth * ea * waste_a + cols * depth * eb * waste_b
-    lines = rows * np.maximum(depth * ea / arch.line_bytes, 1.0)
+    fetched = np.minimum(tk, kk / (steps * split))  # the last step of a ragged K fetches what is left
+    fill_a = np.where(padded, tm, rows) * fetched * ea * waste_a
+    fill_b = np.where(padded, tn, cols) * fetched * eb * waste_b
+    distinct = rows * fetched * ea * waste_a + cols * fetched * eb * waste_b
     l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    hot = np.minimum(1.0, SLICE_BYTES_PER_CLK * k["hot_steps"] * lines / l2_per_clk)
+    spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
+    hot_a = np.minimum(1.0, spread * np.maximum(m * depth * ea / arch.line_bytes, 1.0))
+    hot_b = np.minimum(1.0, spread * np.maximum(nn * depth * eb / arch.line_bytes, 1.0))
     reuse_a, reuse_b = _operand_reuse(space)
+    widths = (ea * waste_a * reuse_a * page_a, eb * waste_b * reuse_b * page_b)
     dram, l3, compulsory, hit = dram_traffic(
-        arch,
-        k,
-        (m, nn, kk),
-        (tm, tn),
-        (ea * waste_a * reuse_a, eb * waste_b * reuse_b),
-        (grid_m, grid_n, split),
-        group,
-        resident,
+        arch, k, (m, nn, kk), (tm, tn), widths, (grid_m, grid_n, split), group, resident
     )
     per_step = batch / (grid * steps)
 
     # epilogue
     partial = split > 1
     width = np.where(partial, acc_bytes, eo)
-    waste_o = sector_waste(cols * width, np.where(partial, 16, col("align_out")), arch.sector_bytes)
+    waste_o = sector_waste(cols * width, np.where(partial, 16, col("row_align_out", 16)), arch.sector_bytes)
     accumulators = tm * tn / lanes
     store_instr = accumulators * k["store_instr"]
     partial_bytes = split * batch * m * nn * acc_bytes
@@ -111,12 +114,13 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         warps=warps,
         steps=steps,
         ahead=col("ahead"),
+        exposed=col("exposed_loads", 0),
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
         issue_clk=instructions / arch.schedulers_per_sm,
         fill_bytes=fill_a + fill_b,
-        l2_bytes=fill_a / hot + fill_b,
+        l2_bytes=fill_a / hot_a + fill_b / hot_b,
         l2_read_bytes=distinct,
         dram_bytes=dram * per_step,
         l3_bytes=l3 * per_step,
@@ -127,7 +131,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         slowdown=spill_slowdown(registers, arch, k),
         facts={
             "dram_bytes": dram * batch + batch * m * nn * eo,
-            "compulsory_bytes": (compulsory + m * nn * eo) * batch,
+            "compulsory_bytes": (m * kk * ea * reuse_a + nn * kk * eb * reuse_b + m * nn * eo) * batch,
             "l2_hit_rate": hit,
             "padding": grid_m * tm * grid_n * tn * steps * split * tk / (m * nn * kk),
         },
@@ -183,9 +187,11 @@ def dram_traffic(
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:
     """Bytes moved over bytes wanted, for runs of contiguous bytes fetched in whole sectors.
 
-    A run that may start inside a sector touches one more than its length needs.
+    A run that starts at a random multiple of `align_bytes` touches (run + sector - align) / sector sectors
+    in the mean.
     """
-    sectors = np.ceil(run_bytes / sector_bytes) + (align_bytes < min(16, sector_bytes))
+    slack = np.maximum(sector_bytes - np.minimum(align_bytes, run_bytes), 0)
+    sectors = np.maximum((run_bytes + slack) / sector_bytes, np.ceil(run_bytes / sector_bytes))
     out: FloatArray = sectors * sector_bytes / run_bytes
     return out
 

@@ -95,9 +95,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     rows = (shared, resident * work.smem_clk, port, reads, resident * work.issue_clk / pipes)
     core = _norm(rows) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
-    uncovered = (
-        latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
-    ) / work.ahead
+    covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
+    uncovered = covered / work.ahead + latency * work.exposed
     step = _norm2(core, uncovered, k["pipeline_overlap"]) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     visible = np.where(resident > 1, k["block_overlap"], 1.0)

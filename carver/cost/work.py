@@ -23,6 +23,8 @@ class Work:
     """Warps of one block."""
     steps: FloatArray
     ahead: FloatArray
+    exposed: FloatArray
+    """Load latencies of one step that no pipelining hides."""
     math_clk: FloatArray
     """One step of one block on all of the SM's arithmetic pipes."""
     chain_clk: FloatArray

@@ -1,0 +1,146 @@
+"""Fit constants of the cost model to measured candidates: bounded robust least squares on their logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cost import MODELS
+from .cost.constants import CONSTANTS, resolve
+from .cost.model import estimate
+from .descriptor import Arch
+from .evaluate.cases import Case
+from .kernel import Kernel
+from .ranking import offered_kernels
+from .space import Space, given_space, size_scope, static_scope
+from .types import FloatArray, IntArray
+
+RANKING_WIDTH = 0.4
+"""A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
+SCALE_WEIGHT = 0.6
+"""Weight of a problem's mean log error against that of the order of its candidates."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Candidates of many problems, of one kernel on one device, as a single space."""
+
+    space: Space
+    seconds: FloatArray
+    problem: IntArray
+    """Which problem each candidate belongs to, from 0."""
+
+
+def samples(cases: Iterable[Case]) -> list[Sample]:
+    """The measured candidates of all cases, joined by kernel, device and element types."""
+    parts: dict[tuple[object, ...], list[tuple[Space, FloatArray]]] = {}
+    for case in cases:
+        kernel = offered_kernels(case.problem, case.arch, case.backend)[0][0]
+        space, _ = given_space(case.problem, case.arch, kernel, case.configs)
+        seconds = case.seconds[space.index]
+        space, seconds = space.where(np.isfinite(seconds)), seconds[np.isfinite(seconds)]
+        if len(space) > 1:
+            key = (kernel, case.arch, tuple(case.problem.dtypes.values()), case.problem.accumulate)
+            parts.setdefault(key, []).append((space, seconds))
+    return [_join(group) for group in parts.values()]
+
+
+def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
+    """Many spaces as one: scalars that differ between problems become columns."""
+    spaces = [space for space, _ in group]
+    first = spaces[0]
+    lengths = [len(space) for space in spaces]
+    names = {*first.columns, *size_scope(first.problem), *static_scope(first.problem, first.arch)} - {"arch"}
+    columns = {
+        name: np.concatenate([np.broadcast_to(np.asarray(s[name]), len(s)) for s in spaces])
+        for name in sorted(names)
+        if all(name in s.columns or name in s.scope for s in spaces)
+    }
+    index = np.arange(sum(lengths))
+    joined = Space(first.problem, first.arch, first.kernel, first.scope, columns, index)
+    return Sample(joined, np.concatenate([t for _, t in group]), np.repeat(np.arange(len(group)), lengths))
+
+
+def predict(sample: Sample, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of a sample's candidates."""
+    kernel, arch = sample.space.kernel, sample.space.arch
+    return estimate(MODELS[kernel.model](sample.space, constants), arch, constants).seconds
+
+
+def fit(
+    data: Sequence[Sample],
+    names: Sequence[str],
+    start: Mapping[str, float] | None = None,
+    prior: float = 0.003,
+    max_evaluations: int = 60,
+) -> dict[str, float]:
+    """The constants `names` that order the candidates of each problem best, the rest as they are.
+
+    Residuals, per candidate: the log error less its problem's weighted mean, weighted towards the fastest
+    candidates; per problem: that mean; per constant: its distance from where it started, so that what the
+    data do not identify stays put. Differences are taken over 3 %: the model's ceilings hide smaller steps.
+    """
+    from scipy.optimize import least_squares
+
+    base = [{**resolve(s.space.kernel, s.space.arch), **(start or {})} for s in data]
+    low = np.log([max(CONSTANTS[n].low, 1e-12) for n in names])
+    high = np.log([CONSTANTS[n].high for n in names])
+    x0 = np.clip(np.log([base[0][n] for n in names]), low + 1e-6, high - 1e-6)
+    weights = [_weights(s) for s in data]
+    total = sum(len(s.seconds) for s in data)
+
+    def residuals(x: FloatArray) -> FloatArray:
+        k = dict(zip(names, np.exp(x), strict=True))
+        out = [prior * np.sqrt(total) * (x - x0)]
+        for s, b, (w, count) in zip(data, base, weights, strict=True):
+            d = np.log(predict(s, {**b, **k}) / s.seconds)
+            mean = np.bincount(s.problem, w * d) / np.bincount(s.problem, w)
+            out += [5.0 * w * (d - mean[s.problem]) / np.sqrt(count[s.problem]), SCALE_WEIGHT * mean]
+        return np.concatenate(out)
+
+    result = least_squares(
+        residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations
+    )
+    return {name: float(f"{value:.4g}") for name, value in zip(names, np.exp(result.x), strict=True)}
+
+
+def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
+    count = np.bincount(sample.problem)
+    best = np.full(len(count), np.inf)
+    np.minimum.at(best, sample.problem, sample.seconds)
+    excess = sample.seconds / best[sample.problem] - 1
+    return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count
+
+
+def cross_validate(
+    cases: Sequence[Case], names: Sequence[str], folds: int = 2, score: Callable[[Case, FloatArray], None] | None = None
+) -> list[FloatArray]:
+    """Predicted seconds of every case with constants fitted on the other folds only; NaN where it cannot run."""
+    out: list[FloatArray] = [np.array([])] * len(cases)
+    for fold in range(folds):
+        data = samples(c for i, c in enumerate(cases) if i % folds != fold)
+        k = fit(data, names)
+        for i in range(fold, len(cases), folds):
+            out[i] = _predict_case(cases[i], k)
+            if score:
+                score(cases[i], out[i])
+    return out
+
+
+def _predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
+    kernel = offered_kernels(case.problem, case.arch, case.backend)[0][0]
+    space, _ = given_space(case.problem, case.arch, kernel, case.configs)
+    out = np.full(len(case.configs), np.nan)
+    k = {**resolve(kernel, case.arch), **constants}
+    out[space.index] = estimate(MODELS[kernel.model](space, k), case.arch, k).seconds
+    return out
+
+
+def kernel_of(case: Case) -> Kernel:
+    return offered_kernels(case.problem, case.arch, case.backend)[0][0]
+
+
+def device_of(sample: Sample) -> Arch:
+    return sample.space.arch
