@@ -1,10 +1,333 @@
-"""The command line."""
+"""The command line. Exit codes: 0 success, 1 the question has no answer here, 2 it was asked wrongly."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import io
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NoReturn
+
 import click
 
+from . import __version__
+from . import arch as archs
+from .descriptor import IDENTITY, SECTIONS, Arch
+from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
+from .explain import explain as explain_hint
+from .hint import Hint
+from .operands import device, per_operator
+from .ranking import Ranking
+from .ranking import recommend as recommend_problem
+from .table import WIDTH, ranking_table
+from .templates import Template
 
-@click.group()
+NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CarverError as error:
+            _fail(error)
+
+
+def _fail(error: CarverError) -> NoReturn:
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(str(error), err=True)
+    sys.exit(1 if isinstance(error, NO_ANSWER) else 2)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
+@click.version_option(__version__, prog_name="carver")
 def main() -> None:
-    """Tile configurations for GPU and CPU kernels, ranked and explained by a cost model."""
+    """Tile configurations for GPU and CPU kernels, ranked and explained by a cost model.
+
+    \b
+    carver recommend matmul 4096 4096 4096 --arch h200
+    carver explain matmul 4096 4096 4096 --arch h200 --rank 2
+    carver rank matmul 4096 4096 4096 --arch h200 --configs configs.json
+    """
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+backend_option = click.option(
+    "--backend", metavar="NAME", help="Whose kernels: cuda, cpu, triton, ...  [default: carver's own for the device]"
+)
+topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+
+
+@as_json
+@click.option("--roofline", type=click.Path(dir_okay=False, path_type=Path), help="Save a roofline plot, PNG or SVG.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Save a plot of the terms, PNG or SVG.")
+@backend_option
+@topk_option
+def recommend(
+    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None, as_json: bool
+) -> None:
+    """The configurations with the shortest predicted times, best first."""
+    ranking = template.recommend_hints(topk, backend)
+    _show(ranking, topk, as_json)
+    for path, draw in ((plot, ranking.plot), (roofline, ranking.plot_roofline)):
+        if path is not None:
+            figure = draw().get_figure(root=True)
+            assert figure is not None
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+
+
+@as_json
+@click.option("--backend", default="triton", show_default=True, metavar="NAME", help="Whose vocabulary they are in.")
+@click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
+@click.option(
+    "--configs", type=click.File(), default="-", show_default=True,
+    help="JSON (a list of objects, or one a line) or CSV with a header; - is standard input.",
+)  # fmt: skip
+def rank(template: Template, configs: io.TextIOBase, topk: int | None, backend: str, as_json: bool) -> None:
+    """Your own configurations in the order of their predicted times."""
+    if topk is not None and topk < 1:
+        raise ConfigError(f"topk must be at least 1, got {topk}")
+    ranking = template.rank(read_configs(configs.read()), backend)
+    shown = ranking[:topk] if topk else ranking
+    _show(shown, len(shown), as_json)
+
+
+@as_json
+@click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
+@click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="Explain this hint.")
+@backend_option
+def explain(template: Template, place: int, config: str | None, backend: str | None, as_json: bool) -> None:
+    """Why a configuration takes the time it is predicted to take."""
+    if config is None:
+        ranking = template.recommend_hints(place, backend)
+        if place > len(ranking):
+            raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
+        found = ranking.explain(place - 1)
+    else:
+        arch = template.arch
+        own = backend or ("cpu" if arch is not None and arch.kind == "cpu" else "cuda")
+        found = template.rank(read_configs(f"[{config}]"), own).explain(0)
+    _print(found.to_dict()) if as_json else click.echo(str(found))
+
+
+@as_json
+@click.option("--repeats", type=click.IntRange(1), default=50, show_default=True, help="Queries of each kind.")
+@backend_option
+@topk_option
+def bench_query(template: Template, topk: int, backend: str | None, repeats: int, as_json: bool) -> None:
+    """How long a query takes: the first of a process, a new shape, the same shape again."""
+    arch, problem = template.arch, template.problem
+    assert arch is not None
+    first = _timed(partial(recommend_problem, problem, arch, topk, backend))
+    axis = problem.statement.axes[-1]
+    sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1)} for i in range(repeats)]
+    shapes = [dataclasses.replace(problem, sizes=each) for each in sizes]
+    new = [_timed(partial(recommend_problem, shape, arch, topk, backend)) for shape in shapes]
+    ranking = template.recommend_hints(topk, backend)
+    again = [_timed(partial(template.recommend_hints, topk, backend)) for _ in range(repeats)]
+    found = {
+        "problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates,
+        "first_ms": first * 1e3, "new_shape_ms": statistics.median(new) * 1e3,
+        "repeated_us": statistics.median(again) * 1e6,
+    }  # fmt: skip
+    if as_json:
+        _print(found)
+        return
+    click.echo(f"{problem} on {arch.title}: top {topk} of {ranking.candidates:,} candidates")
+    click.echo(f"  first query of the process   {found['first_ms']:8.2f} ms")
+    click.echo(f"  a new shape                  {found['new_shape_ms']:8.2f} ms   median of {repeats}")
+    click.echo(f"  the same shape again         {found['repeated_us']:8.2f} us   median of {repeats}")
+
+
+explain_group = per_operator(explain)
+for group in (per_operator(recommend), per_operator(rank), explain_group, per_operator(bench_query)):
+    main.add_command(group)
+
+
+@explain_group.command("hint")
+@click.argument("file", type=click.File())
+@click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
+@as_json
+def explain_hint_file(file: io.TextIOBase, arch: str | None, as_json: bool) -> None:
+    """A hint that was saved as JSON."""
+    try:
+        hint = Hint.from_json(file.read())
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"not JSON: {error}") from None
+    found = explain_hint(hint, device(arch or hint.arch))
+    _print(found.to_dict()) if as_json else click.echo(str(found))
+
+
+@main.command("archs")
+@click.argument("words", nargs=-1)
+@as_json
+def list_archs(words: tuple[str, ...], as_json: bool) -> None:
+    """The devices that carver knows; WORDS keep those whose name, title or ISA has them all."""
+    every = [archs.load(name) for name in sorted({*archs.names(), *archs.own_names()})]
+    kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
+    if not kept:
+        raise ConfigError(f"no device has {' '.join(words)!r} in its name; `carver archs` lists all {len(every)}")
+    if as_json:
+        _print([{name: getattr(a, name) for name in IDENTITY} | _rates(a) for a in kept])
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column("name", no_wrap=True, vertical="bottom")
+    table.add_column("device", no_wrap=True, vertical="bottom", max_width=32, overflow="ellipsis")
+    table.add_column("ISA", no_wrap=True, vertical="bottom")
+    for title in ("SMs", "TFLOP/s\nfloat32", "TFLOP/s\nfloat16", "DRAM\nGB/s", "L2\nMB"):
+        table.add_column(title, justify="right", no_wrap=True, vertical="bottom")
+    for a in kept:
+        table.add_row(
+            *map(Text, (a.name, a.title.removeprefix("NVIDIA ").removeprefix("AMD "), a.isa, str(a.sm_count))),
+            f"{a.vector_flops_per_s('float32') / 1e12:.1f}", f"{a.flops_per_s('float16') / 1e12:.1f}",
+            f"{a.dram_bytes_per_s / 1e9:.0f}", f"{a.l2_bytes / 1e6:.1f}",
+        )  # fmt: skip
+    _console().print(table)
+
+
+@main.group("arch")
+def one_arch() -> None:
+    """One device."""
+
+
+@one_arch.command("show")
+@click.argument("name")
+@click.option("--toml", is_flag=True, help="As a descriptor file, to start your own from.")
+@as_json
+def show_arch(name: str, toml: bool, as_json: bool) -> None:
+    """Every constant of a device, with its source."""
+    arch = device(name)
+    if toml:
+        click.echo(archs.to_toml(arch), nl=False)
+    elif as_json:
+        _print(dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")})
+    else:
+        _show_arch(arch)
+
+
+def _show_arch(arch: Arch) -> None:
+    from rich.text import Text
+
+    console, source = _console(), dict(arch.source)
+    console.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
+    console.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
+    sections: dict[str, list[tuple[str, str]]] = {
+        section: [(name, _quantity(name, getattr(arch, name))) for name in names]
+        for section, names in SECTIONS.items()
+        if section != "cpu" or arch.kind == "cpu"
+    }
+    sections["vector"] = [
+        (dtype, f"{rate:g} FLOP/clk/SM, {arch.vector_flops_per_s(dtype) / 1e12:.4g} TFLOP/s")
+        for dtype, rate in arch.vector
+    ]
+    sections["matrix"] = [
+        (f"{row.dtype}, sums {row.accumulate}",
+         f"{row.instruction} {'x'.join(map(str, row.shape))}, {row.flops_per_clk_per_sm:g} FLOP/clk/SM, "
+         f"{row.flops_per_clk_per_sm * arch.sm_count * arch.matrix_clock_hz / 1e12:.4g} TFLOP/s")
+        for row in arch.matrix
+    ]  # fmt: skip
+    for section, rows in sections.items():
+        if not rows:
+            continue
+        console.print(Text(f"\n{section}", "bold"))
+        width = max(len(key) for key, _ in rows)
+        for key, value in rows:
+            console.print(Text(f"  {key:<{width}s}  {value}"))
+        for key, text in source.items():
+            if key.partition(".")[0] == section:
+                said = fill(f"source of {key}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+                console.print(Text(said, "dim"))
+    console.print(Text(f"\nconstants: {arch.provenance}"))
+
+
+def _quantity(name: str, value: object) -> str:
+    """A field in a unit that people read."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        for ending, size, unit in (
+            ("_hz", 1e9, "GHz"), ("bytes_per_s", 1e9, "GB/s"), ("bits_per_s", 1e9, "Gbit/s"), ("_s", 1e-9, "ns"),
+        ):  # fmt: skip
+            if name.endswith(ending):
+                return f"{value / size:,.5g} {unit}" if value < 1e6 * size else f"{value / size:,.0f} {unit}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return str(value)
+
+
+def _rates(arch: Arch) -> dict[str, Any]:
+    return {
+        "sm_count": arch.sm_count,
+        "float32_flops_per_s": arch.vector_flops_per_s("float32"),
+        "float16_flops_per_s": arch.flops_per_s("float16"),
+        "dram_bytes_per_s": arch.dram_bytes_per_s,
+        "l2_bytes": arch.l2_bytes,
+        "constants": arch.provenance,
+    }
+
+
+def read_configs(text: str) -> list[dict[str, Any]]:
+    """Configurations from JSON, JSON lines or CSV, told apart by their first character."""
+    start = text.lstrip()[:1]
+    if not start:
+        raise ConfigError("no configurations: the input is empty")
+    try:
+        if start == "[":
+            given = json.loads(text)
+        elif start == "{":
+            given = [json.loads(line) for line in text.splitlines() if line.strip()]
+        else:
+            given = [_csv_row(i, row) for i, row in enumerate(csv.DictReader(io.StringIO(text)))]
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"the configurations are not JSON: {error}") from None
+    if not given:
+        raise ConfigError("no configurations: the list is empty")
+    return list(given)
+
+
+def _csv_row(place: int, row: Mapping[str | None, Any]) -> dict[str, Any]:
+    try:
+        return {str(name).strip(): int(value) for name, value in row.items() if value != ""}
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"row {place} of the CSV must have a whole number in each column of its header, got {dict(row)}"
+        ) from None
+
+
+def _show(ranking: Ranking, most: int, as_json: bool) -> None:
+    if as_json:
+        _print({
+            "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
+            "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
+            "reasons": {str(place): why for place, why in ranking.reasons.items()},
+            "notes": list(ranking.notes), "constants": ranking.arch.provenance,
+            "hints": [hint.to_dict() for hint in ranking],
+        })  # fmt: skip
+    else:
+        _console().print(ranking_table(ranking, most))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+
+
+def _print(found: object) -> None:
+    click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+
+
+def _timed(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start

@@ -71,8 +71,8 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     ax.plot(span, np.minimum(peak, span * arch.l2_bytes_per_s) / 1e12, color="#999999", ls=":", lw=1.2, label="L2")
     ax.axvline(best, color="#999999", lw=0.8)
     ax.annotate(
-        "compulsory traffic", (best, 0.02), xycoords=("data", "axes fraction"), rotation=90, fontsize=8,
-        color="#666666", ha="right", va="bottom",
+        "compulsory traffic", (best, 0.98), xycoords=("data", "axes fraction"), rotation=90, fontsize=8,
+        color="#666666", ha="right", va="top",
     )  # fmt: skip
     for bound in dict.fromkeys(h.bound for h in hints):
         chosen = np.array([h.bound == bound for h in hints])

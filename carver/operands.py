@@ -1,0 +1,162 @@
+"""Operators on the command line: `matmul M N K`, `gemv N K`, `op "C[m,n] += ..." m=..`; each makes a `Template`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from . import arch as archs
+from .descriptor import Arch
+from .dtypes import BYTES
+from .errors import ProblemError
+from .problem import ACTIVATIONS
+from .templates import (
+    REDUCTIONS,
+    ElementwiseTemplate,
+    GEMVTemplate,
+    MatmulTemplate,
+    OpTemplate,
+    ReductionTemplate,
+    Template,
+)
+
+
+@dataclass(frozen=True)
+class Face:
+    """A sub-command: what it takes, and the template that this makes."""
+
+    help: str
+    params: tuple[click.Parameter, ...]
+    make: Callable[..., Template]
+
+
+def device(name: str) -> Arch:
+    """A descriptor by any of its names; "auto", "cuda", "hip" and "cpu" read the device in this machine."""
+    here = {"auto": archs.CUDA, "cuda": archs.CUDA, "gpu": archs.CUDA, "hip": archs.HIP, "rocm": archs.HIP,
+            "cpu": archs.CPU, "host": archs.CPU, "metal": archs.Apple}  # fmt: skip
+    construct = here.get(name.strip().lower().partition(":")[0])
+    return construct(name) if construct else archs.load(name)
+
+
+def per_operator(command: Callable[..., None]) -> click.Group:
+    """A group with one sub-command an operator. `command` is called with the template and with its own options.
+
+    Its options are those that `click.option` put on it; every sub-command has `--arch` besides.
+    """
+    own = tuple(reversed(getattr(command, "__click_params__", [])))
+    group = click.Group(command.__name__.replace("_", "-"), help=command.__doc__)
+    for name, face in FACES.items():
+        taken = {p.name for p in face.params}
+        group.add_command(
+            click.Command(
+                name,
+                callback=functools.partial(_call, command, face, taken),
+                params=[*face.params, _ARCH, *own],
+                help=f"{face.help}\n\n{command.__doc__}",
+                short_help=face.help,
+            )
+        )
+    return group
+
+
+def _call(command: Callable[..., None], face: Face, taken: set[str], /, arch: str, **given: Any) -> None:
+    template = face.make(**{name: value for name, value in given.items() if name in taken})
+    rest = {name: value for name, value in given.items() if name not in taken}
+    command(template.with_arch(device(arch)), **rest)
+
+
+def _option(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, **settings)
+
+
+def _sizes(*names: str) -> tuple[click.Argument, ...]:
+    return tuple(click.Argument([name], type=int, metavar=name.upper()) for name in names)
+
+
+_ARCH = _option("--arch", required=True, metavar="NAME", help="device, see `carver archs`; or auto, cpu, a TOML file")
+_DTYPE = _option("--dtype", default="float16", show_default=True, metavar="TYPE", help=f"inputs: {', '.join(BYTES)}")
+_OUT = _option("--out-dtype", metavar="TYPE", help="output; as the inputs where they are wide enough")
+_ACCUM = _option("--accum-dtype", metavar="TYPE", help="sums; float32, int32 or float64 by the inputs")
+_BATCH = _option("--batch", type=int, default=1, show_default=True)
+_BIAS = _option("--bias", is_flag=True, help="add a bias")
+
+
+def _matmul(dtype: str, bias: bool, trans_a: bool, trans_b: bool, m: int, n: int, k: int, **rest: Any) -> Template:
+    return MatmulTemplate(m, n, k, in_dtype=dtype, with_bias=bias, trans_A=trans_a, trans_B=trans_b, **rest)
+
+
+def _gemv(dtype: str, bias: bool, trans_a: bool, n: int, k: int, **rest: Any) -> Template:
+    return GEMVTemplate(n, k, in_dtype=dtype, with_bias=bias, trans_A=trans_a, **rest)
+
+
+def _elementwise(shape: Sequence[int], **rest: Any) -> Template:
+    return ElementwiseTemplate(shape, **rest)
+
+
+def _reduction(op: str, rows: int, cols: int, axis: int, dtype: str, out_dtype: str | None) -> Template:
+    return ReductionTemplate(op, (rows, cols), axis, in_dtype=dtype, out_dtype=out_dtype)
+
+
+def _op(computes: str, sizes: Sequence[str], dtype: str, **rest: Any) -> Template:
+    extents: dict[str, Any] = {}
+    for word in sizes:
+        axis, equals, value = word.partition("=")
+        if not equals or not value.strip().isdigit():
+            raise ProblemError(f"{word!r} is not the size of an axis; write for example m=4096")
+        extents[axis.strip()] = int(value)
+    return OpTemplate(computes, in_dtype=dtype, **rest, **extents)
+
+
+FACES = {
+    "matmul": Face(
+        "C = A B: M x K times K x N.",
+        (
+            *_sizes("m", "n", "k"), _BATCH, _DTYPE,
+            _option("--b-dtype", metavar="TYPE", help="B where it differs from A"), _OUT, _ACCUM,
+            _option("--trans-a", is_flag=True, help="A is stored K x M"),
+            _option("--trans-b", is_flag=True, help="B is stored N x K"),
+            _BIAS, _option("--activation", type=click.Choice(list(ACTIVATIONS)), default="none", show_default=True),
+            *(_option(f"--ld{x}", type=int, help=f"leading dimension of {x.upper()}, elements") for x in "abc"),
+        ),
+        _matmul,
+    ),
+    "gemv": Face(
+        "y = A x: N x K times K.",
+        (
+            *_sizes("n", "k"), _BATCH, _DTYPE, _OUT, _ACCUM,
+            _option("--trans-a", is_flag=True, help="A is stored K x N"), _BIAS,
+        ),
+        _gemv,
+    ),
+    "elementwise": Face(
+        "Y = f(X0, X1, ...), element by element.",
+        (
+            click.Argument(["shape"], type=int, nargs=-1, required=True, metavar="SIZE..."), _DTYPE, _OUT,
+            _option("--inputs", type=int, default=1, show_default=True, help="full-size inputs"),
+            _option("--broadcast", type=int, default=0, show_default=True, help="inputs along the last axis only"),
+            _option("--flops-per-element", type=int, default=1, show_default=True),
+        ),
+        _elementwise,
+    ),
+    "reduction": Face(
+        f"{', '.join(REDUCTIONS)} of a matrix.",
+        (
+            click.Argument(["op"], type=click.Choice(REDUCTIONS), metavar="OP"), *_sizes("rows", "cols"), _DTYPE, _OUT,
+            _option("--axis", type=click.Choice([0, 1]), default=1, show_default=True,
+                    help="1 along each row, 0 down each column"),
+        ),
+        _reduction,
+    ),
+    "op": Face(
+        "Any operator in index notation: 'C[m,n] += A[m,k] * B[k,n]' m=64 n=64 k=64.",
+        (
+            click.Argument(["computes"], metavar="NOTATION"),
+            click.Argument(["sizes"], nargs=-1, metavar="AXIS=SIZE..."), _DTYPE, _OUT, _ACCUM,
+        ),
+        _op,
+    ),
+}  # fmt: skip
