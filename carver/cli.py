@@ -19,6 +19,7 @@ import click
 
 from . import __version__
 from . import arch as archs
+from .cli_bench import bench, records
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
@@ -147,8 +148,10 @@ def bench_query(template: Template, topk: int, backend: str | None, repeats: int
 
 
 explain_group = per_operator(explain)
-for group in (per_operator(recommend), per_operator(rank), explain_group, per_operator(bench_query)):
-    main.add_command(group)
+main.add_command(explain_group)
+for verb in (recommend, rank, bench, bench_query):
+    main.add_command(per_operator(verb))
+main.add_command(records)
 
 
 @explain_group.command("hint")
@@ -192,7 +195,7 @@ def list_archs(words: tuple[str, ...], as_json: bool) -> None:
             f"{a.vector_flops_per_s('float32') / 1e12:.1f}", f"{a.flops_per_s('float16') / 1e12:.1f}",
             f"{a.dram_bytes_per_s / 1e9:.0f}", f"{a.l2_bytes / 1e6:.1f}",
         )  # fmt: skip
-    _console().print(table)
+    console().print(table)
 
 
 @main.group("arch")
@@ -218,9 +221,9 @@ def show_arch(name: str, toml: bool, as_json: bool) -> None:
 def _show_arch(arch: Arch) -> None:
     from rich.text import Text
 
-    console, source = _console(), dict(arch.source)
-    console.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
-    console.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
+    screen, source = console(), dict(arch.source)
+    screen.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
+    screen.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
     sections: dict[str, list[tuple[str, str]]] = {
         section: [(name, _quantity(name, getattr(arch, name))) for name in names]
         for section, names in SECTIONS.items()
@@ -239,15 +242,15 @@ def _show_arch(arch: Arch) -> None:
     for section, rows in sections.items():
         if not rows:
             continue
-        console.print(Text(f"\n{section}", "bold"))
+        screen.print(Text(f"\n{section}", "bold"))
         width = max(len(key) for key, _ in rows)
         for key, value in rows:
-            console.print(Text(f"  {key:<{width}s}  {value}"))
+            screen.print(Text(f"  {key:<{width}s}  {value}"))
         for key, text in source.items():
             if key.partition(".")[0] == section:
                 said = fill(f"source of {key}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
-                console.print(Text(said, "dim"))
-    console.print(Text(f"\nconstants: {arch.provenance}"))
+                screen.print(Text(said, "dim"))
+    screen.print(Text(f"\nconstants: {arch.provenance}"))
 
 
 def _quantity(name: str, value: object) -> str:
@@ -313,14 +316,15 @@ def _show(ranking: Ranking, most: int, as_json: bool) -> None:
             "hints": [hint.to_dict() for hint in ranking],
         })  # fmt: skip
     else:
-        _console().print(ranking_table(ranking, most))
+        console().print(ranking_table(ranking, most))
 
 
-def _console() -> Any:
+def console() -> Any:
+    """As wide as the terminal; `WIDTH` columns where the output goes to a file or a pipe."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    screen = Console(highlight=False)
+    return screen if screen.is_terminal else Console(highlight=False, width=WIDTH)
 
 
 def _print(found: object) -> None:

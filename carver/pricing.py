@@ -13,6 +13,7 @@ from .cost.constants import resolve
 from .cost.model import Estimate, estimate
 from .cost.work import Work
 from .descriptor import Arch
+from .errors import KernelError, nearest
 from .kernel import Kernel
 from .problem import Problem
 from .space import Space, multiply_dtype
@@ -32,6 +33,8 @@ class Priced:
 def price(space: Space) -> tuple[Work, Estimate]:
     """The cost model's answer for every candidate of a space."""
     kernel, arch = space.kernel, space.arch
+    if kernel.model not in MODELS:
+        raise KernelError(f"{kernel.path}: unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")
     k = _constants(kernel, arch)
     work = MODELS[kernel.model](space, k)
     return work, estimate(work, arch, k)

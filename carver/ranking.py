@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from .explain import Explanation
+    from .report import Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,12 @@ class Ranking(Sequence[Hint]):
         from .explain import explain
 
         return explain(self[i], self.arch)
+
+    def benchmark(self, device: str = "auto", **settings: Any) -> Report:
+        """Compile, check and time these hints on a device of this machine; `settings` as in `bench.benchmark`."""
+        from .bench import benchmark
+
+        return benchmark(list(self), device, **settings)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The predicted times as bars of their terms. Needs matplotlib."""
