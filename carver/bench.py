@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import random
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -168,7 +169,8 @@ class Bench:
         self._stack = ExitStack()
         self.records = records or self._stack.enter_context(Records())
         threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
-        self.worker = self._stack.enter_context(Worker("carver.trial:Trial", {"device": device}, env=threads))
+        worker = Worker("carver.trial:Trial", {"device": device}, env=threads, memory_bytes=_memory_limit(device))
+        self.worker = self._stack.enter_context(worker)
         with self._stack:
             self.machine = self._describe()
             self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
@@ -240,10 +242,9 @@ class Bench:
 
     def _job(self, do: str, candidate: Candidate, binary: Binary) -> dict[str, Any]:
         assert candidate.program is not None
-        return {
-            "do": do, "key": binary.sha256 + candidate.key(self.compiler),
-            "program": program_to_dict(candidate.program), "binary": [str(binary.path), binary.sha256, binary.log],
-        }  # fmt: skip
+        program = program_to_dict(candidate.program)
+        key = hashlib.sha256(json.dumps([binary.sha256, program]).encode()).hexdigest()
+        return {"do": do, "key": key, "program": program, "binary": [str(binary.path), binary.sha256, binary.log]}
 
     def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply to a job, in a worker that has the problem's data. If SIGKILL took the worker, asks once more."""
@@ -269,12 +270,12 @@ class Bench:
             self._set_up_in, self._problem = self.worker.started, problem
         return self.worker.call(job, timeout_s)
 
-    def measurement(self, run: Run, candidate: Candidate, reply: Reply) -> Measurement:
-        """The record of a candidate whose check, or compilation, ended so."""
+    def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
+        """The record of a candidate, which that key identifies, whose compilation or check ended so."""
         hint = candidate.hint
         return Measurement(
             run_id=run.run_id,
-            candidate=candidate.key(self.compiler),
+            candidate=key,
             outcome=reply.outcome,
             message=reply.message,
             operator=candidate.problem.operator,
@@ -301,6 +302,14 @@ class Bench:
             after = m.with_round(reply.data["samples_ms"], self._state)
             return replace(after, message=reply.message or m.message)
         return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
+
+
+def _memory_limit(device: str) -> int | None:
+    """All memory of the machine for a CPU's worker: a greedy candidate fails before the system does. None for a GPU's,
+    whose driver reserves far more addresses."""
+    if device != "cpu" or sys.platform != "linux":
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def versions() -> dict[str, str]:
@@ -384,6 +393,10 @@ def benchmark(
     problem = hints[0].problem
     if others := [h for h in hints if h.problem != problem]:
         raise ConfigError(f"one benchmark measures one problem: got {problem} and {others[0].problem}")
+    if check and "EXPRESSION" in (defines or {}):
+        raise ConfigError(
+            "no reference for an EXPRESSION of your own: pass check=False, and check the best kernel yourself"
+        )
     sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
     settings = Settings(warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, budget_s, timeout_s)
     with ExitStack() as stack:
@@ -460,7 +473,7 @@ def _rounds(
             if place and spent >= settings.budget_s:
                 return
             began = time.monotonic()
-            known[key] = _one(bench, run, every[key], built[key], known.get(key), seconds)
+            known[key] = _one(bench, run, key, every[key], built[key], known.get(key), seconds)
             elapsed = time.monotonic() - began
             store.put(known[key], spent_s=elapsed)
             spent += elapsed
@@ -468,17 +481,23 @@ def _rounds(
 
 
 def _one(
-    bench: Bench, run: Run, candidate: Candidate, built: Binary | Reply, before: Measurement | None, seconds: float
+    bench: Bench,
+    run: Run,
+    key: str,
+    candidate: Candidate,
+    built: Binary | Reply,
+    before: Measurement | None,
+    seconds: float,
 ) -> Measurement:
     """One candidate through one round; through its check as well if it has not been measured before."""
     if candidate.backend == LIBRARY:
         reply = bench.library(candidate.problem, seconds)
         named = replace(candidate, kernel=reply.data.get("name", candidate.kernel))
-        m = before or replace(bench.measurement(run, named, reply), candidate=candidate.key(bench.compiler))
+        m = before or bench.measurement(run, key, named, reply)
         return bench.sampled(m, reply) if m.ok else m
     if isinstance(built, Reply):
-        return bench.measurement(run, candidate, built)
+        return bench.measurement(run, key, candidate, built)
     if before is None:
         reply = bench.check(candidate, built)
-        before = bench.measurement(run, candidate, reply)
+        before = bench.measurement(run, key, candidate, reply)
     return bench.sampled(before, bench.sample(candidate, built, seconds)) if before.ok else before

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .device import decode, encode
+from .device.library import reduction_kind
 from .errors import ProblemError
 from .notation import Tensor
 from .problem import ACTIVATIONS, Problem
@@ -32,9 +33,6 @@ _PATTERN = (1 << 22) + 15
 """Random values drawn for one tensor; a larger one repeats them at this odd period."""
 
 _CONFIDENCE = 4.0
-
-REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
-"""By the value of the option that says which."""
 
 NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
 """Those whose result has the shape of the input."""
@@ -78,7 +76,7 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     s = problem.statement
     if problem.operator == "elementwise":
         return _elementwise(problem, inputs, xp)
-    if problem.operator == "reduction" and _reduction(problem) in NORMALISATIONS:
+    if problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS:
         return _normalise(problem, inputs[s.inputs[0].name], xp)
     views = [_by_axis(inputs[t.name], problem, t, xp) for t in s.inputs]
     if s.combine in ("max=", "min="):
@@ -89,7 +87,7 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     else:
         value = _contract(views, s.spatial, xp)
         magnitude = _contract([(abs(x), axes) for x, axes in views], s.spatial, xp)
-    if problem.operator == "reduction" and _reduction(problem) == "mean":
+    if problem.operator == "reduction" and reduction_kind(problem) == "mean":
         count = prod(problem.sizes[axis] for axis in s.reduced)
         value, magnitude = value / count, magnitude / count
     if problem.options.get("bias"):
@@ -100,12 +98,8 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
 def output_shape(problem: Problem) -> tuple[int, ...]:
     """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
     s = problem.statement
-    keeps = problem.operator == "reduction" and _reduction(problem) in NORMALISATIONS
+    keeps = problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS
     return (s.inputs[0] if keeps else s.output).shape(problem.sizes)
-
-
-def _reduction(problem: Problem) -> str:
-    return REDUCTIONS[problem.options.get("op", problem.options.get("reduce_op", 0))]
 
 
 def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
@@ -126,7 +120,7 @@ def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[
 def _normalise(problem: Problem, x: Any, xp: Any) -> tuple[Any, Any]:
     """softmax, layer norm or RMS norm along the reduced axis; x has two axes and so has the result."""
     axis = [dim[0][0] for dim in problem.statement.inputs[0].index].index(problem.statement.reduced[0])
-    kind = _reduction(problem)
+    kind = reduction_kind(problem)
     if kind == "softmax":
         raised = xp.exp(x - xp.amax(x, axis, keepdims=True))
         value = raised / raised.sum(axis, keepdims=True)

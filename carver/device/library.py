@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from ..errors import DeviceError
 from ..problem import Problem
+from ..templates import REDUCTIONS
 from .buffers import Buffer
 
 _TORCH_BITS = {
@@ -16,6 +18,11 @@ _TORCH_BITS = {
     "float8_e5m2": "|u1", "int8": "|i1", "int32": "<i4",
 }  # fmt: skip
 _TORCH_NAMES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+
+
+def reduction_kind(problem: Problem) -> str:
+    """Which reduction of `carver.templates.REDUCTIONS` a problem of that operator is."""
+    return REDUCTIONS[problem.options.get("reduce_op", 0)]
 
 
 class Downloads(Protocol):
@@ -82,21 +89,54 @@ def library_call(
 
 def _call(problem: Problem, arrays: Mapping[str, Any], out: Any, xp: Any) -> Callable[[], object]:
     s = problem.statement
+    none = DeviceError(f"the library has no fast call for {problem}")
     if problem.options.get("bias") or problem.options.get("activation"):
-        raise DeviceError("the library has no single call for a product with bias or activation")
+        raise none
     if any(len(dim) > 1 for t in s.inputs for dim in t.index):
-        raise DeviceError(f"the library has no single call for {s}")
+        raise none
     axes = [tuple(dim[0][0] for dim in t.index) for t in s.inputs]
     operands = [arrays[t.name] for t in s.inputs]
+    if problem.operator == "elementwise":
+        first, *others = (_arrange(x, have, s.spatial, xp) for x, have in zip(operands, axes, strict=True))
+        return lambda: _sum(first, others, out, xp)
     if len(operands) == 2 and s.combine == "+=":
         return _product(operands, axes, s.spatial, out, xp)
-    if len(operands) == 1 and s.reduced:
-        over = tuple(i for i, axis in enumerate(axes[0]) if axis in s.reduced)
-        reduce = {"+=": xp.sum, "max=": xp.amax, "min=": xp.amin}[s.combine]
-        if xp is np:
-            return lambda: reduce(operands[0], over, out=out)
-        return lambda: reduce(operands[0], over)
-    raise DeviceError(f"the library has no single call for {s}")
+    if len(operands) > 1 or not s.reduced:
+        raise none
+    over = tuple(i for i, axis in enumerate(axes[0]) if axis in s.reduced)
+    return _reduction(problem, operands[0], over, out, xp) or _raise(none)
+
+
+def _raise(error: DeviceError) -> NoReturn:
+    raise error
+
+
+def _sum(first: Any, others: Sequence[Any], out: Any, xp: Any) -> None:
+    """One call an input more than one: neither library fuses them."""
+    if others:
+        xp.add(first, others[0], out=out)
+    else:
+        out[...] = first
+    for x in others[1:]:
+        out += x
+
+
+def _reduction(problem: Problem, x: Any, over: tuple[int, ...], out: Any, xp: Any) -> Callable[[], object] | None:
+    kind = reduction_kind(problem)
+    if xp is np:
+        plain: dict[str, Callable[..., object]] = {"sum": np.sum, "max": np.amax, "mean": np.mean}
+        return partial(plain[kind], x, over, out=out) if kind in plain else None
+    nn = xp.nn.functional
+    last = over == (x.ndim - 1,)
+    calls: dict[str, Callable[[], object]] = {
+        "sum": lambda: xp.sum(x, over, dtype=out.dtype),
+        "max": lambda: xp.amax(x, over),
+        "mean": lambda: xp.mean(x, over, dtype=out.dtype),
+        "softmax": lambda: nn.softmax(x, over[0]),
+    }
+    if last and kind in ("layer_norm", "rms_norm"):
+        return lambda: getattr(nn, kind)(x, x.shape[-1:])
+    return calls.get(kind)
 
 
 def _product(
@@ -112,7 +152,7 @@ def _product(
         [a for a in in_x if a in in_y and a not in batch],
     ]
     if any(len(group) > 1 for group in groups) or not groups[3]:
-        raise DeviceError("the library has no single call for a product over several axes")
+        raise DeviceError("the library has no fast call for a product over several axes")
     b, m, n, k = (group[0] if group else "" for group in groups)
     left, right = _arrange(x, in_x, (b, m, k), xp), _arrange(y, in_y, (b, k, n), xp)
     target = _arrange(out, spatial, (b, m, n), xp)

@@ -1,0 +1,473 @@
+"""The benchmark: order, budget, resumption, sampling of the grid; and real kernels on the CPU, checked and timed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import candidate, problem
+
+import carver
+from carver import bench, reference
+from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
+from carver.device import concrete
+from carver.device.cpu import CpuDevice
+from carver.errors import ConfigError, DeviceError, RunError
+from carver.hint import Hint
+from carver.kernel import kernels
+from carver.problem import Problem
+from carver.ranking import Ranking
+from carver.records import Records
+from carver.report import Report
+from carver.space import enumerate_space
+from carver.templates import REDUCTIONS
+from carver.trial import arch_from_dict, program_from_dict, program_to_dict
+from carver.worker import Reply
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+class Script:
+    """In place of the worker process: answers each job from a table of times, and keeps what it was asked."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.samples: dict[int, list[float]] = {}
+        self.replies: dict[tuple[str, int], Reply] = {}
+        self.started = 1
+
+    def __enter__(self) -> Script:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def start(self) -> None: ...
+
+    def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        if job["do"] == "describe":
+            return Reply("ok", "", {"kind": "cpu", "name": "scripted", "arch": ARCH, "state": {"driver": "1"}})
+        if job["do"] in ("setup", "state"):
+            return Reply("ok", "", {"clock_hz": 1e9} if job["do"] == "state" else {})
+        nudge = int(job["program"]["source"][1]["NUDGE"])
+        self.asked.append((job["do"], nudge))
+        if (job["do"], nudge) in self.replies:
+            return self.replies[job["do"], nudge]
+        if job["do"] == "check":
+            return Reply("ok", "", {"error": 0.1})
+        return Reply("ok", "", {"samples_ms": self.samples.get(nudge, [1.0] * 10)})
+
+
+ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dataclass_fields__ if name != "matrix"} | {
+    "matrix": []
+}
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    made = Script()
+    monkeypatch.setattr(bench, "Worker", lambda *_, **__: made)
+    return made
+
+
+def run(tmp_path: Path, count: int, fresh: bool = False, **settings: Any) -> list[Any]:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(**settings)) as b:
+        return measure(b, [candidate(tmp_path, "ok", i) for i in range(count)], fresh=fresh)
+
+
+NOISY = [1.0, 1.5, 2.0, 2.5, 3.0, 1.0, 1.5, 2.0, 2.5, 3.0]
+
+
+def test_every_round_takes_all_in_another_order(script: Script, tmp_path: Path) -> None:
+    script.samples = dict.fromkeys(range(6), NOISY)
+    got = run(tmp_path, 6, rounds=4)
+    sampled = [nudge for do, nudge in script.asked if do == "sample"]
+    orders = [sampled[i : i + 6] for i in range(0, 24, 6)]
+    assert all(sorted(order) == list(range(6)) for order in orders) and len({tuple(o) for o in orders}) > 1
+    assert [do for do, _ in script.asked].count("check") == 6
+    assert [len(m.rounds_ms) for m in got] == [4] * 6
+    assert [m.config["nudge"] for m in got] == list(range(6)), "results stand in the order of the candidates"
+    assert got[0].conditions == ({"clock_hz": 1e9},) * 4
+
+
+def test_a_candidate_whose_median_is_known_drops_out(script: Script, tmp_path: Path) -> None:
+    script.samples = {0: [1.0, 1.001] * 5, 1: NOISY, 2: [1.0] * 9}
+    got = run(tmp_path, 3, rounds=3)
+    # the third has an interval of width 0 from 9 samples, which is one too few
+    assert [len(m.rounds_ms) for m in got] == [1, 3, 2]
+
+
+def test_the_budget_ends_further_rounds_but_not_the_first(script: Script, tmp_path: Path) -> None:
+    script.samples = dict.fromkeys(range(5), NOISY)
+    got = run(tmp_path, 5, rounds=50, budget_s=1e-9)
+    assert [len(m.rounds_ms) for m in got] == [1] * 5
+
+
+def test_a_finished_run_is_reported_and_not_measured_again(script: Script, tmp_path: Path) -> None:
+    first = run(tmp_path, 4, rounds=2)
+    asked = len(script.asked)
+    assert run(tmp_path, 4, rounds=2) == first
+    assert len(script.asked) == asked
+    again = run(tmp_path, 4, rounds=2, fresh=True)
+    assert len(script.asked) == 2 * asked and not {m.uuid for m in first} & {m.uuid for m in again}
+    run(tmp_path, 4, rounds=3)
+    assert len(script.asked) == 3 * asked, "other settings are another run"
+
+
+@pytest.mark.parametrize("after", range(1, 18))
+def test_a_run_that_breaks_off_anywhere_is_resumed_and_repeats_nothing(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """3 candidates, 3 rounds, 3 checks: 12 jobs, broken off after each; KeyboardInterrupt stands for any end."""
+    script.samples = dict.fromkeys(range(3), NOISY)
+    answer = Script.call
+
+    def call(self: Script, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        if len(self.asked) == after:
+            raise KeyboardInterrupt
+        return answer(self, job, timeout_s)
+
+    monkeypatch.setattr(Script, "call", call)
+    broken = False
+    try:
+        run(tmp_path, 3, rounds=3)
+    except KeyboardInterrupt:
+        broken = True
+    assert broken == (after < 12)
+    monkeypatch.setattr(Script, "call", answer)
+    with Records(tmp_path / "r.sqlite") as db:
+        before = {m.uuid: m.rounds_ms for m in db.find()}
+    got = run(tmp_path, 3, rounds=3)
+    assert [len(m.rounds_ms) for m in got] == [3, 3, 3]
+    kept = {m.uuid: m.rounds_ms for m in got}
+    assert all(kept[uuid][: len(rounds)] == rounds for uuid, rounds in before.items())
+    samples = Counter(nudge for do, nudge in script.asked if do == "sample")
+    assert samples == dict.fromkeys(range(3), 3), "nothing finished is measured twice"
+
+
+def test_failures_of_later_rounds_are_kept_with_the_samples(script: Script, tmp_path: Path) -> None:
+    script.replies = {
+        ("sample", 1): Reply("crash", "SIGBUS"),
+        ("check", 0): Reply("wrong_result", "off", {"error": 7.0}),
+    }
+    got = run(tmp_path, 3, rounds=2)
+    assert [m.outcome for m in got] == ["wrong_result", "crash", "ok"]
+    assert (got[0].error, got[1].message) == (7.0, "in round 1: SIGBUS")
+    assert ("sample", 0) not in script.asked, "what computes nonsense is not timed"
+
+
+def test_killed_worker_is_tried_once_more(script: Script, tmp_path: Path) -> None:
+    script.replies = {("check", 0): Reply("crash", "SIGKILL came", killed=True)}
+    (m,) = run(tmp_path, 1, rounds=1)
+    assert script.asked == [("check", 0)] * 2 and m.outcome == "crash" and m.message.count("SIGKILL came") == 2
+
+
+def test_a_problem_that_cannot_be_set_up_is_an_error(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Script.call
+    monkeypatch.setattr(
+        Script, "call", lambda s, j, t: Reply("out_of_memory", "full") if j["do"] == "setup" else answer(s, j, t)
+    )
+    with pytest.raises(RunError, match=r"elementwise r=1 c=1000 .* cannot be set up on scripted: out_of_memory: full"):
+        run(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"rounds": 0}, "rounds"), ({"budget_s": 0}, "budget_s"), ({"timeout_s": -1.0}, "timeout_s")],
+)
+def test_settings_are_checked(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Settings(**settings)
+
+
+def test_key_of_a_candidate_covers_source_config_and_compiler(tmp_path: Path) -> None:
+    one = candidate(tmp_path, "ok")
+    key = one.key("cc 12")
+    assert candidate(tmp_path, "ok").key("cc 12") == key
+    assert candidate(tmp_path, "ok", 1).key("cc 12") != key
+    assert candidate(tmp_path, "ok", n=999).key("cc 12") != key
+    assert one.key("cc 13") != key
+    (tmp_path / "ok.c").write_text((tmp_path / "ok.c").read_text() + "\n")
+    assert one.key("cc 12") != key
+
+
+def test_program_and_arch_survive_the_way_to_the_worker(tmp_path: Path) -> None:
+    import json
+    from dataclasses import asdict
+
+    program = candidate(tmp_path, "ok").program
+    assert program is not None
+    assert program_from_dict(json.loads(json.dumps(program_to_dict(program)))) == program
+    for arch in (carver.CUDA("h200"), CpuDevice().arch):
+        assert arch_from_dict(json.loads(json.dumps(asdict(arch)))) == arch
+
+
+@pytest.fixture(scope="module")
+def grid() -> Ranking:
+    return carver.MatmulTemplate(M=512, N=512, K=512).with_arch(carver.CUDA("h200")).recommend_hints(topk=400)
+
+
+def test_stratified_sample_spreads_over_time_and_tiles(grid: Ranking) -> None:
+    every = list(grid)
+    chosen = stratified(every, 64)
+    places = sorted(h.rank for h in chosen)
+    assert len(set(places)) == 64
+    assert [sum(50 * i <= p < 50 * (i + 1) for p in places) for i in range(8)] == [8] * 8, "8 of each octile"
+    tiles = lambda hints: {(h.kernel, h.block) for h in hints}  # noqa: E731
+    at_random = np.mean([len(tiles(random.Random(seed).sample(every, 64))) for seed in range(50)])
+    assert len(tiles(chosen)) > at_random
+    assert stratified(every, 64) == chosen and stratified(every, 64, seed=1) != chosen
+    assert stratified(every[:10], 64) == every[:10]
+    with pytest.raises(ConfigError, match="at least 1"):
+        stratified(every, 0)
+
+
+def test_hints_that_repeat_are_one_candidate(grid: Ranking) -> None:
+    assert len(candidates([grid[0], grid[1], grid[0]], carver.CUDA("h200"))) == 2
+
+
+def test_hints_for_another_device_are_refused(grid: Ranking, tmp_path: Path, script: Script) -> None:
+    with Records(tmp_path / "r.sqlite") as db:
+        with pytest.raises(DeviceError, match="backend 'cuda' cannot run on scripted"):
+            benchmark(grid[:2], "cpu", records=db, progress=False)
+        with pytest.raises(ConfigError, match="no hints"):
+            benchmark([], "cpu", records=db)
+        other = replace(grid[0], problem=problem())
+        with pytest.raises(ConfigError, match="one benchmark measures one problem"):
+            benchmark([grid[0], other], "cpu", records=db)
+
+
+def cpu_hints(grid: Ranking, template: carver.ranking.Ranking | Any, count: int) -> list[Hint]:
+    """Hints for the first CPU kernel of a problem, without a prediction worth the name."""
+    device = CpuDevice().arch
+    kernel = kernels(template.problem.operator, "cpu")[0]
+    space = enumerate_space(template.problem, device, kernel)
+    rows = [i * (len(space) - 1) // max(count - 1, 1) for i in range(count)]
+    return [
+        replace(
+            grid[0], rank=i, index=row, backend="cpu", kernel=kernel.name, arch=device.name, problem=template.problem,
+            config=space.config(row), predicted_ms=1.0 + i,
+        )
+        for i, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+OPERATORS = [
+    carver.MatmulTemplate(M=65, N=70, K=90, in_dtype="float32", trans_A=True),
+    carver.MatmulTemplate(
+        M=33, N=70, K=90, batch=2, in_dtype="bfloat16", trans_B=True, with_bias=True, activation="gelu"
+    ),
+    carver.MatmulTemplate(M=33, N=70, K=90, in_dtype="int8"),
+    carver.GEMVTemplate(N=100, K=77, in_dtype="float16"),
+    carver.ElementwiseTemplate((30, 101), dtype="float32", inputs=2, broadcast=1),
+    *(carver.ReductionTemplate(op, (30, 101), axis=axis) for op in REDUCTIONS for axis in (0, 1)),
+]
+
+
+def test_every_cpu_operator_is_checked_and_timed(grid: Ranking, tmp_path: Path) -> None:
+    """One worker for all; two configurations of each operator, the first and the last of its space."""
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, budget_s=0.1, warm=True)) as b:
+        for op in OPERATORS:
+            got = measure(b, candidates(cpu_hints(grid, op, 2), b.machine.arch))
+            assert [m.outcome for m in got] == ["ok", "ok"], (op.problem, [m.message for m in got])
+            assert all(m.error is not None and m.error <= 1 and len(m.samples_ms) >= 3 for m in got)
+        assert b.worker.started == 1
+
+
+def test_benchmark_of_hints_against_grid_and_library(grid: Ranking, tmp_path: Path) -> None:
+    op = carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float32")
+    hints = cpu_hints(grid, op, 12)
+    with Records(tmp_path / "r.sqlite") as db:
+        report = benchmark(
+            hints[:2], "cpu", budget_s=0.5, rounds=2, warm=True, library=True, grid=hints, grid_budget=4,
+            progress=False, records=db,
+        )  # fmt: skip
+        stored = db.find()
+    assert 4 <= len(report.ok) <= 6 and report.grid_size == 12
+    assert report.library is not None and report.library.kernel == "numpy" and report.library_ratio
+    assert {m.kernel for m in stored} == {"cpu", "numpy"} and len(stored) == len(report.measurements) + 1
+    assert report.best.hint in hints and Report.from_records(stored).best.config == report.best.config
+    a, b = (np.random.default_rng(i).random((1, 64, 64), np.float32) for i in range(2))
+    np.testing.assert_allclose(report.best.kernel(a, b), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "outcome"),
+    [({}, "wrong_result"), ({"reset_to_zero": ("Y",)}, "ok"), ({"restore_value": ("Y",)}, "ok")],
+)
+def test_kernels_that_add_to_their_output(settings: dict[str, Any], outcome: str, tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True, **settings)) as b:
+        (m,) = measure(b, [candidate(tmp_path, "accumulate")])
+    assert m.outcome == outcome, m.message
+
+
+def test_unchecked_candidates_are_timed_whatever_they_compute(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True, check=False)) as b:
+        (m,) = measure(b, [candidate(tmp_path, "wrong_result")])
+    assert m.ok and m.error is None and m.median_ms
+
+
+def test_slower_is_measured_slower(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=2, budget_s=1, warm=True)) as b:
+        fast, slow = measure(b, [candidate(tmp_path, name, n=200_000) for name in ("ok", "slower")])
+    assert fast.median_ms and slow.median_ms and slow.median_ms > 2 * fast.median_ms
+
+
+def test_library_says_what_it_cannot_do(tmp_path: Path) -> None:
+    p = carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float16").problem
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        (m,) = measure(b, [Candidate(p, LIBRARY, LIBRARY, {}, None)])
+    assert m.outcome == "does_not_fit" and "float16" in m.message
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        carver.MatmulTemplate(M=5, N=6, K=7, batch=2, in_dtype="float32", trans_A=True, trans_B=True),
+        carver.GEMVTemplate(N=5, K=7, in_dtype="float64", trans_A=True),
+        carver.ElementwiseTemplate((5, 6), dtype="float32"),
+        carver.ElementwiseTemplate((5, 6), dtype="float32", inputs=2, broadcast=1),
+        *(carver.ReductionTemplate(o, (5, 7), axis=a, in_dtype="float32") for o in REDUCTIONS[:3] for a in (0, 1)),
+    ],
+    ids=lambda op: str(op.problem),
+)
+def test_library_computes_the_same(op: Any) -> None:
+    from carver.device.library import library_call
+
+    device, p = CpuDevice(), op.problem
+    inputs = {name: device.upload(x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
+    value, magnitude = reference.expected(p, {name: b.owner.astype(float) for name, b in inputs.items()})
+    output = device.empty(reference.output_shape(p), p.dtypes[p.statement.output.name])
+    device.fill(output, 0xFF)
+    name, call = library_call(p, "cpu", inputs, output)
+    call()
+    assert name == "numpy"
+    assert reference.worst(output.owner.astype(float), value, reference.tolerance(p, value, magnitude))[0] <= 1
+
+
+def test_an_expression_of_the_users_has_no_reference(grid: Ranking) -> None:
+    with pytest.raises(ConfigError, match="check=False"):
+        benchmark(grid[:1], "cpu", defines={"EXPRESSION": "x0 * 2"})
+
+
+def test_a_config_that_the_kernel_lacks_does_not_fit(grid: Ranking, tmp_path: Path) -> None:
+    (hint,) = cpu_hints(grid, OPERATORS[0], 1)
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        (m,) = measure(b, candidates([replace(hint, config={"mc": 24})], b.machine.arch))
+    assert m.outcome == "does_not_fit" and "kc" in m.message
+
+
+# The reference itself, against answers worked out by hand.
+
+
+def whole(computes: str, sizes: dict[str, int], operator: str = "matmul", **options: int) -> Problem:
+    from carver import notation
+
+    names = [t.name for t in notation.parse(computes).tensors]
+    return Problem(operator, computes, sizes, dict.fromkeys(names, "float32"), options=options)
+
+
+@pytest.mark.parametrize(
+    ("p", "inputs", "value", "magnitude"),
+    [
+        (whole("C[b,m,n] += A[b,k,m] * B[b,n,k]", {"b": 1, "m": 2, "n": 1, "k": 2}),
+         {"A": [[[1, 2], [3, -4]]], "B": [[[5, 6]]]}, [[[23], [-14]]], [[[23], [34]]]),
+        (whole("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 1, "m": 1, "n": 2, "k": 1}, bias=1, activation=1),
+         {"A": [[[2]]], "B": [[[1, -3]]], "bias": [1, 4]}, [[[3, 0]]], [[[3, 10]]]),
+        (whole("O[p] += I[2*p+r] * W[r]", {"p": 2, "r": 3}),
+         {"I": [1, 2, 3, 4, 5], "W": [1, 10, 100]}, [321, 543], [321, 543]),
+        (whole("Y[b,n] += X[b,k] * A[b,n,k]", {"b": 2, "n": 1, "k": 2}, "gemv"),
+         {"X": [[1, 2], [3, 4]], "A": [[[5, 6]], [[7, 8]]]}, [[17], [53]], [[17], [53]]),
+        (whole("Y[r] max= X[r,c]", {"r": 2, "c": 2}, "reduction", reduce_op=1, axis=1),
+         {"X": [[1, -7], [-2, -3]]}, [1, -2], [1, 2]),
+        (whole("Y[c] += X[r,c]", {"r": 2, "c": 2}, "reduction", reduce_op=2, axis=0),
+         {"X": [[1, 2], [3, -4]]}, [2, -1], [2, 3]),
+        (whole("Y[r] += X[r,c]", {"r": 1, "c": 2}, "reduction", reduce_op=3, axis=1),
+         {"X": [[0, np.log(3)]]}, [[0.25, 0.75]], [[0.25, 0.75]]),
+        (whole("Y[r] += X[r,c]", {"r": 1, "c": 2}, "reduction", reduce_op=5, axis=1),
+         {"X": [[3, -4]]}, [[3 / 12.50001**0.5, -4 / 12.50001**0.5]], [[3 / 12.50001**0.5, 4 / 12.50001**0.5]]),
+        (whole("Y[c] += X[r,c]", {"r": 2, "c": 1}, "reduction", reduce_op=4, axis=0),
+         {"X": [[1], [5]]}, [[-2 / 4.00001**0.5], [2 / 4.00001**0.5]], [[4 / 4.00001**0.5], [8 / 4.00001**0.5]]),
+        (whole("Y[r,c] = X0[r,c] * X1[c]", {"r": 2, "c": 2}, "elementwise"),
+         {"X0": [[1, 2], [3, 4]], "X1": [10, -20]}, [[11, -18], [13, -16]], [[11, 22], [13, 24]]),
+    ],
+)  # fmt: skip
+def test_reference(p: Problem, inputs: dict[str, Any], value: Any, magnitude: Any) -> None:
+    arrays = {name: np.array(x, np.float64) for name, x in inputs.items()}
+    got, scale = reference.expected(p, arrays)
+    np.testing.assert_allclose(got, value, rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(scale, magnitude, rtol=1e-15)
+    assert np.shape(got) == reference.output_shape(p)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int8"]
+)
+def test_inputs_are_exact_random_and_not_zero(dtype: str) -> None:
+    from carver.device import decode, encode
+
+    template = carver.MatmulTemplate(M=64, N=16, K=64, in_dtype=dtype)
+    first, again, other = (reference.draw(template.problem, seed)["A"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5 and (first != 0).all() and 0.4 < (first > 0).mean() < 0.6
+    np.testing.assert_array_equal(decode(encode(first, dtype), dtype), first)
+    if dtype == "tf32":
+        assert not (first.astype(np.float32).view(np.uint32) & 0x1FFF).any()
+
+
+@pytest.mark.parametrize("k", [16, 256, 4096])
+@pytest.mark.parametrize(("dtype", "out"), [("float16", "float16"), ("bfloat16", "float32"), ("float32", "float32")])
+def test_tolerance_holds_for_right_kernels_and_catches_a_lost_product(k: int, dtype: str, out: str) -> None:
+    """Summing in order, pairwise, or truncated in float32 passes; leaving out one product of each sum does not."""
+    p = carver.MatmulTemplate(M=24, N=24, K=k, in_dtype=dtype, out_dtype=out).problem
+    x = {name: a.astype(np.float64) for name, a in reference.draw(p, 3).items()}
+    value, magnitude = reference.expected(p, x)
+    allowed = reference.tolerance(p, value, magnitude)
+    a, b = (x[name][0].astype(np.float32) for name in "AB")
+    in_order = np.zeros((24, 24), np.float32)
+    truncated = np.zeros((24, 24), np.float32)
+    for i in range(k):
+        in_order += np.outer(a[:, i], b[i])
+        exact = truncated.astype(np.float64) + np.outer(a[:, i], b[i]).astype(np.float64)
+        near = exact.astype(np.float32)
+        truncated = np.where(abs(near.astype(np.float64)) > abs(exact), np.nextafter(near, np.float32(0)), near)
+    for right in (in_order, a @ b, truncated):
+        rounded = right.astype(out) if out != "bfloat16" else right
+        assert reference.worst(rounded[None].astype(np.float64), value, allowed)[0] <= 1
+    lost = value - (x["A"][..., -1:] * x["B"][..., -1:, :])
+    error, said = reference.worst(lost, value, allowed)
+    assert error > 1 and said.startswith("wrong at")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_wrong(bad: float) -> None:
+    value = np.ones((2, 2))
+    got = value.copy()
+    got[1, 0] = bad
+    error, said = reference.worst(got, value, value)
+    assert error == np.inf and "wrong at 1 of 4 elements, first at [1, 0]" in said
+
+
+def test_fp8_and_int8_outputs_saturate() -> None:
+    p = carver.MatmulTemplate(M=2, N=2, K=2, in_dtype="float8_e4m3", out_dtype="float8_e4m3").problem
+    np.testing.assert_array_equal(reference.representable(p, np.array([-500.0, 3.0, 449.0])), [-448, 3, 448])
+
+
+def test_concrete_programs_name_all_tensors() -> None:
+    template = OPERATORS[1]
+    arch = CpuDevice().arch
+    kernel = kernels("matmul", "cpu")[0]
+    config = enumerate_space(template.problem, arch, kernel).config(0)
+    program = concrete(kernel, template.problem, config, arch)
+    assert {t.name for t in program.tensors} == {"A", "B", "bias", "C"}
+    assert program.output.shape == reference.output_shape(template.problem)

@@ -1,0 +1,150 @@
+"""The report on measurements whose right answers are known by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from carver.bench import LIBRARY
+from carver.errors import ConfigError, NoCandidates
+from carver.problem import Problem
+from carver.records import Measurement
+from carver.report import Report
+
+PROBLEM = Problem(
+    "matmul", "C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 1, "m": 100, "n": 200, "k": 300},
+    {"A": "float16", "B": "float16", "C": "float16"},
+)  # fmt: skip
+
+
+def measured(i: int, predicted: float | None, ms: float | None, bound: str = "dram", **changes: Any) -> Measurement:
+    given: dict[str, Any] = {
+        "run_id": "r", "candidate": f"c{i}", "outcome": "ok" if ms else "crash", "operator": "matmul",
+        "problem": PROBLEM.to_dict(), "kernel": "mma", "backend": "cuda", "config": {"block_m": 16 * (i + 1)},
+        "arch": "h200", "device": "NVIDIA H200", "host": "h", "rank": i, "predicted_ms": predicted, "bound": bound,
+        "message": "" if ms else "illegal address",
+    }  # fmt: skip
+    m = Measurement(**{**given, **changes})
+    return m.with_round([ms] * 12, {}) if ms else m
+
+
+TIMES = [(1.0, 2.0), (1.1, None), (1.2, 1.5), (1.3, 1.8), (1.4, 1.0), (1.5, 3.0)]
+
+
+@pytest.fixture
+def report() -> Report:
+    rows = [measured(i, p, t, "dram" if i < 3 else "tensor") for i, (p, t) in enumerate(TIMES)]
+    library = measured(9, None, 1.25, kernel="torch", backend=LIBRARY, rank=None, config={})
+    return Report(PROBLEM, [*reversed(rows), library], grid_size=77)
+
+
+@pytest.mark.parametrize(("k", "regret"), [(1, 1.0), (2, 1.0), (3, 0.5), (4, 0.5), (5, 0.0), (10, 0.0)])
+def test_regret_counts_failed_picks(report: Report, k: int, regret: float) -> None:
+    assert report.regret(k) == pytest.approx(regret)
+
+
+def test_regret_where_none_of_the_first_ran() -> None:
+    report = Report(PROBLEM, [measured(0, 1.0, None), measured(1, 2.0, 5.0)])
+    assert report.regret(1) is None and report.regret(2) == 0
+    assert "@1 none ran" in " ".join(report.summary())
+    with pytest.raises(ConfigError, match="at least 1"):
+        report.regret(0)
+
+
+def test_best_and_rates(report: Report) -> None:
+    assert report.best.median_ms == 1.0 and report.best.config == {"block_m": 80}
+    assert report.rates["flops_per_s"] == pytest.approx(2 * 100 * 200 * 300 / 1e-3)
+    assert report.rates["bytes_per_s"] == pytest.approx(2 * (100 * 300 + 300 * 200 + 100 * 200) / 1e-3)
+    assert report.library_ratio == pytest.approx(1.25)
+    with pytest.raises(ConfigError, match="measured without a hint"):
+        _ = report.best.hint
+
+
+def test_correlations_by_hand() -> None:
+    # ranks 1 2 3 4 against 1 3 2 4: one pair of six discordant, sum of squared differences 2
+    times = [(1.0, 10.0), (2.0, 12.0), (3.0, 11.0), (4.0, 99.0)]
+    report = Report(PROBLEM, [measured(i, p, t) for i, (p, t) in enumerate(times)])
+    assert report.spearman == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert report.kendall == pytest.approx(4 / 6)
+    # within 1.5x of the best: ranks 1 2 3 against 1 3 2
+    assert report.correlation["spearman_near_best"] == pytest.approx(0.5)
+    assert report.correlation["kendall_near_best"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("times", [[(1.0, 1.0), (2.0, 2.0)], [(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]])
+def test_correlation_of_nothing_is_none(times: list[tuple[float, float]]) -> None:
+    report = Report(PROBLEM, [measured(i, p, t) for i, (p, t) in enumerate(times)])
+    assert report.spearman is None and report.kendall is None
+
+
+def test_residuals_by_bound(report: Report) -> None:
+    dram, tensor = sorted(report.residuals, key=lambda r: r.bound)
+    assert (dram.bound, dram.count, tensor.bound, tensor.count) == ("dram", 2, "tensor", 3)
+    assert dram.median_ratio == pytest.approx(math.sqrt(2.0 * 1.5 / 1.2))
+    assert tensor.median_ratio == pytest.approx(1.8 / 1.3)
+    assert tensor.spread == pytest.approx(abs(math.log(1.0 / 1.4)))
+
+
+def test_summary_says_how_many_were_measured(report: Report) -> None:
+    text = "\n".join(report.summary())
+    assert "5 measured of 77 feasible" in text and "failed: 1 crash" in text
+    assert "regret against the best of the 5 measured: @1 100.0 %, @3 50.0 %, @5 0.0 %" in text
+    assert "torch: 1.25 ms, 1.25 x" in text
+
+
+def test_all_failed_is_an_error_with_the_first_cause() -> None:
+    report = Report(PROBLEM, [measured(0, 1.0, None), measured(1, 2.0, None, outcome="timeout", message="hung")])
+    with pytest.raises(NoCandidates, match=r"illegal address.*1 by 'crash'; 1 by 'timeout'"):
+        _ = report.best
+    assert report.to_dict()["best"] is None and "crash" in str(report) and report.to_html()
+
+
+def test_json_holds_the_findings(report: Report) -> None:
+    d = json.loads(report.to_json())
+    assert d["regret"] == {"1": 1.0, "3": 0.5, "5": 0.0, "10": 0.0} and d["measured"] == 5 and d["feasible"] == 77
+    assert [row["rank"] for row in d["candidates"]] == [0, 1, 2, 3, 4, 5]
+    assert [row["over_best"] for row in d["candidates"]] == [2.0, None, 1.5, 1.8, 1.0, 3.0]
+    assert d["library"]["over_best"] == 1.25 and Problem.from_dict(d["problem"]) == PROBLEM
+
+
+def test_text_table(report: Report) -> None:
+    lines = str(report).splitlines()
+    (row,) = [line for line in lines if "block_m=80" in line and "best:" not in line]
+    assert re.split(r"\s*[│┃|]\s*", row.strip("│┃| "))[:7] == ["4", "mma", "block_m=80", "1.4", "1", "0.0", "1.000"]
+    assert any("block_m=32" in line and "crash" in line for line in lines)
+
+
+def test_html_is_whole_escaped_and_needs_nothing(tmp_path: Path) -> None:
+    bad = measured(1, 2.0, None, message='<script>"x"</script>', config={"<b>": 1})
+    page = Report(PROBLEM, [measured(0, 1.0, 2.0), bad]).to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == page
+    assert not re.search(r"<script|<link|src=|https?://|@import", page)
+    tree = ElementTree.fromstring(page.replace("<!doctype html>", "").replace('<meta charset="utf-8">', ""))
+    assert len(tree.findall(".//tbody/tr")) == 2 and len(tree.findall(".//circle")) == 1
+    assert tree.find(".//tbody/tr[2]").attrib["title"] == '<script>"x"</script>'  # type: ignore[union-attr]
+
+
+def test_plot_on_logarithmic_axes(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure = report.plot(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    (axes,) = figure.axes
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert sum(len(line.get_xdata()) for line in axes.lines[:-1]) == 5
+    with pytest.raises(ConfigError, match="nothing to plot"):
+        Report(PROBLEM, [measured(0, None, 1.0)]).plot()
+
+
+def test_one_problem_a_report() -> None:
+    other = {**PROBLEM.to_dict(), "sizes": {"b": 1, "m": 1, "n": 1, "k": 1}}
+    with pytest.raises(ConfigError, match="one report covers one problem"):
+        Report.from_records([measured(0, 1.0, 1.0), measured(1, 1.0, 1.0, problem=other)])
+    for make in (lambda: Report.from_records([]), lambda: Report(PROBLEM, [])):
+        with pytest.raises(ConfigError, match="no measurements"):
+            make()
