@@ -415,8 +415,7 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
 
 
 def entry_of(source: Source) -> Path:
-    compiler = c_compiler()
-    return compiling.cache_folder() / "binaries" / f"{source.key(f'{compiler.kind} {compiler.version}')}.json"
+    return compiling.cache_folder() / "binaries" / f"{source.key(c_compiler().identity)}.json"
 
 
 def test_second_compilation_comes_from_the_cache(answer: Source) -> None:
@@ -494,6 +493,7 @@ def test_missing_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(compiling, "_find_nvrtc", lambda: None)
+    monkeypatch.setattr(compiling, "_USUAL_CUDA", str(tmp_path))
     with pytest.raises(DeviceError, match="apt install gcc"):
         c_compiler()
     with pytest.raises(DeviceError, match="install the CUDA toolkit"):

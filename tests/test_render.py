@@ -7,16 +7,28 @@ import shutil
 import subprocess
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from carver import arch, kernel
 from carver._shipped import folder
 from carver.descriptor import Arch
-from carver.device import Call, Program, TensorSpec, c_compiler, compile_source, concrete, cuda_compiler, render
+from carver.device import (
+    Binary,
+    Call,
+    Program,
+    Resources,
+    Source,
+    TensorSpec,
+    c_compiler,
+    compile_source,
+    concrete,
+    cuda_compiler,
+    render,
+)  # fmt: skip
+from carver.device import compile as compiling
 from carver.device.render import CPU_FLAGS
-from carver.errors import ConfigError, KernelError, NoCandidates
+from carver.errors import CompileError, ConfigError, KernelError, NoCandidates
 from carver.kernel import Kernel
 from carver.problem import Problem
 from carver.space import enumerate_space
@@ -244,6 +256,7 @@ def test_grid_beyond_the_device_is_refused(tmp_path: Path) -> None:
 
 
 NVCC = shutil.which("nvcc") is not None
+NVRTC = compiling._find_nvrtc()
 
 
 @pytest.mark.nvcc
@@ -261,11 +274,22 @@ def test_cuda_programs_compile_without_a_gpu(declared: Kernel, tmp_path: Path, m
 
 
 @pytest.mark.nvcc
+@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed")
+def test_nvrtc_compiles_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert NVRTC is not None
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    (declared,) = (k for k in DECLARATIONS if (k.operator, k.name) == ("matmul", "mma"))
+    source = samples(declared, 2)[0][2].source
+    assert set(source.entries) <= set(compile_source(source, compiling._nvrtc(NVRTC)).resources)
+    broken = Source(source.path, {**source.defines, "STAGES": "1"}, source.flags, source.entries, source.isa)
+    with pytest.raises(CompileError, match="NVRTC failed") as caught:
+        compile_source(broken, compiling._nvrtc(NVRTC))
+    assert "static assertion failed" in caught.value.log
+
+
+@pytest.mark.nvcc
 @pytest.mark.skipif(not NVCC, reason="nvcc is not on the PATH")
 def test_nvcc_errors_carry_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from carver.device import Source
-    from carver.errors import CompileError
-
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "broken.cu"
     path.write_text('extern "C" __global__ void f() { missing(); }\n')
@@ -275,8 +299,6 @@ def test_nvcc_errors_carry_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_ptxas_log_is_read() -> None:
-    from carver.device import Binary, Resources
-
     log = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'first' for 'sm_90'
 ptxas info    : Function properties for first
@@ -286,5 +308,5 @@ ptxas info    : Compiling entry function 'second' for 'sm_90'
 ptxas info    : Function properties for second
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 22 registers, used 0 barriers"""
-    binary: Any = Binary(Path("x"), "", log, 0.0, False)
+    binary = Binary(Path("x"), "", log, 0.0, False)
     assert binary.resources == {"first": Resources(128, 1024, 32), "second": Resources(22, 0, 0)}

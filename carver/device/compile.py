@@ -30,6 +30,7 @@ from ..errors import CompileError, DeviceError
 from .render import Source
 
 TIMEOUT_S = 300.0
+_USUAL_CUDA = "/usr/local/cuda/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +72,36 @@ class Compiler:
     kind: Literal["nvcc", "nvrtc", "cc"]
     path: Path
     version: str
-    """Everything of the compiler that a binary depends on; for the CPU also what "native" means here."""
-    native: tuple[str, ...] = ()
+    """For the CPU it also says what "native" means here."""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """Everything of the compiler that a binary depends on."""
+        return " ".join((self.kind, self.version, *self.flags))
+
+
+_NVCC_FLAGS = ("-cubin", "-O3", "-Xptxas", "-v")
+# nvcc lets device code call constexpr helpers that carry no annotation; NVRTC has to be told
+_NVRTC_FLAGS = ("--ptxas-options=-v", "--device-as-default-execution-space")
 
 
 def cuda_compiler() -> Compiler:
-    """nvcc from $CARVER_NVCC, $CUDA_HOME/bin or the PATH; else NVRTC."""
+    """nvcc from $CARVER_NVCC, $CUDA_HOME/bin, the PATH or /usr/local/cuda; else NVRTC."""
     if chosen := os.environ.get("CARVER_NVCC"):
         path = shutil.which(chosen)
         if path is None:
             raise DeviceError(f"CARVER_NVCC={chosen!r} is not a program; set it to the path of nvcc, or unset it")
         return _nvcc(Path(path))
     homes = [Path(home) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
-    for where in (*(str(home) for home in homes), None):
+    for where in (*map(str, homes), None, _USUAL_CUDA):
         if path := shutil.which("nvcc", path=where):
             return _nvcc(Path(path))
     library = _find_nvrtc()
     if library is None:
         raise DeviceError(
-            "no CUDA compiler: neither nvcc ($CARVER_NVCC, $CUDA_HOME/bin, PATH) nor NVRTC was found; install the CUDA "
-            "toolkit, or 'pip install nvidia-cuda-nvcc nvidia-cuda-nvrtc' for this Python"
+            "no CUDA compiler: neither nvcc ($CARVER_NVCC, $CUDA_HOME/bin, PATH, /usr/local/cuda) nor NVRTC was found; "
+            "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' for this Python"
         )
     return _nvrtc(library)
 
@@ -113,7 +124,7 @@ def c_compiler() -> Compiler:
 
 def compile_source(source: Source, compiler: Compiler) -> Binary:
     """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log."""
-    key = source.key(f"{compiler.kind} {compiler.version}")
+    key = source.key(compiler.identity)
     home = cache_folder() / "binaries"
     if found := _cached(home, key):
         return found
@@ -157,14 +168,9 @@ def _defines(source: Source) -> list[str]:
 
 
 def _run(source: Source, compiler: Compiler, out: Path) -> str:
-    include = f"-I{folder('templates')}"
-    if compiler.kind == "nvcc":
-        kind = ["-cubin", f"-arch={source.isa}", "-O3", "-Xptxas", "-v"]
-        libraries = []
-    else:
-        kind, libraries = list(compiler.native), ["-lm"]
-    command = [str(compiler.path), *kind, *source.flags, include, *_defines(source)]
-    command += [str(source.path), "-o", str(out), *libraries]
+    target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
+    command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
+    command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:
         done = _process(command)
     except subprocess.TimeoutExpired:
@@ -191,7 +197,7 @@ def _nvcc_at(path: Path, modified_ns: int) -> Compiler:
     release = re.search(r"V\d[\d.]*", done.stdout)
     if done.returncode or release is None:
         raise DeviceError(f"{path} --version failed: {(done.stdout + done.stderr).strip()}")
-    return Compiler("nvcc", path, release[0])
+    return Compiler("nvcc", path, release[0], _NVCC_FLAGS)
 
 
 @lru_cache(maxsize=8)
@@ -226,7 +232,7 @@ def _nvrtc(library: Path) -> Compiler:
     lib = _nvrtc_library(library)
     major, minor = ctypes.c_int(), ctypes.c_int()
     lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    return Compiler("nvrtc", library, f"{major.value}.{minor.value}")
+    return Compiler("nvrtc", library, f"{major.value}.{minor.value}", _NVRTC_FLAGS)
 
 
 def _nvrtc_library(library: Path) -> ctypes.CDLL:
@@ -247,8 +253,8 @@ def _run_nvrtc(source: Source, compiler: Compiler, out: Path) -> str:
         getattr(lib, f"nvrtcGet{what}")(program, buffer)
         return buffer.raw[: size.value]
 
-    options = [f"--gpu-architecture={source.isa}", "--ptxas-options=-v", *source.flags]
-    options += [f"-I{folder('templates')}", f"-I{source.path.parent}", *_defines(source)]
+    options = [f"--gpu-architecture={source.isa}", *compiler.flags]
+    options += [*source.flags, f"-I{folder('templates')}", f"-I{source.path.parent}", *_defines(source)]
     encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     failed = lib.nvrtcCreateProgram(
         ctypes.byref(program), source.path.read_bytes(), source.path.name.encode(), 0, None, None
