@@ -171,6 +171,28 @@ def test_matmul_any_number_of_threads_gives_the_same_bits(device: CpuDevice) -> 
     )
 
 
+@pytest.mark.slow
+def test_matmul_reaches_half_of_numpy(device: CpuDevice) -> None:
+    """1024^3 in float32, both on all the cores of this process, taking turns; the best of a few configurations."""
+    problem = matmul(1024, 1024, 1024)
+    rng = np.random.default_rng(9)
+    a, b = (rng.standard_normal((1, 1024, 1024), dtype=np.float32) for _ in range(2))
+    c = np.empty_like(a)
+    lanes = device.arch.simd_bytes // 4
+    runs = []
+    for mc, nc, mr in [(192, 1024, 6), (96, 1024, 6), (192, 512, 4), (240, 512, 6)]:
+        built = build(device, problem, {"mc": mc, "kc": 256, "nc": nc, "mr": mr, "nr": 2 * lanes})
+        runs.append((built, built.pointers(a, b, c)))
+    ours, numpys = [], []
+    for _ in range(15):
+        numpys += device.time(lambda: np.matmul(a, b, out=c), 1, cold=False)
+        for built, pointers in runs:
+            ours += device.time(lambda k=built, p=pointers: k.loaded.launch(p), 1, cold=False)
+    ratio = min(numpys) / min(ours)
+    print(f"{ratio:.2f} of numpy, {2 * 1024**3 / min(ours) / 1e9:.0f} GFLOP/s")
+    assert ratio >= 0.5
+
+
 def test_register_tile_must_divide(device: CpuDevice) -> None:
     with pytest.raises(CompileError, match="register tiles must divide") as caught:
         build(device, matmul(8, 8, 8), {**SMALL, "mc": 25})
