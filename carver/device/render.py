@@ -118,6 +118,9 @@ def concrete(
         )
     names = scope(chosen, problem, config, arch)
     inputs, output = _tensors(problem)
+    macros = _macros(problem, config, (*inputs, output), chosen.backend == "cuda")
+    if chosen.backend == "cuda" and "smem_bytes" in names:
+        macros["SMEM_BYTES"] = str(int(names["smem_bytes"]))  # a source asserts that it uses what the model was told
     pointers = {t.name for t in (*inputs, output)}
     calls = tuple(
         Call(
@@ -133,9 +136,7 @@ def concrete(
     return Program(
         source=Source(
             path=chosen.source,
-            defines=MappingProxyType(
-                _macros(problem, config, (*inputs, output), chosen.backend == "cuda") | dict(defines or {})
-            ),
+            defines=MappingProxyType(macros | dict(defines or {})),
             flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
             entries=tuple(dict.fromkeys(call.entry for call in calls)),
             isa=arch.isa if chosen.backend == "cuda" else "native",
