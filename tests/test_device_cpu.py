@@ -267,7 +267,7 @@ def reduction(op: str, axis: int, r: int, c: int, dtype: str, out: str) -> Probl
     norm = OPS.index(op) > 2
     computes = f"Y[{'r' if axis else 'c'}] {'max=' if op == 'max' else '+='} X[r,c]"
     acc = "float64" if dtype == "float64" else "float32"
-    options = {"reduce_op": OPS.index(op), "axis": axis, "keeps": int(norm)}
+    options = {"reduce_op": OPS.index(op), "axis": axis, "keeps_shape": int(norm)}
     return Problem("reduction", computes, {"r": r, "c": c}, {"X": dtype, "Y": out}, acc, options)
 
 

@@ -169,10 +169,10 @@ def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
     """Extents in memory: those of the statement, with two exceptions.
 
     With trans_a (trans_b) a tensor A (B) that is spelt as in `op.toml` has its last two dimensions exchanged; a
-    statement that spells A[b,k,m] itself is in storage order. With `keeps` the output has the input's shape.
+    statement that spells A[b,k,m] itself is in storage order. With `keeps_shape` the output has the input's shape.
     """
     statement = problem.statement
-    if tensor == statement.output and problem.options.get("keeps"):
+    if tensor == statement.output and problem.options.get("keeps_shape"):
         return statement.inputs[0].shape(problem.sizes)
     shape = tensor.shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):

@@ -140,16 +140,6 @@ static inline int32_t carver_store_8(double x) {
     return (int32_t)(x < -2147483648.0 ? -2147483648.0 : x > 2147483647.0 ? 2147483647.0 : x);
 }
 
-/* Activations by code: 0 none, 1 relu, 2 gelu (by the error function), 3 silu. */
-static inline double carver_activate(int activation, double x) {
-    switch (activation) {
-    case 1: return x > 0 ? x : x != x ? x : 0;
-    case 2: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
-    case 3: return x / (1 + exp(-x));
-    default: return x;
-    }
-}
-
 /* e^x to 2 units in the last place, without branches so that loops over it vectorise: 2^n times a polynomial on
  * [-ln 2 / 2, ln 2 / 2], the reduction in two parts (Cody and Waite, 1980). */
 static inline float carver_expf(float x) {
@@ -167,6 +157,38 @@ static inline float carver_expf(float x) {
     float scaled = p * carver_as_float((uint32_t)((int32_t)n + 127) << 23);
     scaled = x < -87.0f ? 0.0f : scaled;
     return x > 88.0f ? INFINITY : x != x ? x : scaled;
+}
+
+/* The error function to 6e-7, without branches. Source: Abramowitz and Stegun, Handbook of Mathematical Functions,
+ * formula 7.1.26. */
+static inline float carver_erff(float x) {
+    float magnitude = fabsf(x), t = 1.0f / (1.0f + 0.3275911f * magnitude);
+    float p = 1.061405429f;
+    p = p * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    float value = 1.0f - p * t * carver_expf(-magnitude * magnitude);
+    return x < 0 ? -value : value;
+}
+
+/* Activations by code: 0 none, 1 relu, 2 gelu (by the error function), 3 silu. */
+static inline float carver_activatef(int activation, float x) {
+    switch (activation) {
+    case 1: return x < 0 ? 0 : x;
+    case 2: return 0.5f * x * (1.0f + carver_erff(x * 0.70710678f));
+    case 3: return x / (1.0f + carver_expf(-x));
+    default: return x;
+    }
+}
+
+static inline double carver_activate(int activation, double x) {
+    switch (activation) {
+    case 1: return x < 0 ? 0 : x;
+    case 2: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+    case 3: return x / (1 + exp(-x));
+    default: return x;
+    }
 }
 
 static inline int64_t carver_min(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -70,6 +70,15 @@ typedef CARVER_TYPE(BIAS_DTYPE) bias_t;
 #define ROW_BYTES (NR * SUM_BYTES)
 typedef CARVER_TYPE(SUM_DTYPE) acc_t;
 
+/* Bias and activation in float, in double where a sum may have more digits. */
+#if SUM_DTYPE == CARVER_F32
+typedef float wide_t;
+#define ACTIVATE carver_activatef
+#else
+typedef double wide_t;
+#define ACTIVATE carver_activate
+#endif
+
 /* The widest vector of the machine that divides a row of the register tile. */
 #if CARVER_SIMD_BYTES >= 64 && ROW_BYTES % 64 == 0
 #define VECTOR_BYTES 64
@@ -127,11 +136,11 @@ static inline void store(c_t *restrict c, int64_t ldc, const acc_t *restrict til
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
 #if EPILOGUE_BIAS || EPILOGUE_ACTIVATION
-            double value = tile[i * NR + j];
+            wide_t value = tile[i * NR + j];
 #if EPILOGUE_BIAS
-            value += CARVER_LOAD(BIAS_DTYPE, bias[j]);
+            value += (wide_t)CARVER_LOAD(BIAS_DTYPE, bias[j]);
 #endif
-            c[i * ldc + j] = CARVER_STORE(C_DTYPE, carver_activate(EPILOGUE_ACTIVATION, value));
+            c[i * ldc + j] = CARVER_STORE(C_DTYPE, ACTIVATE(EPILOGUE_ACTIVATION, value));
 #elif C_DTYPE == SUM_DTYPE
             c[i * ldc + j] = tile[i * NR + j];
 #else
