@@ -99,6 +99,8 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     for name, tensor in zip("ab", s.inputs, strict=False):
         scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
     scope["inputs"] = len(s.inputs)
+    scope["keeps"] = int(not s.reduced)
+    scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
     scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation"), 0) | dict(problem.options)
     return scope
 
@@ -110,7 +112,12 @@ def _aligned(name: str, row_bytes: int) -> dict[str, int]:
 
 def size_scope(problem: Problem) -> dict[str, int]:
     """The extents of the axes, by name and, for a contraction, by role."""
-    return dict(problem.sizes) | roles(problem)
+    traffic = {
+        "elements": prod(problem.sizes.values()),
+        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in problem.statement.inputs),
+        "write_bytes": problem.elements[problem.statement.output.name] * problem.itemsize(problem.statement.output.name),
+    }
+    return dict(problem.sizes) | roles(problem) | traffic
 
 
 def multiply_dtype(problem: Problem) -> str:

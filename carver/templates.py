@@ -191,7 +191,7 @@ class ReductionTemplate(Template):
         out = dtypes.canonical(out_dtype or (kind if keeps or op == "max" else "float32"))
         down = axis == 0
         sign = "max=" if op == "max" else "+="
-        options = {"reduce_op": REDUCTIONS.index(op), "axis": 0 if down else 1, "keeps": keeps}
+        options = {"reduce_op": REDUCTIONS.index(op), "axis": 0 if down else 1, "keeps_shape": keeps}
         super().__init__(
             Problem(
                 "reduction",
@@ -230,7 +230,7 @@ class GeneralReductionTemplate(Template):
                 f"structure {structure!r} alternates more than once; transpose so that the reduced axes stand together"
             )
         rows, cols = (1, extents[0]) if len(runs) == 1 else extents
-        options = {"reduce_op": 0, "axis": axis, "keeps": 0}
+        options = {"reduce_op": 0, "axis": axis, "keeps_shape": 0}
         types = {"Y": dtypes.canonical(out_dtype or kind), "X": kind}
         computes = f"Y[{'rc'[axis == 0]}] += X[r,c]"
         super().__init__(Problem("reduction", computes, {"r": rows, "c": cols}, types, "float32", options))

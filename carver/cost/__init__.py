@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from ..space import Space
 from .contraction import contraction
+from .stream import stream
 from .work import Work
 
-MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {"contraction": contraction}
+MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {"contraction": contraction, "stream": stream}
 """What a declaration's `model` key may name: the function that turns a space into demands."""

@@ -49,11 +49,11 @@ CONSTANTS = {
     "copy_b_weight": Constant(1.0, 0.5, 2.0, "what a copy of the second operand costs over one of the first"),
     "fragment_instr": Constant(1.05, 0.3, 10.0, "per 512 bytes that a warp reads from shared memory"),
     "convert_instr": Constant(1.0, 0.1, 6.0, "per element that is converted before it is multiplied"),
+    "access_instr": Constant(4.0, 1.0, 40.0, "per load or store of a thread outside a copy pipeline, address included"),
+    "element_instr": Constant(1.0, 0.1, 8.0, "per element of a streaming kernel on top of its arithmetic: conversion, predicate"),
     "store_instr": Constant(13.0, 0.5, 40.0, "per accumulator that a thread writes"),
     "store_chain": Constant(0.5, 0.01, 8.0, "part of the epilogue's instructions that runs at a single warp's rate"),
-    "block_overlap": Constant(
-        0.75, 0.3, 1.0, "share of start and epilogue left visible when an SM holds several blocks"
-    ),
+    "block_overlap": Constant(0.5, 0.0, 1.5, "after the first wave, start and epilogue show as resident blocks to minus this"),
     "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
     "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down per register of a thread that does not fit"),
     # seconds

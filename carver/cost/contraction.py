@@ -92,7 +92,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     hot_b = np.minimum(1.0, spread * np.maximum(nn * depth * eb / arch.line_bytes, 1.0))
     reuse_a, reuse_b = _operand_reuse(space)
     widths = (ea * waste_a * reuse_a * page_a, eb * waste_b * reuse_b * page_b)
-    dram, l3, compulsory, hit = dram_traffic(
+    dram, l3, hit = dram_traffic(
         arch, k, (m, nn, kk), (tm, tn), widths, (grid_m, grid_n, split), group, resident
     )
     per_step = batch / (grid * steps)
@@ -147,8 +147,8 @@ def dram_traffic(
     grid: tuple[FloatArray, FloatArray, FloatArray],
     group: FloatArray,
     resident: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bytes read from DRAM and from the last cache before it, the compulsory bytes, and the L2 hit rate.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bytes read from DRAM and from the last cache before it, and the L2 hit rate.
 
     The tiles of one wave form a block of R x C tiles of the output. Their operands are read once a wave if
     they stay in L2 long enough, and each operand at least once. Blocks are dealt round robin to the
@@ -180,8 +180,8 @@ def dram_traffic(
     beyond_l2, hit = misses(float(arch.l2_partitions), float(arch.l2_bytes))
     if arch.l3_bytes:
         dram = np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0])
-        return dram, beyond_l2, compulsory, hit
-    return beyond_l2, beyond_l2, compulsory, hit
+        return dram, beyond_l2, hit
+    return beyond_l2, beyond_l2, hit
 
 
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:

@@ -65,12 +65,13 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | Non
     clk = arch.clock_hz
     launch = np.full(len(work), k["launch_s"] * work.launches)
     in_waves = waves > 0
+    hidden = work.resident ** -k["block_overlap"]
     terms = {
         "launch": launch,
-        "prologue": np.where(in_waves, waves * head.start, some * tail.start) / clk,
+        "prologue": np.where(in_waves, head.start * (1.0 + (waves - 1.0) * hidden), some * tail.start) / clk,
         "main loop": np.where(in_waves, waves * head.loop, some * tail.loop) / clk,
-        "epilogue": np.where(in_waves, waves * head.store, some * tail.store) / clk,
-        "tail wave": np.where(in_waves, some * tail.total, 0.0) / clk,
+        "epilogue": np.where(in_waves, head.store * (1.0 + (waves - 1.0) * hidden), some * tail.store) / clk,
+        "tail wave": np.where(in_waves, some * (hidden * (tail.start + tail.store) + tail.loop), 0.0) / clk,
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
     rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
@@ -99,11 +100,11 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     uncovered = covered / work.ahead + latency * work.exposed
     step = _norm2(core, uncovered, k["pipeline_overlap"]) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
-    visible = np.where(resident > 1, k["block_overlap"], 1.0)
-    start = k["block_start_clk"] + k["warp_start_clk"] * work.warps * resident + latency + np.minimum(memory, compute)
+    fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
+    start = k["block_start_clk"] + k["warp_start_clk"] * work.warps * resident + fill
     writes = resident * work.store_bytes * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / dram)
     store = writes + resident * work.store_clk + work.store_chain_clk
-    return _Phase(start * visible, work.steps * step, store * visible, rows, uncovered)
+    return _Phase(start, work.steps * step, store, rows, uncovered)
 
 
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:

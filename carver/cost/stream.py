@@ -1,0 +1,88 @@
+"""Kernels that read each element a few times and keep nothing: element-wise operators and reductions.
+
+Reads these columns of a declaration's schedule: `blocks` launched · `steps` trips of a block's loop · `tile_elements`
+held at once · `run_elements` contiguous elements of one row of the tile · `warps` · `access_elements` that one
+instruction moves for a thread · `passes` [1] over the input · `ahead` [1] trips that loads run ahead ·
+`exchanges` [0] rounds through shared memory at the end of a block · `step_exchanges` [0] the same in every step ·
+`split` [1] blocks that share one result · `smem_bytes registers` [0].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from ..space import Space
+from ..types import FloatArray
+from .contraction import sector_waste
+from .occupancy import resident_blocks, spill_slowdown
+from .work import Work
+
+EXCHANGE_CLK = 60.0
+"""Store to shared memory, barrier, load: two trips at about 30 clocks (shared-memory latency, arXiv 2402.13499)."""
+
+
+def stream(space: Space, k: Mapping[str, float]) -> Work:
+    arch, n, problem = space.arch, len(space), space.problem
+
+    def col(name: str, default: float | None = None) -> FloatArray:
+        value = space[name] if default is None else space.get(name, default)
+        return np.asarray(value, np.float64)
+
+    warps, blocks, steps, tile = col("warps"), col("blocks"), col("steps"), col("tile_elements")
+    split, registers, smem_bytes = col("split", 1), col("registers", 32), col("smem_bytes", 0)
+    access, passes = col("access_elements"), col("passes", 1)
+    elements = col("elements")
+    read_bytes, write_bytes = col("read_bytes"), col("write_bytes")
+    trips = blocks * steps
+
+    # bytes of one step of one block, in whole sectors
+    real = elements / trips
+    width = col("in_bytes")
+    waste = sector_waste(np.minimum(col("run_elements"), elements) * width, col("row_align", 128), arch.sector_bytes)
+    page = 1 + k["dram_run_bytes"] / (col("run_elements") * width)
+    fresh = read_bytes * waste
+    cached = fresh < k["l2_usable"] * arch.l2_bytes  # passes after the first hit L2
+    dram = (fresh * page * np.where(cached, 1.0, passes) + write_bytes) / trips
+    fill = (fresh * passes + write_bytes) / trips
+
+    # instructions of one step
+    lanes = warps * arch.warp_size
+    inputs, outputs = col("inputs", 1), col("outputs_per_element", 0)
+    accesses = np.ceil(tile / lanes / access) * (inputs + outputs) * passes
+    arithmetic = np.ceil(tile / lanes) * (col("flops_per_element", 1) + k["element_instr"]) * passes
+    instructions = warps * (k["step_instr"] + k["access_instr"] * accesses + arithmetic)
+    chain = k["step_chain_clk"] + arithmetic + EXCHANGE_CLK * col("step_exchanges", 0)
+    resident = resident_blocks(arch, warps, smem_bytes, registers)
+    tail_instr = col("exchanges", 0) * EXCHANGE_CLK
+    partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
+    return Work(
+        grid=blocks * np.ones(n),
+        resident=resident * np.ones(n),
+        warps=warps,
+        steps=steps,
+        ahead=col("ahead", 1),
+        exposed=np.zeros(n),
+        math_clk=np.zeros(n),
+        chain_clk=chain,
+        smem_clk=np.zeros(n),
+        issue_clk=instructions / arch.schedulers_per_sm,
+        fill_bytes=fill,
+        l2_bytes=fill,
+        l2_read_bytes=np.maximum(fresh * passes / trips, 1.0),
+        dram_bytes=dram,
+        l3_bytes=dram,
+        store_bytes=np.zeros(n),
+        store_clk=np.zeros(n),
+        store_chain_clk=tail_instr,
+        reduction_s=np.where(split > 1, k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s, 0.0),
+        slowdown=spill_slowdown(registers, arch, k),
+        facts={
+            "dram_bytes": dram * trips,
+            "compulsory_bytes": np.full(n, float(problem.compulsory_bytes)),
+            "l2_hit_rate": np.where(cached & (passes > 1), 1 - 1 / passes, 0.0),
+            "padding": tile * trips / (elements * split) if prod(problem.sizes.values()) else np.ones(n),
+        },
+    )
