@@ -93,6 +93,7 @@ template <> struct Element<CARVER_I8> {
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return static_cast<type>(most(-128, least(127, x))); }
     static __device__ __forceinline__ type store(float x) { return store(__float2int_rn(x)); }
+    static __device__ __forceinline__ type store(double x) { return store(__double2int_rn(x)); }
 };
 template <> struct Element<CARVER_I32> {
     using type = int;
@@ -100,6 +101,7 @@ template <> struct Element<CARVER_I32> {
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return x; }
     static __device__ __forceinline__ type store(float x) { return __float2int_rn(x); }
+    static __device__ __forceinline__ type store(double x) { return __double2int_rn(x); }
 };
 
 // N elements that move in one instruction where their bytes are 16 or fewer, else in pieces of 16.

@@ -1,7 +1,7 @@
 // What the matmul kernels share: which tile a block computes, the epilogue, and the second launch of split-K.
 #pragma once
 
-#include "common/carver.cuh"
+#include "common/epilogue.cuh"
 
 #ifndef BLOCK_M
 #define BLOCK_M 128
@@ -23,12 +23,6 @@
 #endif
 #ifndef TRANS_B
 #define TRANS_B 0
-#endif
-#ifndef EPILOGUE_BIAS
-#define EPILOGUE_BIAS 0
-#endif
-#ifndef EPILOGUE_ACTIVATION
-#define EPILOGUE_ACTIVATION 0
 #endif
 #ifndef ALIGN_A
 #define ALIGN_A 16
@@ -70,15 +64,6 @@ __device__ __forceinline__ Work work_of_block(i64 m, i64 n, i64 k) {
             split * split_steps * BLOCK_K, static_cast<int>(split), static_cast<int>(most<i64>(steps, 0))};
 }
 
-// bias and activation, in the type of the sum; the smooth activations in float.
-template <typename T> __device__ __forceinline__ C::type finish(T sum, const C::type *bias, i64 column) {
-    if constexpr (EPILOGUE_BIAS) sum += static_cast<T>(C::load(bias[column]));
-    if constexpr (EPILOGUE_ACTIVATION == 1) sum = most<T>(sum, 0);
-    if constexpr (EPILOGUE_ACTIVATION == 2) return C::store(gelu(static_cast<float>(sum)));
-    if constexpr (EPILOGUE_ACTIVATION == 3) return C::store(silu(static_cast<float>(sum)));
-    return C::store(sum);
-}
-
 constexpr int kReduceThreads = 256;
 constexpr int kReduceVector = 4;
 
@@ -97,7 +82,7 @@ __device__ __forceinline__ void reduce_splits(const Sum *partial, const C::type 
     const i64 row = total <= 0xffffffff ? static_cast<unsigned>(index) / static_cast<unsigned>(n) : index / n;
     const i64 column = index - row * n;
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i) c[row * ldc + column + i] = finish(sum.at[i], bias, column + i);
+    for (int i = 0; i < VECTOR; ++i) c[row * ldc + column + i] = finish<C>(sum.at[i], bias, column + i);
 }
 
 }  // namespace carver

@@ -354,7 +354,7 @@ __device__ __forceinline__ void store_result(const TileSums<kHalfSum> (&sums)[kT
             for (int part = 0; part < 4; ++part) {
                 const Pair p = pair_of(sums[i][j], part / 2, part % 2);
                 const i64 column = n0 + j * 16 + p.column;
-                const Vector<C::type, 2> out = {{finish(p.first, bias, least(column, n - 1)), finish(p.second, bias, least(column + 1, n - 1))}};
+                const Vector<C::type, 2> out = {{finish<C>(p.first, bias, least(column, n - 1)), finish<C>(p.second, bias, least(column + 1, n - 1))}};
                 store_vector<2>(reinterpret_cast<C::type *>(slab + p.row * kSlabRowBytes) + j * 16 + p.column, out);
             }
         __syncwarp();

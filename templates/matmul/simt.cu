@@ -201,7 +201,7 @@ carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__re
                 for (int v = 0; v < kRead; v += kVector) {
                     Vector<C::type, kVector> out;
 #pragma unroll
-                    for (int e = 0; e < kVector; ++e) out.at[e] = finish(sums[i][j + v + e], bias, least(column + v + e, n - 1));
+                    for (int e = 0; e < kVector; ++e) out.at[e] = finish<C>(sums[i][j + v + e], bias, least(column + v + e, n - 1));
                     if (column + v + kVector <= n) {
                         store_vector<kVector>(result + row * ldc + column + v, out);
                     } else {

@@ -1,0 +1,146 @@
+// What the reductions share: the macros, and the values that threads combine.
+#pragma once
+
+#include "common/tile.cuh"
+
+// The values of REDUCE_OP.
+#define CARVER_SUM 0
+#define CARVER_MAX 1
+#define CARVER_MEAN 2
+#define CARVER_SOFTMAX 3
+#define CARVER_LAYER_NORM 4
+#define CARVER_RMS_NORM 5
+
+#ifndef AXIS
+#define AXIS 1  // the one that is reduced: 1 along rows, 0 down columns
+#endif
+#ifndef BLOCK_R
+#define BLOCK_R (AXIS == 1 ? 4 : 32)
+#endif
+#ifndef BLOCK_C
+#define BLOCK_C (AXIS == 1 ? 1024 : 256)
+#endif
+#ifndef THREADS
+#define THREADS 256
+#endif
+#ifndef VEC
+#define VEC 8
+#endif
+#ifndef X_DTYPE
+#define X_DTYPE 3
+#endif
+#ifndef Y_DTYPE
+#define Y_DTYPE X_DTYPE
+#endif
+#ifndef ALIGN_X
+#define ALIGN_X 16
+#endif
+#ifndef ALIGN_Y
+#define ALIGN_Y 16
+#endif
+#ifndef EPSILON
+#define EPSILON 1e-5
+#endif
+
+namespace carver {
+
+using X = Element<X_DTYPE>;
+using Y = Element<Y_DTYPE>;
+using Block = Tile<BLOCK_R, BLOCK_C, THREADS, VEC>;
+
+template <bool DOUBLE> struct Wide { using type = float; };
+template <> struct Wide<true> { using type = double; };
+
+template <typename T> __device__ __forceinline__ T lowest() {
+    if constexpr (static_cast<T>(0.5) == T(0))
+        return static_cast<T>(-2147483647 - 1);
+    else
+        return static_cast<T>(-__uint_as_float(0x7f800000u));
+}
+
+// The greater, and NaN where one is NaN.
+template <typename T> struct MaxOf {
+    T value;
+    static __device__ __forceinline__ MaxOf none() { return {lowest<T>()}; }
+    static __device__ __forceinline__ MaxOf join(MaxOf a, MaxOf b) { return a.value > b.value || a.value != a.value ? a : b; }
+    __device__ __forceinline__ MaxOf across(int bit) const { return {__shfl_xor_sync(0xffffffffu, value, bit)}; }
+};
+
+__device__ __forceinline__ float exponential(float x) { return __expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+__device__ __forceinline__ float inverse_root(float x) { return 1.f / sqrtf(x); }
+__device__ __forceinline__ double inverse_root(double x) { return 1. / sqrt(x); }
+
+// The greatest element so far, and the sum of exp(x - greatest).
+template <typename T> struct Exponentials {
+    T greatest, sum;
+    static __device__ __forceinline__ Exponentials none() { return {lowest<T>(), T(0)}; }
+    __device__ __forceinline__ T scaled_to(T other) const { return sum == T(0) ? T(0) : sum * exponential(greatest - other); }
+    static __device__ __forceinline__ Exponentials join(Exponentials a, Exponentials b) {
+        const T greatest = most(a.greatest, b.greatest);
+        return {greatest, a.scaled_to(greatest) + b.scaled_to(greatest)};
+    }
+    __device__ __forceinline__ Exponentials across(int bit) const {
+        return {__shfl_xor_sync(0xffffffffu, greatest, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
+    }
+    // N elements, of which the first `count` exist.
+    template <int N> static __device__ __forceinline__ Exponentials of(const T (&x)[N], int count) {
+        Exponentials all = none();
+#pragma unroll
+        for (int i = 0; i < N; ++i) all.greatest = i < count ? most(all.greatest, x[i]) : all.greatest;
+        const T shift = all.greatest == lowest<T>() ? T(0) : all.greatest;  // -inf - -inf is no number
+#pragma unroll
+        for (int i = 0; i < N; ++i) all.sum += i < count ? exponential(x[i] - shift) : T(0);
+        return all;
+    }
+    // After the last join: what is subtracted from an element, the function of the difference, and its factor.
+    __device__ __forceinline__ T offset() const { return greatest; }
+    __device__ __forceinline__ T factor() const { return T(1) / sum; }
+    static __device__ __forceinline__ T curve(T x) { return exponential(x); }
+};
+
+// Number of elements, their mean, and the sum of squared distances from it, which no cancellation spoils.
+// Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+template <typename T> struct Moments {
+    T count, mean, squares;
+    static __device__ __forceinline__ Moments none() { return {T(0), T(0), T(0)}; }
+    static __device__ __forceinline__ Moments join(Moments a, Moments b) {
+        const T count = a.count + b.count, share = count > T(0) ? b.count / count : T(0), apart = b.mean - a.mean;
+        return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+    }
+    __device__ __forceinline__ Moments across(int bit) const {
+        return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, mean, bit), __shfl_xor_sync(0xffffffffu, squares, bit)};
+    }
+    template <int N> static __device__ __forceinline__ Moments of(const T (&x)[N], int count) {
+        Moments all = {static_cast<T>(count), T(0), T(0)};
+#pragma unroll
+        for (int i = 0; i < N; ++i) all.mean += i < count ? x[i] : T(0);
+        all.mean = count > 0 ? all.mean / all.count : T(0);
+#pragma unroll
+        for (int i = 0; i < N; ++i) all.squares += i < count ? (x[i] - all.mean) * (x[i] - all.mean) : T(0);
+        return all;
+    }
+    __device__ __forceinline__ T offset() const { return mean; }
+    __device__ __forceinline__ T factor() const { return inverse_root(squares / count + static_cast<T>(EPSILON)); }
+    static __device__ __forceinline__ T curve(T x) { return x; }
+};
+
+template <typename T> struct Squares {
+    T count, sum;
+    static __device__ __forceinline__ Squares none() { return {T(0), T(0)}; }
+    static __device__ __forceinline__ Squares join(Squares a, Squares b) { return {a.count + b.count, a.sum + b.sum}; }
+    __device__ __forceinline__ Squares across(int bit) const {
+        return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
+    }
+    template <int N> static __device__ __forceinline__ Squares of(const T (&x)[N], int count) {
+        Squares all = {static_cast<T>(count), T(0)};
+#pragma unroll
+        for (int i = 0; i < N; ++i) all.sum += i < count ? x[i] * x[i] : T(0);
+        return all;
+    }
+    __device__ __forceinline__ T offset() const { return T(0); }
+    __device__ __forceinline__ T factor() const { return inverse_root(sum / count + static_cast<T>(EPSILON)); }
+    static __device__ __forceinline__ T curve(T x) { return x; }
+};
+
+}  // namespace carver

@@ -1,0 +1,135 @@
+// A tile of a matrix read by all threads of a block, and the ways to combine what they read.
+#pragma once
+
+#include "common/carver.cuh"
+
+namespace carver {
+
+// N elements from a pointer that is a multiple of ALIGN bytes.
+template <int N, int ALIGN, typename T> __device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+    Vector<T, N> out;
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        const auto piece = load_vector<kPiece>(pointer + i);
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) out.at[i + e] = piece.at[e];
+    }
+    return out;
+}
+template <int N, int ALIGN, typename T> __device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        Vector<T, kPiece> piece;
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) piece.at[e] = value.at[i + e];
+        store_vector<kPiece>(pointer + i, piece);
+    }
+}
+
+// ROWS x COLUMNS elements, COLUMNS contiguous in memory, in vectors of WIDTH, TEAM threads. kLanes of them stand along a row, kGroups such
+// lines read rows at the same time; each thread has kRowTrips x kColumnTrips vectors.
+template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
+    static constexpr int kLanes = least(TEAM, COLUMNS / WIDTH), kGroups = TEAM / kLanes;
+    static constexpr int kRowTrips = ROWS / kGroups, kColumnTrips = COLUMNS / (WIDTH * kLanes);
+    static constexpr int kWarps = TEAM / 32;
+    static_assert(TEAM % 32 == 0 && TEAM <= 1024, "whole warps, at most 1024 threads");
+    static_assert(WIDTH >= 1 && (WIDTH & (WIDTH - 1)) == 0 && (TEAM & (TEAM - 1)) == 0, "powers of two");
+    static_assert((ROWS & (ROWS - 1)) == 0 && (COLUMNS & (COLUMNS - 1)) == 0 && COLUMNS >= WIDTH, "powers of two");
+    static_assert(kRowTrips >= 1 && kColumnTrips >= 1, "every thread has a vector of the tile");
+
+    static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
+    static __device__ __forceinline__ int group() { return static_cast<int>(threadIdx.x) / kLanes; }
+    static __device__ __forceinline__ int row(int trip) { return group() + trip * kGroups; }
+    static __device__ __forceinline__ int column(int trip) { return (lane() + trip * kLanes) * WIDTH; }
+
+    // This thread's vectors of the tile at `origin`. Elements outside the first `rows` x `columns` become `fill`. WHOLE: the
+    // tile is inside.
+    template <bool WHOLE, int ALIGN, typename T>
+    static __device__ __forceinline__ void load(Vector<T, WIDTH> (&out)[kRowTrips][kColumnTrips], const T *origin, i64 leading, i64 rows, i64 columns, T fill) {
+#pragma unroll
+        for (int i = 0; i < kRowTrips; ++i)
+#pragma unroll
+            for (int j = 0; j < kColumnTrips; ++j) {
+                const T *from = origin + row(i) * leading + column(j);
+                if (WHOLE || (row(i) < rows && column(j) + WIDTH <= columns)) {
+                    out[i][j] = load_aligned<WIDTH, ALIGN>(from);
+                } else {
+#pragma unroll
+                    for (int e = 0; e < WIDTH; ++e) out[i][j].at[e] = row(i) < rows && column(j) + e < columns ? from[e] : fill;
+                }
+            }
+    }
+
+    // Combines value[i] of all threads along each row; every thread of the row gets the result. `shared` has
+    // kRowSharedValues elements, free to be overwritten.
+    static constexpr int kRowSharedValues = kLanes > 32 ? kWarps * kRowTrips : 0;
+    template <typename V> static __device__ __forceinline__ void combine_rows(V (&value)[kRowTrips], V *shared) {
+#pragma unroll
+        for (int i = 0; i < kRowTrips; ++i)
+#pragma unroll
+            for (int distance = least(kLanes, 32) / 2; distance > 0; distance /= 2) value[i] = V::join(value[i], value[i].across(distance));
+        if constexpr (kLanes > 32) {
+            constexpr int kPerRow = kLanes / 32;
+            const int warp = static_cast<int>(threadIdx.x) / 32;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int i = 0; i < kRowTrips; ++i) shared[warp * kRowTrips + i] = value[i];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < kRowTrips; ++i) {
+                value[i] = shared[group() * kPerRow * kRowTrips + i];
+#pragma unroll
+                for (int w = 1; w < kPerRow; ++w) value[i] = V::join(value[i], shared[(group() * kPerRow + w) * kRowTrips + i]);
+            }
+        }
+    }
+
+    // Combines value[j][e] of all threads down each column; every thread of the column gets the result.
+    static constexpr int kColumnSharedValues = kGroups > 1 ? kGroups * COLUMNS : 0;
+    template <typename V> static __device__ __forceinline__ void combine_columns(V (&value)[kColumnTrips][WIDTH], V *shared) {
+        if constexpr (kGroups > 1) {
+            __syncthreads();
+#pragma unroll
+            for (int j = 0; j < kColumnTrips; ++j)
+#pragma unroll
+                for (int e = 0; e < WIDTH; ++e) shared[group() * COLUMNS + column(j) + e] = value[j][e];
+            __syncthreads();
+#pragma unroll 1
+            for (int c = threadIdx.x; c < COLUMNS; c += TEAM) {
+                V sum = shared[c];
+#pragma unroll 4
+                for (int g = 1; g < kGroups; ++g) sum = V::join(sum, shared[g * COLUMNS + c]);
+                shared[c] = sum;
+            }
+            __syncthreads();
+#pragma unroll
+            for (int j = 0; j < kColumnTrips; ++j)
+#pragma unroll
+                for (int e = 0; e < WIDTH; ++e) value[j][e] = shared[column(j) + e];
+        }
+    }
+};
+
+// What is combined. `across` is the value of the thread whose number in the warp differs by one bit.
+template <typename T> struct SumOf {
+    T value;
+    static __device__ __forceinline__ SumOf none() { return {T(0)}; }
+    static __device__ __forceinline__ SumOf join(SumOf a, SumOf b) { return {a.value + b.value}; }
+    __device__ __forceinline__ SumOf across(int bit) const { return {__shfl_xor_sync(0xffffffffu, value, bit)}; }
+};
+
+// The trips of one block along a dimension of `extent` elements cut into steps of STEP and shared by PARTS blocks.
+struct Steps {
+    i64 first;  // element
+    i64 count;
+};
+template <int STEP, int PARTS> __device__ __forceinline__ Steps steps_of(i64 extent, int part) {
+    const i64 all = ceil_div(extent, STEP), each = ceil_div(all, PARTS);
+    return {part * each * STEP, most<i64>(0, least(each, all - part * each))};
+}
+
+}  // namespace carver

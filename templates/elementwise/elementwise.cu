@@ -1,0 +1,127 @@
+// Y[r,c] = EXPRESSION of x0, x1, .. element by element; without one, their sum.
+//
+// A block computes BLOCK consecutive elements of Y, a thread vectors of VEC of them, all of whose inputs it asks for before
+// it uses the first. An input that lacks an axis (X1_R = 0 where it has one value a column, X1_C = 0 where one a row) is
+// repeated along it. The expression may use relu(x), gelu(x), silu(x) and whatever CUDA has for the device.
+#ifndef INPUTS
+#define INPUTS 1
+#endif
+#ifndef BLOCK
+#define BLOCK 4096
+#endif
+#ifndef THREADS
+#define THREADS 256
+#endif
+#ifndef VEC
+#define VEC 8
+#endif
+#ifndef X0_DTYPE
+#define X0_DTYPE 3
+#endif
+#ifndef Y_DTYPE
+#define Y_DTYPE X0_DTYPE
+#endif
+#ifndef X0_R
+#define X0_R 1
+#endif
+#ifndef X0_C
+#define X0_C 1
+#endif
+
+#include "common/carver.cuh"
+
+// EACH(f) is f(0) f(1) .. over the inputs.
+#define EACH_1(f) f(0)
+#define EACH_2(f) EACH_1(f) f(1)
+#define EACH_3(f) EACH_2(f) f(2)
+#define EACH_4(f) EACH_3(f) f(3)
+#define EACH_5(f) EACH_4(f) f(4)
+#define EACH_6(f) EACH_5(f) f(5)
+#define EACH_7(f) EACH_6(f) f(6)
+#define EACH_8(f) EACH_7(f) f(7)
+#define EACH_OF_(n, f) EACH_##n(f)
+#define EACH_OF(n, f) EACH_OF_(n, f)
+#define EACH(f) EACH_OF(INPUTS, f)
+
+#ifndef EXPRESSION
+#define PLUS(i) +x##i
+#define EXPRESSION (EACH(PLUS))
+#endif
+
+namespace carver {
+
+using Y = Element<Y_DTYPE>;
+
+constexpr int kTrips = BLOCK / (THREADS * VEC);
+static_assert(BLOCK % (THREADS * VEC) == 0, "a block is whole vectors for each thread");
+static_assert((VEC & (VEC - 1)) == 0 && THREADS <= 1024, "vectors of a power of two, at most 1024 threads");
+
+#ifndef SMEM_BYTES
+#define SMEM_BYTES 0
+#endif
+static_assert(SMEM_BYTES == 0, "the declaration's smem_bytes is what the kernel uses");
+
+// One input: vectors of it, at an element of Y in row-major order.
+template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
+    using E = Element<DTYPE>;
+    const typename E::type *data;
+    Vector<typename E::type, VEC> read[kTrips];
+
+    static __device__ __forceinline__ i64 place(i64 element, i64 c) {
+        if constexpr (HAS_ROW && HAS_COLUMN) return element;
+        if constexpr (!HAS_ROW && !HAS_COLUMN) return 0;
+        const i64 row = (element | c) >> 32 ? element / c : static_cast<unsigned>(element) / static_cast<unsigned>(c);
+        return HAS_ROW ? row : element - row * c;
+    }
+    // In vectors where each lies in one row, which is so for a full input anyway.
+    __device__ __forceinline__ void load(int trip, i64 element, i64 c) {
+        if (HAS_ROW && HAS_COLUMN || HAS_COLUMN && c % VEC == 0) {
+            read[trip] = load_vector<VEC>(data + place(element, c));
+        } else {
+#pragma unroll
+            for (int e = 0; e < VEC; ++e) read[trip].at[e] = data[place(element + e, c)];
+        }
+    }
+    __device__ __forceinline__ typename E::sum value(int trip, int e) const { return E::load(read[trip].at[e]); }
+    __device__ __forceinline__ typename E::sum single(i64 element, i64 c) const { return E::load(data[place(element, c)]); }
+};
+
+}  // namespace carver
+
+#define PARAMETER(i) const carver::Element<X##i##_DTYPE>::type *__restrict__ p##i,
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
+    using namespace carver;
+    const i64 total = r * c, start = static_cast<i64>(blockIdx.x) * BLOCK;
+#define DECLARE(i)                                     \
+    Input<X##i##_DTYPE, X##i##_R, X##i##_C> input##i; \
+    input##i.data = p##i;
+    EACH(DECLARE)
+    if (start + BLOCK <= total) {
+#pragma unroll
+        for (int trip = 0; trip < kTrips; ++trip) {
+            const i64 element = start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC;
+#define LOAD(i) input##i.load(trip, element, c);
+            EACH(LOAD)
+        }
+#pragma unroll
+        for (int trip = 0; trip < kTrips; ++trip) {
+            Vector<Y::type, VEC> out;
+#pragma unroll
+            for (int e = 0; e < VEC; ++e) {
+#define VALUE(i) const auto x##i = input##i.value(trip, e);
+                EACH(VALUE)
+                out.at[e] = Y::store(EXPRESSION);
+            }
+            store_vector<VEC>(y + start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC, out);
+        }
+    } else {  // the last block
+#pragma unroll 1
+        for (i64 element = start + threadIdx.x; element < total; element += THREADS) {
+#define SINGLE(i) const auto x##i = input##i.single(element, c);
+            EACH(SINGLE)
+            y[element] = Y::store(EXPRESSION);
+        }
+    }
+}

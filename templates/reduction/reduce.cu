@@ -1,0 +1,119 @@
+// Y = sum, maximum or mean (REDUCE_OP 0, 1, 2) of X[r,c] along rows (AXIS = 1, Y[r]) or down columns (AXIS = 0, Y[c]).
+//
+// A block walks BLOCK_R x BLOCK_C tiles along the reduced axis; every thread joins what it reads in registers, and the threads
+// of one output meet once, at the end. SPLIT blocks share an output where there are few of them: they leave partial results in
+// the workspace, which a second launch joins in a fixed order.
+#ifndef REDUCE_OP
+#define REDUCE_OP 0
+#endif
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+
+#include "common/reduce.cuh"
+
+namespace carver {
+
+static_assert(REDUCE_OP == CARVER_SUM || REDUCE_OP == CARVER_MAX || REDUCE_OP == CARVER_MEAN, "sum, maximum or mean");
+
+using Sum = X::sum;
+template <bool IS_MAX> struct JoinOf { using type = SumOf<Sum>; };
+template <> struct JoinOf<true> { using type = MaxOf<Sum>; };
+using Join = JoinOf<REDUCE_OP == CARVER_MAX>::type;
+
+constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Join));
+#ifndef SMEM_BYTES
+#define SMEM_BYTES kSmemBytes
+#endif
+static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what the kernel uses");
+
+__device__ __forceinline__ Y::type finish(Join join, i64 count) {
+    using Real = Wide<sizeof(Sum) == 8>::type;
+    if constexpr (REDUCE_OP == CARVER_MEAN) return Y::store(static_cast<Real>(join.value) / static_cast<Real>(count));
+    return Y::store(join.value);
+}
+
+// What a thread has joined so far: an output a row of its tile (AXIS = 1), or one a column.
+struct Sums {
+    Join row[Block::kRowTrips], column[Block::kColumnTrips][VEC];
+};
+
+template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, const X::type *x, i64 leading, i64 rows, i64 columns) {
+    Vector<X::type, VEC> tile[Block::kRowTrips][Block::kColumnTrips];
+    Block::load<WHOLE, ALIGN_X>(tile, x, leading, rows, columns, X::store(Join::none().value));
+#pragma unroll
+    for (int i = 0; i < Block::kRowTrips; ++i)
+#pragma unroll
+        for (int j = 0; j < Block::kColumnTrips; ++j)
+#pragma unroll
+            for (int e = 0; e < VEC; ++e) {
+                Join &sum = AXIS == 1 ? sums.row[i] : sums.column[j][e];
+                sum = Join::join(sum, Join{X::load(tile[i][j].at[e])});
+            }
+}
+
+}  // namespace carver
+
+extern __shared__ __align__(128) unsigned char shared_memory[];
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::Sum *__restrict__ workspace, carver::i64 r, carver::i64 c) {
+    using namespace carver;
+    constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;
+    const i64 outputs = AXIS == 1 ? r : c, extent = AXIS == 1 ? c : r;
+    const unsigned tiles = static_cast<unsigned>(ceil_div(outputs, kOutputs));
+    const int split = static_cast<int>(blockIdx.x / tiles);
+    const i64 first = static_cast<i64>(blockIdx.x % tiles) * kOutputs, here = outputs - first;
+    const Steps steps = steps_of<kStep, SPLIT>(extent, split);
+    x += AXIS == 1 ? first * c + steps.first : steps.first * c + first;
+
+    Sums sums;
+    for (Join &sum : sums.row) sum = Join::none();
+    for (auto &columns : sums.column)
+        for (Join &sum : columns) sum = Join::none();
+
+    i64 left = extent - steps.first;
+    const i64 whole = here >= kOutputs ? least(steps.count, left / kStep) : 0;
+    const i64 advance = AXIS == 1 ? kStep : kStep * c;
+#pragma unroll 1
+    for (i64 step = 0; step < whole; ++step, x += advance, left -= kStep) read_tile<true>(sums, x, c, 0, 0);
+#pragma unroll 1
+    for (i64 step = whole; step < steps.count; ++step, x += advance, left -= kStep)
+        read_tile<false>(sums, x, c, AXIS == 1 ? here : left, AXIS == 1 ? left : here);
+
+    const auto write = [&](int place, Join sum) {
+        if (place >= here) return;
+        if constexpr (SPLIT > 1)
+            workspace[split * outputs + first + place] = sum.value;
+        else
+            y[first + place] = finish(sum, extent);
+    };
+    Join *const shared = reinterpret_cast<Join *>(shared_memory);
+    if constexpr (AXIS == 1) {
+        Block::combine_rows(sums.row, shared);
+        if (Block::lane() == 0) {
+#pragma unroll
+            for (int i = 0; i < Block::kRowTrips; ++i) write(Block::row(i), sums.row[i]);
+        }
+    } else {
+        Block::combine_columns(sums.column, shared);
+        if (Block::group() == 0) {
+#pragma unroll
+            for (int j = 0; j < Block::kColumnTrips; ++j)
+#pragma unroll
+                for (int e = 0; e < VEC; ++e) write(Block::column(j) + e, sums.column[j][e]);
+        }
+    }
+}
+
+// Joins the SPLIT partial results of each output, one output a thread.
+extern "C" __global__ void __launch_bounds__(256)
+carver_reduce_join(const carver::Sum *__restrict__ workspace, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
+    using namespace carver;
+    const i64 outputs = AXIS == 1 ? r : c, index = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x;
+    if (index >= outputs) return;
+    Join sum = {workspace[index]};
+#pragma unroll
+    for (int split = 1; split < SPLIT; ++split) sum = Join::join(sum, Join{workspace[split * outputs + index]});
+    y[index] = finish(sum, AXIS == 1 ? c : r);
+}
