@@ -39,7 +39,8 @@ CONSTANTS = {
     "chain_latency": Constant(0.55, 0.1, 1.5, "share of a step's chain that adds to the latency to be covered"),
     # clocks
     "block_start_clk": Constant(500.0, 100.0, 2000.0, "from the launch of a block to its first load"),
-    "warp_start_clk": Constant(27.0, 1.0, 100.0, "the same, for each warp resident on the SM"),
+    "block_dispatch_clk": Constant(155.0, 20.0, 400.0, "between two blocks that one SM is handed"),
+    "warp_start_clk": Constant(24.0, 1.0, 100.0, "between two warps that one SM starts"),
     "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step that nothing overlaps"),
     "step_chain_clk": Constant(60.0, 10.0, 400.0, "fixed part of one block's serial chain in a step"),
     "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same where a group of warps issues and awaits wgmma"),
@@ -51,6 +52,7 @@ CONSTANTS = {
     "convert_instr": Constant(1.0, 0.1, 6.0, "per element that is converted before it is multiplied"),
     "access_instr": Constant(4.0, 1.0, 40.0, "per load or store of a thread outside a copy pipeline, address included"),
     "element_instr": Constant(1.0, 0.1, 8.0, "per element of a streaming kernel on top of its arithmetic: conversion, predicate"),
+    "dependent_issue_clk": Constant(3.0, 1.0, 8.0, "between instructions of one warp that has a scheduler to itself"),
     "store_instr": Constant(13.0, 0.5, 40.0, "per accumulator that a thread writes"),
     "store_chain": Constant(0.5, 0.01, 8.0, "part of the epilogue's instructions that runs at a single warp's rate"),
     "block_overlap": Constant(0.5, 0.0, 1.5, "after the first wave, start and epilogue show as resident blocks to minus this"),

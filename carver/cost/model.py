@@ -93,7 +93,9 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     reads = everywhere * work.dram_bytes / dram
     if arch.l3_bytes:
         reads = np.maximum(reads, everywhere * work.l3_bytes * clk / arch.l3_bytes_per_s)
-    rows = (shared, resident * work.smem_clk, port, reads, resident * work.issue_clk / pipes)
+    dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
+    issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
+    rows = (shared, resident * work.smem_clk, port, reads, issue)
     core = _norm(rows) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
@@ -101,7 +103,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     step = _norm2(core, uncovered, k["pipeline_overlap"]) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
-    start = k["block_start_clk"] + k["warp_start_clk"] * work.warps * resident + fill
+    start = k["block_start_clk"] + resident * dispatch + fill
     writes = resident * work.store_bytes * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / dram)
     store = writes + resident * work.store_clk + work.store_chain_clk
     return _Phase(start, work.steps * step, store, rows, uncovered)

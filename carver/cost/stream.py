@@ -53,8 +53,9 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     inputs, outputs = col("inputs", 1), col("outputs_per_element", 0)
     accesses = np.ceil(tile / lanes / access) * (inputs + outputs) * passes
     arithmetic = np.ceil(tile / lanes) * (col("flops_per_element", 1) + k["element_instr"]) * passes
-    instructions = warps * (k["step_instr"] + k["access_instr"] * accesses + arithmetic)
-    chain = k["step_chain_clk"] + arithmetic + EXCHANGE_CLK * col("step_exchanges", 0)
+    warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
+    instructions = warps * warp_instr
+    chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * col("step_exchanges", 0)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     tail_instr = col("exchanges", 0) * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
