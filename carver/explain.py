@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from math import floor, log10
 from typing import Any
@@ -180,7 +180,7 @@ def explain(hint: Hint, arch: Arch) -> Explanation:
     if why:
         raise ConfigError(f"{dict(hint.config)} cannot run on {arch.title}; it breaks the rule {why[0]!r}")
     priced = Priced(space, *price(space), space.index)
-    again = make_hint(priced, 0, hint.rank, hint.backend, hint.notes)
+    again = replace(make_hint(priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
         notes.append(

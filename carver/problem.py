@@ -61,7 +61,7 @@ class Problem:
         itemsize = dtypes.BYTES[self.dtypes[tensor.name]]
         said = self.align_bytes.get(tensor.name)
         if said is None:
-            shape = tensor.shape(self.sizes)
+            shape = self.stored(tensor).shape(self.sizes)
             row = shape[-1] * itemsize if prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
             return gcd(MAX_ALIGN_BYTES, row)
         if isinstance(said, bool) or said < 1 or said & (said - 1):
@@ -72,13 +72,20 @@ class Problem:
     def statement(self) -> Statement:
         return notation.parse(self.computes)
 
+    def stored(self, tensor: Tensor) -> Tensor:
+        """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
+        input's shape (`keeps_shape`).
+        """
+        keeps = tensor == self.statement.output and self.options.get("keeps_shape")
+        return self.statement.inputs[0] if keeps else tensor
+
     def itemsize(self, tensor: str) -> int:
         return dtypes.BYTES[self.dtypes[tensor]]
 
     @cached_property
     def elements(self) -> Mapping[str, int]:
         """Distinct elements of each tensor."""
-        return {t.name: int(t.footprint(self.sizes)) for t in self.statement.tensors}
+        return {t.name: int(self.stored(t).footprint(self.sizes)) for t in self.statement.tensors}
 
     @cached_property
     def flops(self) -> int:

@@ -88,6 +88,10 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
         scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
         scope |= _aligned(tensor.name.lower(), problem.align_bytes[tensor.name])
     scope |= _aligned("out", problem.align_bytes[s.output.name])
+    if problem.operator == "matmul":  # a declaration's A, B and C, whatever a statement of one's own calls them
+        for name, tensor in zip("abc", (*s.inputs[:2], s.output), strict=True):
+            scope[f"{name}_bytes"] = problem.itemsize(tensor.name)
+            scope |= _aligned(name, problem.align_bytes[tensor.name])
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
     dtype = multiply_dtype(problem)

@@ -17,7 +17,6 @@ from .errors import ProblemError, nearest
 from .hint import Hint
 from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
 from .ranking import Ranking, rank, recommend
-from .space import roles
 
 REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
@@ -218,22 +217,8 @@ class GeneralReductionTemplate(Template):
             raise ProblemError(
                 f"structure {structure!r} has {len(structure)} axes, shape {tuple(shape)} has {len(shape)}"
             )
-        runs = structure.replace("SR", "S R").replace("RS", "R S").split()
-        extents, start = [], 0
-        for run in runs:
-            extents.append(prod(size("shape", n) for n in shape[start : start + len(run)]))
-            start += len(run)
         kind = dtypes.canonical(dtype)
-        axis = 0 if runs[-1][0] == "S" else 1
-        if len(runs) > 2:
-            raise ProblemError(
-                f"structure {structure!r} alternates more than once; transpose so that the reduced axes stand together"
-            )
-        rows, cols = (1, extents[0]) if len(runs) == 1 else extents
-        options = {"reduce_op": 0, "axis": axis, "keeps_shape": 0}
-        types = {"Y": dtypes.canonical(out_dtype or kind), "X": kind}
-        computes = f"Y[{'rc'[axis == 0]}] += X[r,c]"
-        super().__init__(Problem("reduction", computes, {"r": rows, "c": cols}, types, "float32", options))
+        super().__init__(flat_reduction(structure, shape, "+=", kind, dtypes.canonical(out_dtype or kind)))
 
 
 class OpTemplate(Template):
@@ -253,18 +238,48 @@ class OpTemplate(Template):
     ) -> None:
         statement = notation.parse(computes)
         kind = dtypes.canonical(in_dtype)
+        out = dtypes.canonical(out_dtype or default_out(kind))
         accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
-        types = {t.name: kind for t in statement.inputs} | {
-            statement.output.name: dtypes.canonical(out_dtype or default_out(kind))
-        }
-        operator = "elementwise"
-        if statement.reduced:
-            operator = "matmul" if len(statement.inputs) > 1 else "reduction"
-        options = {"flops_per_element": 1} if operator == "elementwise" else {}
+        types = {t.name: kind for t in statement.inputs} | {statement.output.name: out}
+        operator = "matmul" if statement.reduced else "elementwise"
+        options = {} if statement.reduced else {"flops_per_element": 1}
         problem = Problem(operator, computes, sizes, types, accumulate, options)
-        if operator == "matmul" and roles(problem)["k"] < 1:
-            raise ProblemError(f"{computes!r} reduces nothing")
+        if statement.reduced and len(statement.inputs) == 1:
+            problem = _own_reduction(problem, kind, out)
         super().__init__(problem)
+
+
+def _own_reduction(problem: Problem, kind: str, out: str) -> Problem:
+    """A one-operand statement as the reduction of a matrix that it is."""
+    s = problem.statement
+    index = s.inputs[0].index
+    axes = [dim[0][0] for dim in index]
+    kept = tuple(axis for axis in axes if axis in s.spatial)
+    if s.combine == "min=" or any(len(dim) > 1 or dim[0][1] != 1 for dim in index) or kept != s.spatial:
+        raise ProblemError(
+            f"{s} is no reduction that carver has a kernel for: it takes '+=' and 'max=' over plain axes, those of "
+            f"the output in the order of the input"
+        )
+    structure = "".join("S" if axis in s.spatial else "R" for axis in axes)
+    return flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out)
+
+
+def flat_reduction(structure: str, shape: Sequence[int], combine: str, kind: str, out: str) -> Problem:
+    """A reduction of any shape as one over the rows or the columns of a matrix."""
+    runs = structure.replace("SR", "S R").replace("RS", "R S").split()
+    if len(runs) > 2:
+        raise ProblemError(
+            f"structure {structure!r} alternates more than once; transpose so that the reduced axes stand together"
+        )
+    extents, start = [], 0
+    for run in runs:
+        extents.append(prod(size("shape", n) for n in shape[start : start + len(run)]))
+        start += len(run)
+    rows, cols = (1, extents[0]) if len(runs) == 1 else extents
+    down = runs[-1][0] == "S"
+    computes = f"Y[{'c' if down else 'r'}] {combine} X[r,c]"
+    options = {"reduce_op": REDUCTIONS.index("max" if combine == "max=" else "sum"), "axis": 1 - down, "keeps_shape": 0}
+    return Problem("reduction", computes, {"r": rows, "c": cols}, {"Y": out, "X": kind}, "float32", options)
 
 
 def default_accumulate(dtype: str) -> str:
