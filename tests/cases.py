@@ -1,0 +1,59 @@
+"""Operators, shapes and devices that the tests run over; what has no kernel yet is left out by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import carver
+from carver._shipped import folder
+from carver.cost import MODELS
+from carver.errors import NoCandidates
+from carver.kernel import Kernel, load, operators
+from carver.problem import Problem
+from carver.ranking import offered_kernels
+
+KERNELS: tuple[Kernel, ...] = tuple(
+    load(path) for path in sorted(folder("templates").glob("*/*.toml")) if path.name != "op.toml"
+)
+PRICED = tuple(kernel for kernel in KERNELS if kernel.model in MODELS)
+"""Kernels whose model is there."""
+
+BACKENDS = {
+    operator: sorted({kernel.backend for kernel in PRICED if kernel.operator == operator}) for operator in operators()
+}
+
+
+def template(operator: str, rows: int, cols: int, depth: int, dtype: str = "float16"):  # type: ignore[no-untyped-def]
+    """An operator's face with sizes that come from three numbers."""
+    match operator:
+        case "matmul":
+            return carver.MatmulTemplate(rows, cols, depth, in_dtype=dtype)
+        case "gemv":
+            return carver.GEMVTemplate(cols, depth, in_dtype=dtype)
+        case "elementwise":
+            return carver.ElementwiseTemplate((rows, cols), dtype)
+        case "reduction":
+            return carver.ReductionTemplate("sum", (rows, cols), in_dtype=dtype)
+    raise NotImplementedError(operator)
+
+
+FACES = ("matmul", "gemv", "elementwise", "reduction")
+
+
+def answerable() -> Iterator[tuple[str, str]]:
+    """(operator, backend) of every kernel that the model can price."""
+    for operator in FACES:
+        for backend in BACKENDS.get(operator, ()):
+            yield operator, backend
+
+
+def device_for(backend: str) -> str:
+    return "cpu_avx2" if backend == "cpu" else "h200_sxm"
+
+
+def offered(problem: Problem, arch: carver.Arch, backend: str) -> bool:
+    """Whether some kernel of the backend accepts the problem on the device at all."""
+    try:
+        return bool(offered_kernels(problem, arch, backend)[0])
+    except NoCandidates:
+        return False

@@ -1,0 +1,37 @@
+"""Options and settings of the whole suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=1000)
+settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="rewrite tests/golden instead of comparing with it")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_descriptors_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A calibrated descriptor in the user's own folder would change every number."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CARVER_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+
+
+@pytest.fixture
+def declaration(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """A kernel declaration of one's own: `declaration(text)` loads it from a file."""
+    from carver import kernel
+
+    def write(text: str, name: str = "toy", operator: str = "matmul") -> kernel.Kernel:
+        path = tmp_path / operator / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return kernel.load(path)
+
+    return write

@@ -1,0 +1,106 @@
+"""Hints: frozen values that survive JSON, pickle and copy."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+
+import pytest
+from cases import answerable, device_for, template
+
+import carver
+from carver import Hint, NoRasterization, Rasterization2DColumn
+from carver.errors import ConfigError
+
+
+@pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
+def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
+    operator, backend = request.param
+    arch = carver.load_arch(device_for(backend))
+    return template(operator, 1000, 504, 768).with_arch(arch).recommend_hints(30, backend)
+
+
+def test_json_round_trip_is_exact(ranking: carver.Ranking) -> None:
+    for hint in ranking:
+        again = Hint.from_json(hint.to_json())
+        assert again == hint
+        assert hash(again) == hash(hint)
+        assert again.to_json() == hint.to_json()
+
+
+def test_dicts_hold_plain_types_only(ranking: carver.Ranking) -> None:
+    def plain(value: object) -> bool:
+        if isinstance(value, dict):
+            return all(type(k) is str and plain(v) for k, v in value.items())
+        if isinstance(value, list):
+            return all(map(plain, value))
+        return type(value) in (str, int, float, bool, type(None))
+
+    for hint in ranking:
+        assert plain(hint.to_dict())
+        assert json.loads(json.dumps(hint.to_dict())) == hint.to_dict()
+
+
+def test_terms_add_up(ranking: carver.Ranking) -> None:
+    for hint in ranking:
+        assert sum(hint.terms_ms.values()) == pytest.approx(hint.predicted_ms, rel=1e-9)
+        assert hint.terms == hint.terms_ms
+
+
+def test_hints_cannot_be_changed(ranking: carver.Ranking) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ranking[0].rank = 3  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        ranking[0].config["x"] = 3  # type: ignore[index]
+
+
+def test_explains_itself(ranking: carver.Ranking) -> None:
+    told = ranking[0].explain()
+    assert told.hint.predicted_ms == pytest.approx(ranking[0].predicted_ms)
+    assert max(map(len, str(told).splitlines())) <= 110
+    assert json.loads(json.dumps(told.to_dict()))["constants"] == ranking.arch.provenance
+
+
+@pytest.mark.parametrize("same", [
+    copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan)), lambda plan: type(plan)(),
+])  # fmt: skip
+def test_no_rasterization_is_one_object(same) -> None:  # type: ignore[no-untyped-def]
+    assert same(NoRasterization) is NoRasterization
+
+
+def test_plans_survive_json_by_identity() -> None:
+    ranking = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").recommend_hints(10_000)
+    plans = {hint.config["group_m"]: hint.rasterization_plan for hint in ranking}
+    assert plans[1] is NoRasterization
+    assert plans[8] == Rasterization2DColumn(8)
+    plain = next(h for h in ranking if h.config["group_m"] == 1)
+    assert Hint.from_json(plain.to_json()).rasterization_plan is NoRasterization
+
+
+@pytest.mark.parametrize("spoil", [lambda d: d.pop("config"), lambda d: d.update(blok=1)])
+def test_a_dict_that_is_no_hint(spoil) -> None:  # type: ignore[no-untyped-def]
+    d = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0].to_dict()
+    spoil(d)
+    with pytest.raises(ConfigError, match=r"not a hint: keys missing or unknown: (config|blok)"):
+        Hint.from_dict(d)
+
+
+def test_fields_of_a_triton_matmul_by_hand() -> None:
+    op = carver.MatmulTemplate(4096, 2048, 1024, trans_B=True).with_arch("h200")
+    config = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, SPLIT_K=2, num_warps=8, num_stages=3)
+    (h,) = op.rank([config], backend="triton")
+    assert h.block == (128, 256)
+    assert h.rstep == (64,)
+    assert h.num_warps == 8
+    assert h.launch.threads == 256
+    assert h.pipeline_stage == 3
+    assert h.split_k == 2
+    assert h.launch.grid[0] * h.launch.grid[1] * h.launch.grid[2] == 32 * 8 * 2
+    assert h.use_tc
+    assert h.use_async
+    assert h.vectorize == {"A": 8, "B": 8}
+    assert h.rasterization_plan == Rasterization2DColumn(8)
+    assert h.details["steps"] == 1024 / 64 / 2
+    assert h.launch.smem_bytes == 3 * 64 * (128 + 256) * 2

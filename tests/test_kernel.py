@@ -1,0 +1,150 @@
+"""Kernel declarations: every shipped one parses, its expressions know their names, and wrong ones are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cases import FACES, KERNELS, template
+
+import carver
+from carver import notation
+from carver._shipped import folder
+from carver.cost import MODELS
+from carver.cost.constants import CONSTANTS
+from carver.errors import KernelError
+from carver.expr import Expression
+from carver.kernel import Kernel, kernels, operators
+from carver.problem import Problem
+from carver.space import size_scope, static_scope
+
+ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc"}
+DERIVED = {"threads", "smem_bytes", "registers"}
+
+
+@pytest.fixture(params=KERNELS, ids=repr)
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return request.param  # type: ignore[no-any-return]
+
+
+def problem_of(operator: str) -> Problem:
+    if operator in FACES:
+        return template(operator, 64, 64, 64).problem  # type: ignore[no-any-return]
+    statement = notation.parse(operators()[operator])
+    types = {t.name: "float16" for t in statement.tensors}
+    return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types)
+
+
+def expressions(kernel: Kernel) -> Iterator[tuple[str, Expression]]:
+    yield from ((f"requires {e.text}", e) for e in kernel.requires)
+    for table in ("schedule", "rules", "avoid"):
+        yield from ((f"[{table}] {name}", e) for name, e in getattr(kernel, table).items())
+    for launch in kernel.launches:
+        every = (*launch.grid, launch.block, launch.dynamic_smem_bytes, launch.when)
+        yield from ((f"launch {launch.entry}: {e.text}", e) for e in every)
+    yield "workspace", kernel.workspace_bytes
+
+
+def test_expressions_use_known_names_only(kernel: Kernel) -> None:
+    problem = problem_of(kernel.operator)
+    known = {*static_scope(problem, carver.CUDA("h200")), *size_scope(problem), *kernel.tunables, *kernel.schedule}
+    for where, expression in expressions(kernel):
+        assert expression.names <= known, f"{where}: {sorted(expression.names - known)}"
+        fields = set(re.findall(r"\barch\.(\w+)", expression.text))
+        assert fields <= ARCH_FIELDS, f"{where}: {sorted(fields - ARCH_FIELDS)}"
+
+
+def test_rules_and_requirements_do_not_depend_on_what_they_cannot_know(kernel: Kernel) -> None:
+    tunables = {*kernel.tunables, *kernel.schedule}
+    for need in kernel.requires:
+        assert not need.names & tunables, need.text
+
+
+def test_tunables_are_written_once_each_in_order(kernel: Kernel) -> None:
+    for name, values in kernel.tunables.items():
+        assert list(values) == sorted(set(values)), name
+    for name, value in kernel.defaults.items():
+        assert value in kernel.tunables[name], name
+
+
+def test_the_model_exists(kernel: Kernel) -> None:
+    if kernel.model in {"cpu_contraction", "cpu_stream"} - MODELS.keys():
+        pytest.skip("the model of CPU kernels is not there yet")
+    assert kernel.model in MODELS
+
+
+def test_constants_lie_within_their_physical_bounds(kernel: Kernel) -> None:
+    for name, value in kernel.constants.items():
+        assert CONSTANTS[name].low <= value <= CONSTANTS[name].high, name
+
+
+def test_fitted_constants_say_when_and_how(kernel: Kernel) -> None:
+    if kernel.fitted:
+        assert {"date", "device", "command"} <= kernel.fitted.keys()
+
+
+def test_our_own_kernels_have_their_source_and_entries(kernel: Kernel) -> None:
+    if kernel.source is None:
+        assert kernel.backend not in ("cuda", "cpu")
+        return
+    text = with_headers(kernel.source)
+    assert kernel.launches
+    for launch in kernel.launches:
+        assert re.search(rf"\b{launch.entry}\b", text), launch.entry
+    for name in kernel.tunables:
+        assert re.search(rf"\b{name.upper()}\b", text), f"{name.upper()} is never used"
+
+
+def with_headers(source: Path) -> str:
+    text = source.read_text(encoding="utf-8")
+    for name in re.findall(r'#include "(common/[^"]+)"', text):
+        text += (folder("templates") / name).read_text(encoding="utf-8")
+    return text
+
+
+def test_a_backend_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(KernelError, match=r"has no kernel for backend 'tritn'; it has .*triton"):
+        kernels("matmul", "tritn")
+    with pytest.raises(KernelError, match="no operator 'matmull'; did you mean 'matmul'"):
+        kernels("matmull", "triton")
+
+
+TOY = """
+backend = "triton"
+model = "contraction"
+[tunables]
+x = [1, 2]
+[schedule]
+y = "x + 1"
+z = "y * 2"
+"""
+
+
+def test_columns_are_ordered_by_what_they_need(declaration: Callable[..., Kernel]) -> None:
+    toy = declaration(TOY.replace('y = "x + 1"\nz = "y * 2"', 'z = "y * 2"\ny = "x + 1"'))
+    assert list(toy.schedule) == ["y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('model = "contraction"\n', "", "missing model"),
+        ("[tunables]", "[tunable]", "unknown key 'tunable'; did you mean 'tunables'"),
+        ('"x + 1"', '"x +"', "does not parse"),
+        ('"x + 1"', '"z"', "depend on each other in a circle"),
+        ("x = [1, 2]", 'x = ["a"]', "invalid literal"),
+        ("x = [1, 2]", "x = 3", "not iterable"),
+        ("[schedule]", "[defaults]\nw = 1\n[schedule]", "default for 'w', which is no tunable"),
+        ("[schedule]", "[[launches]]\nentree = 'f'\n[schedule]", r"\[\[launches\]\] has unknown key 'entree'"),
+        ("[schedule]", "[schedule", "Expected ']'"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_by_file_and_reason(
+    declaration: Callable[..., Kernel], old: str, new: str, says: str
+) -> None:
+    assert old in TOY
+    with pytest.raises(KernelError, match=f"toy.toml: .*{says}"):
+        declaration(TOY.replace(old, new))

@@ -1,0 +1,138 @@
+"""The structure of the package: imports point one way, and heavy or optional packages load where they are used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import carver
+
+PACKAGE = Path(carver.__file__).parent
+
+LAYERS = """
+errors types _shipped _cache _version
+dtypes expr
+descriptor detect
+arch notation
+problem
+kernel hint
+space
+cost
+pricing table
+ranking explain plots
+templates
+fit evaluate export
+reference device worker
+records trial
+report
+bench
+tune calibrate
+operands cli_bench cli
+__init__ __main__
+""".strip().splitlines()
+"""Lowest first. A module imports from its own line and those above; what a new module may see is where it is put."""
+
+RANK = {name: i for i, line in enumerate(LAYERS) for name in line.split()}
+
+UPWARD = {
+    # a method that is a short way to a function further up imports it when called
+    ("hint", "arch"), ("hint", "explain"), ("ranking", "explain"), ("ranking", "plots"), ("ranking", "bench"),
+    ("ranking", "export"), ("templates", "tune"), ("templates", "export"),
+}  # fmt: skip
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """(module, whether it is imported inside a function) of every import but those for type checkers only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+
+    def walk(node: ast.AST, lazy: bool) -> Iterator[tuple[str, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Import):
+                yield from ((alias.name, lazy) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                base = ["carver", *path.relative_to(PACKAGE).with_suffix("").parts][: -child.level or None]
+                start = [*base, child.module] if child.level and child.module else base if child.level else []
+                module = ".".join(start) if child.level else str(child.module)
+                if module == "carver":
+                    yield from ((f"carver.{alias.name}", lazy) for alias in child.names)
+                else:
+                    yield module, lazy
+            else:
+                yield from walk(child, lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+    return walk(tree, False)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    here = layer(path)
+    assert here in RANK, f"carver/{here} has no place in LAYERS: say there what it may import"
+    for module, lazy in imports(path):
+        parts = module.split(".")
+        if parts[0] != "carver" or len(parts) < 2:
+            continue
+        there = parts[1] if parts[1] in RANK else "__init__"
+        if there == "__init__" and parts[1] == "__version__":
+            continue
+        upward = RANK[there] > RANK[here]
+        assert not upward or (lazy and (here, there) in UPWARD), f"{here} imports {there}, which stands above it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_device_packages_stay_in_the_device_layer(path: Path) -> None:
+    if layer(path) not in ("device", "export", "tune"):
+        found = {module.partition(".")[0] for module, _ in imports(path)}
+        assert not found & {"torch", "pycuda", "triton", "cupy"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_packages_are_imported_when_used(path: Path) -> None:
+    for module, lazy in imports(path):
+        package = module.partition(".")[0]
+        if package in ("torch", "pycuda", "matplotlib", "pandas", "networkx", "rich"):
+            assert lazy, f"{module} is imported at the top of {path.name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_modules_stay_readable_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 600
+
+
+def test_import_is_light() -> None:
+    code = "import sys, carver; print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent, timeout=60
+    )
+    loaded = set(done.stdout.split())
+    heavy = {"torch", "pycuda", "scipy", "networkx", "rich", "click", "pandas", "matplotlib", "sqlite3", "asyncio"}
+    assert not heavy & loaded
+    ours = {name for name in loaded if name.startswith("carver.")}
+    late = ("device", "bench", "cli", "report", "records", "explain", "plots", "evaluate", "fit", "worker", "export")
+    assert not [name for name in ours if name.split(".")[1] in late]
+    code = "import sys, numpy; print(*sys.modules, sep='\\n')"
+    numpy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    beyond_numpy = loaded - ours - set(numpy.stdout.split())
+    assert len(beyond_numpy) < 60, f"import carver pulls in {len(beyond_numpy)} modules besides numpy's"
+
+
+def test_all_names_what_is_public() -> None:
+    public = {
+        name
+        for name, value in vars(carver).items()
+        if not name.startswith("_") and not isinstance(value, type(carver)) and name != "annotations"
+    }
+    assert public == set(carver.__all__)
+    assert carver.__version__.count(".") == 2

@@ -1,0 +1,224 @@
+"""Rankings: order, ties, places, slices, what was rejected and why, and how they look."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from cases import answerable, device_for, template
+
+import carver
+from carver.errors import ConfigError, KernelError, NoCandidates, ProblemError
+from carver.table import aligned
+
+OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
+GOOD = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=3)
+
+
+@pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
+def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
+    operator, backend = request.param
+    arch = carver.load_arch(device_for(backend))
+    return template(operator, 1000, 504, 768).with_arch(arch).recommend_hints(25, backend)
+
+
+def test_best_first(ranking: carver.Ranking) -> None:
+    times = [h.predicted_ms for h in ranking]
+    assert times == sorted(times)
+    assert [h.rank for h in ranking] == list(range(len(ranking)))
+    assert np.allclose(ranking.seconds * 1e3, times)
+
+
+def test_the_first_k_are_the_same_for_every_k(ranking: carver.Ranking) -> None:
+    op = carver.templates.Template(ranking.problem, ranking.arch)
+    everything = op.recommend_hints(10**9, ranking.backend)
+    assert len(everything) == everything.candidates
+    for k in (1, 3, 7, len(ranking)):
+        assert op.recommend_hints(k, ranking.backend).order == everything.order[:k]
+    assert len(set(everything.order)) == everything.candidates
+
+
+def test_equal_times_have_one_order(ranking: carver.Ranking) -> None:
+    keys = [
+        (h.predicted_ms, h.launch.smem_bytes, h.num_warps) for h in ranking
+    ]  # the kernel and its tunables decide what is left
+    assert keys == sorted(keys)
+
+
+def test_ranking_ones_own_configurations_gives_the_same_times(ranking: carver.Ranking) -> None:
+    op = carver.templates.Template(ranking.problem, ranking.arch)
+    backwards = [h.config for h in ranking][::-1]
+    again = op.rank(backwards, ranking.backend)
+    assert [h.config for h in again] == [h.config for h in ranking]
+    assert again.seconds.tolist() == ranking.seconds.tolist()
+    assert [backwards[h.index] for h in again] == [h.config for h in again]
+    assert again.indices == [h.index for h in again]
+    assert op.rank(list(ranking), ranking.backend).seconds.tolist() == ranking.seconds.tolist()
+
+
+def test_prints_within_a_screen(ranking: carver.Ranking) -> None:
+    lines = repr(ranking).splitlines()
+    assert max(map(len, lines[:23])) <= 100
+    assert re.match(r" *1 ", next(line for line in lines if line.lstrip().startswith("1 ")))
+    assert "\x1b" not in repr(ranking)
+    assert f"{len(ranking) - 20} more below" in repr(ranking) if len(ranking) > 20 else True
+
+
+def test_shows_as_html(ranking: carver.Ranking) -> None:
+    html = ranking._repr_html_()
+    assert html.count("<tr>") == min(len(ranking), 20) + 1
+    assert "<script" not in html
+    for tag in ("div", "table", "tr", "td", "th", "span"):
+        assert len(re.findall(rf"<{tag}\b", html)) == html.count(f"</{tag}>"), tag
+
+
+def test_to_frame(ranking: carver.Ranking) -> None:
+    pytest.importorskip("pandas")
+    frame = ranking.to_frame()
+    assert len(frame) == len(ranking)
+    assert frame["predicted_ms"].tolist() == [h.predicted_ms for h in ranking]
+    assert frame["rank"].tolist() == list(range(len(ranking)))
+
+
+def test_slices_are_rankings() -> None:
+    ranking = OP.recommend_hints(10)
+    part = ranking[2:5]
+    assert isinstance(part, carver.Ranking)
+    assert [h.config for h in part] == [ranking[i].config for i in (2, 3, 4)]
+    assert ranking[-1].config == ranking[9].config
+    with pytest.raises(IndexError):
+        ranking[10]
+
+
+def test_asking_again_gives_the_same_object() -> None:
+    op = carver.MatmulTemplate(64, 64, 64).with_arch("h200")
+    assert op.recommend_hints(5) is op.recommend_hints(5)
+
+
+def test_what_cannot_run_is_told_by_place_and_rule() -> None:
+    configs = [
+        GOOD,
+        GOOD | {"BLOCK_M": 48},
+        GOOD | {"BLOCK_M": 256, "BLOCK_N": 256, "num_stages": 7, "BLOCK_K": 128},
+        GOOD | {"num_warps": 3},
+        GOOD | {"BLOCK_K": 8},
+    ]
+    ranking = OP.rank(configs)
+    assert [h.index for h in ranking] == [0]
+    assert ranking.reasons == {
+        1: "Triton tiles are powers of two",
+        2: "shared memory of one block fits arch.smem_per_block_bytes",
+        3: "num_warps is a power of two",
+        4: "tl.dot needs at least 16 in K",
+    }
+    assert sum(ranking.rejected.values()) == 4
+    assert ranking.given == 5
+    assert "1 of 5 given configurations can run" in str(ranking)
+
+
+def test_none_can_run() -> None:
+    with pytest.raises(NoCandidates) as caught:
+        OP.rank([GOOD | {"BLOCK_M": 48}, GOOD | {"BLOCK_N": 48}])
+    assert caught.value.removed == {"Triton tiles are powers of two": 2}
+
+
+@pytest.mark.parametrize("topk", [0, -1, 2.0, "3", None, True])
+def test_topk_is_a_whole_number_above_zero(topk: object) -> None:
+    with pytest.raises(ProblemError, match=re.escape(f"topk must be a whole number of at least 1, got {topk!r}")):
+        OP.recommend_hints(topk)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("topk", [np.int64(3), np.uint8(3)])
+def test_topk_may_be_a_numpy_integer(topk: int) -> None:
+    assert len(OP.recommend_hints(topk)) == 3
+
+
+@pytest.mark.parametrize(("configs", "error", "says"), [
+    ([], ConfigError, "no configurations given"),
+    ({"BLOCK_M": 64}, ConfigError, "rank takes a list of configurations, got dict"),
+    ("BLOCK_M", ConfigError, "rank takes a list of configurations, got str"),
+    (None, ConfigError, "rank takes a list of configurations, got NoneType"),
+    ([GOOD, {"BLOCK_M": 64}], ConfigError, "lacks BLOCK_K, BLOCK_N, num_stages, num_warps"),
+    ([GOOD | {"BLOCK_L": 1}], ConfigError, "unknown key 'BLOCK_L'; did you mean"),
+    ([GOOD | {"num_warps": 4.0}], ConfigError, "num_warps must be a whole number of at least 0, got 4.0"),
+    ([GOOD | {"num_warps": None}], ConfigError, "got None"),
+    ([7], ConfigError, "is 7; expected a dict"),
+])  # fmt: skip
+def test_wrong_configurations(configs: object, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=re.escape(says)):
+        OP.rank(configs)  # type: ignore[arg-type]
+
+
+def test_a_wrong_configuration_is_named_by_its_place() -> None:
+    with pytest.raises(ConfigError, match="configuration 2 "):
+        OP.rank([GOOD, GOOD, {"BLOCK_M": 1}])
+
+
+def test_generators_and_numpy_integers_are_taken() -> None:
+    configs = ({name: np.int32(value) for name, value in GOOD.items()} for _ in range(2))
+    assert [h.config["BLOCK_M"] for h in OP.rank(configs)] == [64, 64]
+
+
+def test_hints_of_another_kernel_are_refused() -> None:
+    with pytest.raises(KernelError, match="hint 0 is for kernel"):
+        OP.rank(OP.recommend_hints(1), backend="triton")
+
+
+def test_explanation_adds_up() -> None:
+    ranking = OP.recommend_hints(3, "triton")
+    told = ranking.explain(1)
+    assert told.hint == ranking[1]
+    assert told.roofline_ms == pytest.approx(max(told.arithmetic_ms, told.traffic_ms))
+    assert told.arithmetic_ms == pytest.approx(ranking.problem.flops / ranking.arch.matrix_flops_per_s("float16") * 1e3)
+    assert min(told.limits.values()) == ranking[1].details["blocks_per_sm"]
+    for change in told.changes:
+        config = ranking[1].config | {change.tunable: change.new}
+        if change.ms is None:
+            assert change.why
+            with pytest.raises(NoCandidates):
+                OP.rank([config])
+        else:
+            assert OP.rank([config])[0].predicted_ms == pytest.approx(change.ms)
+    moved = {(c.tunable, c.new > c.old) for c in told.changes}
+    assert ("num_warps", False) in moved or ("num_warps", True) in moved
+    assert json.loads(json.dumps(told.to_dict()))["hint"]["config"] == dict(ranking[1].config)
+
+
+def test_explaining_on_another_device_says_so() -> None:
+    hint = OP.recommend_hints(1, "triton")[0]
+    told = hint.explain(carver.CUDA("a100_sxm_40"))
+    assert told.hint.arch == "a100_sxm_40"
+    assert "The hint itself says" in str(told)
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ([0.23673, 0.2388], ("0.2367", "0.2388")),
+    ([12.0, 345.678], ("12.00", "345.68")),
+    ([1.0, 2.0], ("1", "2")),
+    ([123456.7], ("123457",)),
+    ([0.0], ("0",)),
+    ([], ()),
+])  # fmt: skip
+def test_numbers_of_a_column_have_the_same_decimals(values: list[float], expected: tuple[str, ...]) -> None:
+    assert aligned(values) == expected
+
+
+def test_plots(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ranking = OP.recommend_hints(5, "triton")
+    bars = ranking.plot()
+    assert bars.get_xlabel() == "predicted time [ms]"
+    widths = {rank: 0.0 for rank in range(5)}
+    for patch in bars.patches:
+        widths[round(patch.get_y() + patch.get_height() / 2)] += patch.get_width()
+    assert list(widths.values()) == pytest.approx([h.predicted_ms for h in ranking])
+    roof = ranking.plot_roofline()
+    assert "FLOP/byte" in roof.get_xlabel()
+    assert "TFLOP/s" in roof.get_ylabel()
+    points = np.concatenate([c.get_offsets() for c in roof.collections])
+    assert sorted(points[:, 1]) == pytest.approx(sorted(h.details["tflops"] for h in ranking))
+    roof.figure.savefig(tmp_path / "roof.svg")
+    matplotlib.pyplot.close("all")

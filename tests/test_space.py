@@ -1,0 +1,197 @@
+"""The candidate space against counts by hand and against a plain loop over every combination."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import KERNELS, PRICED, answerable, device_for, offered, template
+
+import carver
+from carver.errors import ConfigError, NoCandidates
+from carver.kernel import Kernel
+from carver.problem import Problem
+from carver.ranking import offered_kernels
+from carver.space import enumerate_space, given_space, roles, size_scope, static_scope
+
+H200 = carver.CUDA("h200")
+
+TOY = """
+backend = "triton"
+model = "contraction"
+[tunables]
+x = [1, 2, 3, 4]
+y = [1, 2, 4]
+z = [10, 20]
+[schedule]
+threads = "32 * x * y"
+smem_bytes = "50000 * y"
+[rules]
+"x is even" = "x % 2 == 0"
+"x is at least y" = "x >= y"
+[avoid]
+"z is at most m" = "z <= m"
+"""
+# x even: 2 and 4. With x >= y: (2,1) (2,2) (4,1) (4,2) (4,4). Each with z = 10, 20.
+
+
+def matmul(m: int, n: int = 64, k: int = 64) -> Problem:
+    return carver.MatmulTemplate(m, n, k).problem
+
+
+def test_counts_by_hand(declaration: Callable[..., Kernel]) -> None:
+    space = enumerate_space(matmul(64), H200, declaration(TOY))
+    assert len(space) == 10
+    assert [(c["x"], c["y"], c["z"]) for c in map(space.config, range(10))] == [
+        (2, 1, 10), (2, 1, 20), (2, 2, 10), (2, 2, 20), (4, 1, 10), (4, 1, 20), (4, 2, 10), (4, 2, 20), (4, 4, 10),
+        (4, 4, 20),
+    ]  # fmt: skip
+    assert space["threads"].tolist() == [64, 64, 128, 128, 128, 128, 256, 256, 512, 512]
+    # x = 1 and 3 go before y is known, (2, 4) before z is
+    assert space.removed == {"x is even": 2, "x is at least y": 1}
+
+
+def test_rules_over_sizes_apply_to_the_size_asked(declaration: Callable[..., Kernel]) -> None:
+    toy = declaration(TOY)
+    assert len(enumerate_space(matmul(19), H200, toy)) == 5
+    assert len(enumerate_space(matmul(20), H200, toy)) == 10
+    with pytest.raises(NoCandidates) as caught:
+        enumerate_space(matmul(9), H200, toy)
+    assert caught.value.removed["z is at most m"] == 10
+    assert "10 by 'z is at most m'" in str(caught.value)
+
+
+def test_the_device_has_rules_of_its_own(declaration: Callable[..., Kernel]) -> None:
+    t4 = carver.CUDA("t4")  # 65,536 bytes of shared memory a block: y = 1 only
+    space = enumerate_space(matmul(64), t4, declaration(TOY))
+    assert set(space["y"].tolist()) == {1}
+    small = H200.replace(max_threads_per_block=128)
+    assert enumerate_space(matmul(64), small, declaration(TOY))["threads"].max() == 128
+
+
+def test_places_are_running_numbers_of_the_full_product(declaration: Callable[..., Kernel]) -> None:
+    space = enumerate_space(matmul(64), H200, declaration(TOY))
+    every = list(itertools.product((1, 2, 3, 4), (1, 2, 4), (10, 20)))
+    assert [every[i] for i in space.index] == [(space["x"][r], space["y"][r], space["z"][r]) for r in range(len(space))]
+
+
+def test_given_configurations_are_told_the_first_rule_they_break(declaration: Callable[..., Kernel]) -> None:
+    given = [{"x": 4, "y": 4, "z": 1}, {"x": 3, "y": 4, "z": 1}, {"x": 2, "y": 4, "z": 1}, {"x": 16, "y": 16, "z": 1},
+             {"x": 8, "y": 8, "z": 1}]  # fmt: skip
+    space, why = given_space(matmul(64), H200, declaration(TOY), given)
+    assert space.index.tolist() == [0]  # values that carver would not list (z = 1) are the user's to choose
+    assert why == {
+        1: "x is even",
+        2: "x is at least y",
+        3: "a block holds at most arch.max_threads_per_block threads",
+        4: "a block holds at most arch.max_threads_per_block threads",
+    }
+
+
+def test_defaults_fill_what_is_left_out(declaration: Callable[..., Kernel]) -> None:
+    toy = declaration(TOY + "[defaults]\nz = 20\n")
+    space, _ = given_space(matmul(64), H200, toy, [{"x": np.int64(4), "y": np.uint8(2)}])
+    assert space.config(0) == {"x": 4, "y": 2, "z": 20}
+
+
+def test_a_declaration_without_rules_is_stopped_before_it_fills_the_memory(declaration: Callable[..., Kernel]) -> None:
+    wide = "\n".join(f"t{i} = {list(range(1, 65))}" for i in range(4))
+    toy = declaration(f'backend = "triton"\nmodel = "contraction"\n[tunables]\n{wide}\n[schedule]\nthreads = "32"\n')
+    with pytest.raises(NoCandidates, match="spans more than 2000000 candidates"):
+        enumerate_space(matmul(64), H200, toy)
+
+
+def test_roles_of_axes_by_hand() -> None:
+    conv = carver.OpTemplate("O[n,p,q,f] += I[n,p+r,q+s,c] * W[r,s,c,f]", n=2, p=5, q=7, f=3, r=3, s=3, c=4).problem
+    assert roles(conv) == {"b": 1, "m": 2 * 5 * 7, "n": 3, "k": 3 * 3 * 4}
+    assert roles(carver.MatmulTemplate(3, 5, 7, batch=2).problem) == {"b": 2, "m": 3, "n": 5, "k": 7}
+    assert roles(carver.ReductionTemplate("sum", (3, 5)).problem) == {}
+
+
+SCALAR = {
+    "min": min, "max": max, "ceil": lambda a, b: -(-a // b), "pow2": lambda x: 1 << ceil(log2(max(x, 1))),
+    "log2": lambda x: log2(max(x, 1)),
+}  # fmt: skip
+
+
+def by_hand(kernel: Kernel, problem: Problem, arch: carver.Arch) -> set[tuple[int, ...]]:
+    """The candidates of a declaration, found by a loop over the full product and Python's own `eval`."""
+    code = {e.text: compile(e.text.strip(), "declaration", "eval") for table in (kernel.schedule, kernel.rules,
+            kernel.avoid) for e in table.values()}  # fmt: skip
+    scope = static_scope(problem, arch) | size_scope(problem) | SCALAR
+    found = set()
+    for values in itertools.product(*kernel.tunables.values()):
+        env = scope | dict(zip(kernel.tunables, values, strict=True))
+        for name, expression in kernel.schedule.items():
+            env[name] = int(eval(code[expression.text], env))
+        rules = (*kernel.rules.values(), *kernel.avoid.values())
+        fits = env.get("threads", 0) <= arch.max_threads_per_block
+        fits = fits and env.get("smem_bytes", 0) <= arch.smem_per_block_bytes
+        if fits and all(eval(code[e.text], env) for e in rules):
+            found.add(values)
+    return found
+
+
+def product(kernel: Kernel) -> int:
+    return int(np.prod([len(values) for values in kernel.tunables.values()], dtype=np.float64))
+
+
+SMALL = [kernel for kernel in KERNELS if product(kernel) <= 60_000]
+
+
+@pytest.mark.parametrize("kernel", SMALL, ids=repr)
+@pytest.mark.parametrize("sizes", [(1000, 504, 768), (17, 4096, 64)], ids=str)
+def test_enumeration_agrees_with_a_plain_loop(kernel: Kernel, sizes: tuple[int, int, int]) -> None:
+    problem = template(kernel.operator, *sizes).problem
+    arch = carver.load_arch(device_for(kernel.backend))
+    if not all(bool(need(static_scope(problem, arch))) for need in kernel.requires):
+        pytest.skip(f"{kernel} does not run this problem")
+    expected = by_hand(kernel, problem, arch)
+    try:
+        space = enumerate_space(problem, arch, kernel)
+    except NoCandidates:
+        assert not expected
+        return
+    assert {tuple(space.config(row).values()) for row in range(len(space))} == expected
+
+
+@pytest.mark.parametrize(("operator", "backend"), list(answerable()))
+def test_every_candidate_is_one_that_the_user_could_give(operator: str, backend: str) -> None:
+    arch = carver.load_arch(device_for(backend))
+    problem = template(operator, 1000, 504, 768).problem
+    if not offered(problem, arch, backend):
+        pytest.skip("no kernel of this backend takes the problem")
+    for kernel in offered_kernels(problem, arch, backend)[0]:
+        space = enumerate_space(problem, arch, kernel)
+        rows = range(0, len(space), max(1, len(space) // 200))
+        given, why = given_space(problem, arch, kernel, [space.config(row) for row in rows])
+        assert not why
+        for name in kernel.schedule:
+            assert np.array_equal(given[name], space[name][list(rows)]), name
+
+
+def test_vocabularies_are_told_apart() -> None:
+    words = Counter((k.operator, k.backend, tuple(sorted(k.tunables))) for k in PRICED)
+    assert max(words.values()) == 1, "two kernels of a backend with the same tunables: whose is a configuration?"
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"x": 1, "y": 1}, "configuration 0 lacks z; got {'x': 1, 'y': 1}"),
+        ({"x": 1, "y": 1, "z": 1, "zz": 1}, "configuration 0 has unknown key 'zz'; did you mean 'z'?"),
+        ({"x": 1.5, "y": 1, "z": 1}, "x must be a whole number of at least 0, got 1.5"),
+        ({"x": -1, "y": 1, "z": 1}, "x must be a whole number of at least 0, got -1"),
+        ({"x": "1", "y": 1, "z": 1}, "x must be a whole number of at least 0, got '1'"),
+        (7, "configuration 0 is 7; expected a dict of x, y, z"),
+    ],
+)
+def test_a_wrong_configuration_is_named(declaration: Callable[..., Kernel], config: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        given_space(matmul(64), H200, declaration(TOY), [config])

@@ -1,0 +1,169 @@
+"""The faces of operators: what each computes, counted by hand, and that any positive size is answered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import answerable, device_for, template
+
+import carver
+from carver.errors import NoCandidates, ProblemError
+
+SIZES = [
+    (1, 1, 1), (17, 17, 17), (1, 4096, 4096), (4096, 1, 4096), (4096, 4096, 1), (127, 8191, 509), (1000, 1000, 1000),
+    (65536, 65537, 64), (2**31 + 11, 3, 5), (7, 2**31 + 11, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "backend"), list(answerable()))
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_any_positive_size_is_answered(operator: str, backend: str, sizes: tuple[int, int, int]) -> None:
+    arch = carver.load_arch(device_for(backend))
+    hints = template(operator, *sizes, "float32").with_arch(arch).recommend_hints(3, backend)
+    assert len(hints) >= 1
+    for hint in hints:
+        assert 0 < hint.predicted_ms < 1e9
+        assert np.isfinite(list(hint.details.values())).all()
+
+
+def test_matmul_by_hand() -> None:
+    p = carver.MatmulTemplate(3, 5, 7, batch=2, trans_A=True, with_bias=True, activation="gelu").problem
+    assert p.computes == "C[b,m,n] += A[b,k,m] * B[b,k,n]"
+    assert p.flops == 2 * 2 * 3 * 5 * 7
+    assert dict(p.options) == {"trans_a": 1, "trans_b": 0, "bias": 1, "activation": 2}
+    assert p.dtypes == {"A": "float16", "B": "float16", "C": "float16"}
+
+
+@pytest.mark.parametrize(("dtype", "accumulate", "out"), [
+    ("float16", "float32", "float16"), ("bfloat16", "float32", "bfloat16"), ("tf32", "float32", "float32"),
+    ("float32", "float32", "float32"), ("float64", "float64", "float64"), ("int8", "int32", "int32"),
+    ("float8_e4m3", "float32", "float16"), ("float8_e5m2", "float32", "float16"),
+])  # fmt: skip
+def test_types_default_to_what_libraries_do(dtype: str, accumulate: str, out: str) -> None:
+    p = carver.MatmulTemplate(64, 64, 64, in_dtype=dtype).problem
+    assert (p.accumulate, p.dtypes["C"]) == (accumulate, out)
+    assert carver.MatmulTemplate(64, 64, 64, in_dtype=dtype).with_arch("h200").recommend_hints(1)[0].predicted_ms > 0
+
+
+@pytest.mark.parametrize("name", ["fp16", "half", "torch.float16", np.float16, np.dtype("float16")], ids=str)
+def test_dtypes_have_many_names(name: object) -> None:
+    assert carver.MatmulTemplate(8, 8, 8, in_dtype=name).problem.dtypes["A"] == "float16"  # type: ignore[arg-type]
+
+
+def test_leading_dimensions_decide_alignment() -> None:
+    assert carver.MatmulTemplate(64, 64, 64).problem.align_bytes["A"] == 128
+    padded = carver.MatmulTemplate(64, 64, 64, lda=66, ldb=68).problem.align_bytes
+    assert (padded["A"], padded["B"], padded["C"]) == (4, 8, 128)
+
+
+def test_gemv_by_hand() -> None:
+    p = carver.GEMVTemplate(100, 300, batch=4).problem
+    assert p.flops == 2 * 4 * 100 * 300
+    assert p.compulsory_bytes == 2 * 4 * (100 + 300 + 100 * 300)
+    assert carver.GEMVTemplate(100, 300, trans_A=True).problem.computes == "Y[b,n] += X[b,k] * A[b,k,n]"
+
+
+def test_elementwise_by_hand() -> None:
+    p = carver.ElementwiseTemplate((4, 5, 6), "float32", inputs=2, flops_per_element=3, broadcast=1).problem
+    assert p.computes == "Y[r,c] = X0[r,c] * X1[r,c] * X2[c]"
+    assert dict(p.sizes) == {"r": 20, "c": 6}
+    assert p.flops == 360
+    assert p.compulsory_bytes == 4 * (120 + 120 + 120 + 6)
+
+
+@pytest.mark.parametrize(("axis", "computes"), [(1, "Y[r] += X[r,c]"), (-1, "Y[r] += X[r,c]"), (0, "Y[c] += X[r,c]")])
+def test_reduction_by_hand(axis: int, computes: str) -> None:
+    p = carver.ReductionTemplate("sum", (3, 5), axis).problem
+    assert str(p.statement) == computes
+    assert p.dtypes == {"X": "float16", "Y": "float32"}
+
+
+@pytest.mark.parametrize("op", ["softmax", "layer_norm", "rms_norm"])
+def test_normalisations_write_what_they_read(op: str) -> None:
+    """A softmax of 64 x 32 halves reads 4096 bytes and writes as many."""
+    p = carver.ReductionTemplate(op, (64, 32)).problem
+    assert p.compulsory_bytes == 2 * 64 * 32 * 2
+    assert p.dtypes["Y"] == "float16"
+
+
+@pytest.mark.parametrize(("structure", "shape", "computes", "sizes"), [
+    ("SSR", (3, 5, 7), "Y[r] += X[r,c]", {"r": 15, "c": 7}),
+    ("RS", (3, 5), "Y[c] += X[r,c]", {"r": 3, "c": 5}),
+    ("SRR", (3, 5, 7), "Y[r] += X[r,c]", {"r": 3, "c": 35}),
+    ("RR", (3, 5), "Y[r] += X[r,c]", {"r": 1, "c": 15}),
+])  # fmt: skip
+def test_general_reduction_by_hand(
+    structure: str, shape: tuple[int, ...], computes: str, sizes: dict[str, int]
+) -> None:
+    p = carver.GeneralReductionTemplate(structure, shape).problem
+    assert str(p.statement) == computes
+    assert dict(p.sizes) == sizes
+
+
+@pytest.mark.parametrize(("computes", "sizes", "operator"), [
+    ("C[m,n] += A[m,k] * B[k,n]", {"m": 64, "n": 32, "k": 16}, "matmul"),
+    ("O[n,p,q,f] += I[n,p+r,q+s,c] * W[r,s,c,f]", {"n": 2, "p": 8, "q": 8, "f": 64, "r": 3, "s": 3, "c": 64}, "matmul"),
+    ("Y[r] max= X[r,c]", {"r": 64, "c": 512}, "reduction"),
+    ("Y[i,j] = A[i,j] * B[i,j]", {"i": 64, "j": 512}, "elementwise"),
+])  # fmt: skip
+def test_an_operator_of_ones_own_is_ranked_as_what_it_is(computes: str, sizes: dict[str, int], operator: str) -> None:
+    op = carver.OpTemplate(computes, **sizes).with_arch("h200")  # type: ignore[arg-type]
+    assert op.problem.operator == operator
+    assert op.recommend_hints(1, "triton")[0].predicted_ms > 0
+
+
+@pytest.mark.parametrize("computes", ["Y[r] min= X[r,c]", "Y[r] += X[r+c]", "Y[c,r] += X[r,c,k]"])
+def test_a_reduction_without_a_kernel_is_refused(computes: str) -> None:
+    sizes = {axis: 8 for axis in "rck" if axis in computes}
+    with pytest.raises(ProblemError, match="is no reduction that carver has a kernel for"):
+        carver.OpTemplate(computes, **sizes)  # type: ignore[arg-type]
+
+
+def test_operands_may_have_any_name() -> None:
+    """The first operand is A to the kernel, also where the statement calls the second one A."""
+    face = carver.MatmulTemplate(1000, 504, 4).with_arch("h200").recommend_hints(3, "triton")
+    own = carver.OpTemplate("O[m,n] += B[m,k] * A[k,n]", m=1000, n=504, k=4).with_arch("h200")
+    assert own.recommend_hints(3, "triton").seconds.tolist() == face.seconds.tolist()
+
+
+def test_own_notation_and_face_give_the_same_answer() -> None:
+    face = carver.MatmulTemplate(1000, 504, 768).with_arch("h200").recommend_hints(5)
+    own = carver.OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=1000, n=504, k=768).with_arch("h200").recommend_hints(5)
+    assert [h.config for h in own] == [h.config for h in face]
+    assert own.seconds.tolist() == face.seconds.tolist()
+
+
+def test_a_device_without_the_matrix_type_says_so() -> None:
+    hints = carver.MatmulTemplate(512, 512, 512, in_dtype="bfloat16").with_arch("t4").recommend_hints(2, "triton")
+    assert not hints[0].use_tc
+    assert "no matrix instruction for bfloat16" in hints[0].notes[0]
+    assert "no matrix instruction for bfloat16" in str(hints)
+
+
+def test_backends_are_chosen_by_the_device() -> None:
+    assert carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1).backend == "cuda"
+
+
+def test_a_template_without_a_device_says_what_to_call() -> None:
+    with pytest.raises(ProblemError, match=r"no device named; call .with_arch"):
+        carver.MatmulTemplate(64, 64, 64).recommend_hints(1)
+
+
+def test_with_arch_takes_names_and_keeps_the_template() -> None:
+    op = carver.MatmulTemplate(64, 64, 64)
+    assert op.with_arch("h200").arch == op.with_arch(carver.CUDA("H200")).arch
+    assert op.arch is None
+
+
+def test_what_if_questions_change_the_answer() -> None:
+    op = carver.MatmulTemplate(8192, 8192, 512)
+    h200 = carver.CUDA("h200")
+    best = op.with_arch(h200).recommend_hints(1)[0].predicted_ms
+    half = op.with_arch(h200.replace(sm_count=66)).recommend_hints(1)[0].predicted_ms
+    assert 1.5 * best < half < 2.5 * best
+
+
+def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> None:
+    with pytest.raises(NoCandidates) as caught:
+        carver.ElementwiseTemplate((64, 64), inputs=9).with_arch("h200").recommend_hints(1, "cuda")
+    assert "elementwise, one tile a block requires inputs <= 8" in str(caught.value)
