@@ -72,6 +72,7 @@ class Arch:
     async_copy: bool  # global to shared memory without passing registers
     tma: bool
     sfu_per_clk: float  # exp, log, rsqrt ... of one SM
+    lsu_per_clk: float  # lanes whose addresses the load/store units of one SM take
 
     max_threads_per_block: int
     max_regs_per_thread: int
@@ -231,7 +232,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "sm": (
         "sm_count", "clock_hz", "matrix_clock_hz", "warp_size", "schedulers_per_sm", "max_threads_per_sm",
         "max_blocks_per_sm", "regs_per_sm", "reg_granule", "smem_per_sm_bytes", "smem_bytes_per_clk", "l1_bytes",
-        "async_copy", "tma", "sfu_per_clk",
+        "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
     ),
     "block": (
         "max_threads_per_block", "max_regs_per_thread", "smem_per_block_bytes", "smem_reserved_bytes",
@@ -246,7 +247,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
-_OPTIONAL = {"matrix_clock_hz": None, "l3_bytes": 0, "l3_bytes_per_s": 0.0}  # None: as clock_hz
+_OPTIONAL = {"matrix_clock_hz": None, "lsu_per_clk": 32.0, "l3_bytes": 0, "l3_bytes_per_s": 0.0}  # None: as clock_hz
 _TABLES = ("vector", "matrix", "datasheet", "source", "fitted")
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
