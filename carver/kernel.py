@@ -51,7 +51,8 @@ class Kernel:
     path: Path
     source: Path | None
     requires: tuple[Expression, ...]
-    tunables: Mapping[str, tuple[int, ...]]
+    tunables: Mapping[str, tuple[int, ...] | Expression]
+    """Values that carver enumerates for each, or the expression that it derives one from."""
     defaults: Mapping[str, int]
     schedule: Mapping[str, Expression]
     rules: Mapping[str, Expression]
@@ -86,7 +87,10 @@ def load(path: Path) -> Kernel:
 
 
 def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
-    tunables = {name: tuple(int(v) for v in values) for name, values in raw["tunables"].items()}
+    tunables = {
+        name: expr.parse(values) if isinstance(values, str) else tuple(int(v) for v in values)
+        for name, values in raw["tunables"].items()
+    }
     defaults = {name: int(v) for name, v in raw.get("defaults", {}).items()}
     if stray := defaults.keys() - tunables.keys():
         raise KernelError(f"default for {min(stray)!r}, which is no tunable; {nearest(min(stray), tunables)}")

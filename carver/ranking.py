@@ -17,7 +17,7 @@ from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, Rasteriz
 from .kernel import Kernel, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem
-from .space import enumerate_space, given_space, multiply_dtype, roles, static_scope
+from .space import enumerate_space, given_space, multiply_dtype, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
 
@@ -262,7 +262,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, group = col("split", 1), col("group", 1)
     kind = col("instruction", 0)
-    contraction = bool(roles(problem))
+    contraction = len(problem.statement.inputs) > 1 and bool(problem.statement.reduced)
     axes = ("tile_m", "tile_n") if contraction else ("tile_r", "tile_c")
     block = tuple(col(axis, 1) for axis in axes)
     grid_of_warps = (col("warps_m", 1), col("warps_n", 1))

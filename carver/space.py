@@ -7,12 +7,12 @@ kept. What does is evaluated per problem. So a new shape costs a millisecond wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -60,24 +60,37 @@ class Space:
         return {name: int(self.columns[name][row]) for name in self.kernel.tunables}
 
     def where(self, keep: BoolArray) -> Space:
-        columns = {name: _rows(column, keep) for name, column in self.columns.items()}
+        columns = {name: column[keep] for name, column in self.columns.items()}
         return Space(self.problem, self.arch, self.kernel, self.scope, columns, self.index[keep], self.removed)
 
 
 def roles(problem: Problem) -> dict[str, int]:
-    """The sizes of a contraction's axes multiplied up by role: batch, rows, columns and reduced.
+    """The sizes of a statement's axes multiplied up by the role they play.
 
-    `m` axes are in the output and the first input only, `n` axes in the output and the second, `b` axes
-    in all three, `k` axes are reduced. This is how an implicit GEMM sees any two-operand statement.
+    A contraction has `b` axes in the output and both inputs, `m` axes in the output and the first, `n` axes in
+    the output and the second, and reduced `k` axes: this is how an implicit GEMM sees any two-operand
+    statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory.
     """
     s = problem.statement
-    if len(s.inputs) < 2:
-        return {}
-    first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
-    group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
-    group["m"] = (set(s.spatial) & first) - group["b"]
-    group["n"] = set(s.spatial) - group["b"] - group["m"]
-    return {role: prod(problem.sizes[axis] for axis in axes) for role, axes in group.items()}
+    if s.reduced and len(s.inputs) > 1:
+        first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
+        group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
+        group["m"] = (set(s.spatial) & first) - group["b"]
+        group["n"] = set(s.spatial) - group["b"] - group["m"]
+        return {role: prod(problem.sizes[axis] for axis in axes) for role, axes in group.items()}
+    if not s.reduced:
+        last = {axis for axis, _ in s.inputs[0].index[-1]}
+        return {role: prod(n for axis, n in problem.sizes.items() if (axis in last) == inner)
+                for role, inner in (("r", False), ("c", True))}  # fmt: skip
+    kept = prod(problem.sizes[axis] for axis in s.spatial)
+    reduced = prod(problem.sizes[axis] for axis in s.reduced)
+    return {"r": kept, "c": reduced} if reduces_rows(problem) else {"r": reduced, "c": kept}
+
+
+def reduces_rows(problem: Problem) -> bool:
+    """Whether the contiguous axis of the first input is reduced."""
+    s = problem.statement
+    return s.inputs[0].index[-1][-1][0] in s.reduced
 
 
 def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
@@ -104,22 +117,27 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
         scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
     scope["inputs"] = len(s.inputs)
     scope["keeps"] = int(not s.reduced)
+    scope["axis"] = int(reduces_rows(problem))
+    scope["reduce_op"] = int(s.combine == "max=")
+    scope["keeps_shape"] = 0
     scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
     scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation"), 0) | dict(problem.options)
     return scope
 
 
 def _aligned(name: str, row_bytes: int) -> dict[str, int]:
-    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what every row start is a multiple of. [bytes]"""
+    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what each row start is a multiple of. [bytes]"""
     return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes}
 
 
 def size_scope(problem: Problem) -> dict[str, int]:
     """The extents of the axes, by name and, for a contraction, by role."""
+    out = problem.statement.output.name
     traffic = {
         "elements": prod(problem.sizes.values()),
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in problem.statement.inputs),
-        "write_bytes": problem.elements[problem.statement.output.name] * problem.itemsize(problem.statement.output.name),
+        "write_bytes": problem.elements[problem.statement.output.name]
+        * problem.itemsize(problem.statement.output.name),
     }
     return dict(problem.sizes) | roles(problem) | traffic
 
@@ -141,8 +159,9 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     Raises NoCandidates, with what each rule removed, when none is left.
     """
     half = _static_half(kernel, arch, _static_key(problem))
-    scope = half.scope | size_scope(problem)
-    space = _complete(Space(problem, arch, kernel, scope, half.columns, half.index, half.removed), half.rest)
+    table = _Table(half.scope | size_scope(problem), dict(half.columns), half.index, dict(half.removed))
+    table.settle(half.rest)
+    space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
     if not len(space):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
     return space
@@ -218,58 +237,63 @@ def _static_key(problem: Problem) -> Problem:
 @lru_cache(maxsize=256)
 def _static_half(kernel: Kernel, arch: Arch, problem: Problem) -> _Half:
     scope = static_scope(problem, arch)
-    names = set(scope) | {"arch"}
-    steps = [(name, e, False) for name, e in kernel.schedule.items()]
+    steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
+    steps += [(name, e, False) for name, e in kernel.schedule.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
-    columns: dict[str, Any] = {}
-    index = np.zeros(1, np.int64)
-    removed: dict[str, int] = {}
+    table = _Table(scope, {}, np.zeros(1, np.int64), {})
     for tunable, values in kernel.tunables.items():
-        n, new = len(index), np.asarray(values, np.int64)
-        if n * len(new) > MAX_CANDIDATES:
+        if isinstance(values, Expression):
+            continue
+        new = np.asarray(values, np.int64)
+        if len(table.index) * len(new) > MAX_CANDIDATES:
             raise NoCandidates(f"{kernel.title}: its declaration spans more than {MAX_CANDIDATES} candidates", {})
-        columns = {name: np.repeat(column, len(new)) for name, column in columns.items()}
-        columns[tunable] = np.tile(new, n)
-        index = np.repeat(index * len(new), len(new)) + np.tile(np.arange(len(new)), n)
-        names.add(tunable)
-        progress = True
-        while progress:
-            ready = [step for step in steps if step[1].names <= names]
-            progress = bool(ready)
-            for step in ready:
-                steps.remove(step)
-                columns, index = _apply(step, scope, columns, index, removed, names)
-    return _Half(scope, columns, index, removed, tuple(steps))
+        table.cross(tunable, new)
+        steps = table.settle(steps)
+    return _Half(scope, table.columns, table.index, table.removed, tuple(steps))
 
 
-def _apply(
-    step: tuple[str, Expression, bool],
-    scope: Mapping[str, Any],
-    columns: dict[str, Any],
-    index: np.ndarray,
-    removed: dict[str, int],
-    names: set[str],
-) -> tuple[dict[str, Any], np.ndarray]:
-    """One schedule column computed, or one rule enforced."""
-    name, expression, is_rule = step
-    value = expression({**scope, **columns})
-    if not is_rule:
-        columns[name] = _column(value, len(index))
-        names.add(name)
-        return columns, index
-    keep = np.broadcast_to(np.asarray(value, bool), len(index))
-    if keep.all():
-        return columns, index
-    removed[name] = removed.get(name, 0) + int((~keep).sum())
-    return {n: c[keep] for n, c in columns.items()}, index[keep]
+_Step: TypeAlias = tuple[str, Expression, bool]
+"""A column to compute, or, where the last entry is true, a rule to enforce."""
 
 
-def _complete(space: Space, rest: Sequence[tuple[str, Expression, bool]]) -> Space:
-    columns, index, removed = dict(space.columns), space.index, dict(space.removed)
-    names: set[str] = set(space.scope) | columns.keys()
-    for step in rest:
-        columns, index = _apply(step, space.scope, columns, index, removed, names)
-    return Space(space.problem, space.arch, space.kernel, space.scope, MappingProxyType(columns), index, removed)
+@dataclass
+class _Table:
+    """A space under construction."""
+
+    scope: Mapping[str, Any]
+    columns: dict[str, Any]
+    index: np.ndarray
+    removed: dict[str, int]
+
+    def cross(self, name: str, values: np.ndarray) -> None:
+        """Each row once with each value."""
+        n = len(self.index)
+        self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
+        self.columns[name] = np.tile(values, n)
+        self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
+
+    def settle(self, steps: Iterable[_Step]) -> list[_Step]:
+        """Compute the columns and enforce the rules whose names are known; what is left needs more."""
+        left, names = list(steps), self.scope.keys() | self.columns.keys()
+        while ready := [step for step in left if step[1].names <= names]:
+            left = [step for step in left if step not in ready]
+            seen = ChainMap(self.columns, self.scope)  # type: ignore[arg-type]
+            allowed = np.ones(len(self.index), bool)
+            for name, expression, is_rule in ready:
+                value = expression(seen)
+                if is_rule:
+                    kept = allowed & value
+                    if lost := int(np.count_nonzero(allowed) - np.count_nonzero(kept)):
+                        self.removed[name] = self.removed.get(name, 0) + lost
+                        allowed = kept
+                else:
+                    self.columns[name] = _column(value, len(self.index))
+                    names.add(name)
+            if not allowed.all():
+                rows = np.flatnonzero(allowed)
+                self.columns = {name: column.take(rows) for name, column in self.columns.items()}
+                self.index = self.index.take(rows)
+        return left
 
 
 @lru_cache(maxsize=256)
@@ -290,7 +314,3 @@ def _column(value: Any, n: int) -> np.ndarray:
     if column.dtype == np.bool_:
         column = column.astype(np.int64)
     return np.broadcast_to(column, n) if column.ndim == 0 else column
-
-
-def _rows(column: np.ndarray, keep: BoolArray) -> np.ndarray:
-    return column[keep]

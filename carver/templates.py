@@ -58,7 +58,7 @@ class Template:
 
 
 class MatmulTemplate(Template):
-    """C = activation(A @ B + bias), batched. Storage is row-major; `trans_A`, `trans_B` say which operands are transposed.
+    """C = activation(A @ B + bias), batched and row-major; `trans_A`, `trans_B` say which operands are transposed.
 
     `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
     a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say).

@@ -6,8 +6,14 @@ from collections.abc import Callable, Mapping
 
 from ..space import Space
 from .contraction import contraction
+from .cpu import cpu_contraction, cpu_stream
 from .stream import stream
 from .work import Work
 
-MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {"contraction": contraction, "stream": stream}
+MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
+    "contraction": contraction,
+    "stream": stream,
+    "cpu_contraction": cpu_contraction,
+    "cpu_stream": cpu_stream,
+}
 """What a declaration's `model` key may name: the function that turns a space into demands."""

@@ -10,7 +10,6 @@ instruction moves for a thread · `passes` [1] over the input · `ahead` [1] tri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
@@ -39,7 +38,6 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     trips = blocks * steps
 
     # bytes of one step of one block, in whole sectors
-    real = elements / trips
     width = col("in_bytes")
     waste = sector_waste(np.minimum(col("run_elements"), elements) * width, col("row_align", 128), arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / (col("run_elements") * width)
@@ -59,6 +57,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     tail_instr = col("exchanges", 0) * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
+    join_s = k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s
     return Work(
         grid=blocks * np.ones(n),
         resident=resident * np.ones(n),
@@ -78,12 +77,12 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         store_bytes=np.zeros(n),
         store_clk=np.zeros(n),
         store_chain_clk=tail_instr,
-        reduction_s=np.where(split > 1, k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s, 0.0),
+        reduction_s=np.where(split > 1, join_s, 0.0),
         slowdown=spill_slowdown(registers, arch, k),
         facts={
             "dram_bytes": dram * trips,
             "compulsory_bytes": np.full(n, float(problem.compulsory_bytes)),
             "l2_hit_rate": np.where(cached & (passes > 1), 1 - 1 / passes, 0.0),
-            "padding": tile * trips / (elements * split) if prod(problem.sizes.values()) else np.ones(n),
+            "padding": tile * trips / elements,
         },
     )

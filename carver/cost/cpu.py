@@ -1,0 +1,132 @@
+"""Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
+
+`cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l1_bytes
+l2_bytes unroll lanes`. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..space import Space
+from ..types import FloatArray
+from .work import Work
+
+FMA_LATENCY_CLK = 4.0
+"""Dependent vector FMA, Skylake to Zen 5 (Agner Fog, instruction tables)."""
+LOADS_PER_CLK = 2.0
+"""Vector loads that a core issues in a clock (the same)."""
+PREFETCHED = 64.0
+"""Steps ahead: the hardware prefetcher hides latency for the streams that these kernels read."""
+
+
+def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
+    """A packed, register-tiled matmul in the manner of BLIS (Van Zee and van de Geijn, 2015).
+
+        micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
+    """
+    arch, n = space.arch, len(space)
+
+    def col(name: str) -> FloatArray:
+        return np.asarray(space[name], np.float64)
+
+    m, nn, kk, batch = col("m"), col("n"), col("k"), col("b")
+    mc, kc, nc, mr, nr = col("mc"), col("kc"), col("nc"), col("mr"), col("nr")
+    ea, eb, eo, vectors, tasks = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("vectors"), col("tasks")
+    word = np.maximum(col("acc_bytes"), 4)
+    rows, cols = m / np.ceil(m / mc), nn / np.ceil(nn / nc)
+    steps = np.ceil(kk / kc)
+    depth = kk / steps
+    tiles = np.ceil(rows / mr) * np.ceil(cols / nr)
+    fma = mr * vectors
+    per_k = np.maximum(np.maximum(fma / arch.fma_per_clk, (mr + vectors) / LOADS_PER_CLK), FMA_LATENCY_CLK)
+    spill = np.where(col("registers") > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
+    compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
+    pack = (rows * depth + cols * depth) * k["convert_instr"]
+    from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word
+    own_l2 = arch.l2_bytes / arch.l2_partitions
+    packed = col("l2_bytes")
+    spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # the share of a packed block that L2 cannot hold
+    read = rows * depth * ea + cols * depth * eb
+    trips = tasks * steps
+    compulsory = batch * (m * kk * ea + nn * kk * eb)
+    again = np.where(compulsory < k["l2_usable"] * max(arch.l3_bytes, arch.l2_bytes), compulsory, read * trips)
+    return Work(
+        grid=tasks * np.ones(n),
+        resident=np.ones(n),
+        warps=np.ones(n),
+        steps=steps,
+        ahead=np.full(n, PREFETCHED),
+        exposed=np.zeros(n),
+        math_clk=compute + pack,
+        chain_clk=np.full(n, k["step_chain_clk"]),
+        smem_clk=np.zeros(n),
+        issue_clk=np.zeros(n),
+        fill_bytes=from_l2,
+        l2_bytes=from_l2,
+        l2_read_bytes=read,
+        dram_bytes=again / trips,
+        l3_bytes=read + spilled * from_l2,
+        store_bytes=rows * cols * eo,
+        store_clk=rows * cols * k["store_instr"] / (arch.simd_bytes / word),
+        store_chain_clk=np.zeros(n),
+        reduction_s=np.zeros(n),
+        slowdown=np.ones(n),
+        facts={
+            "dram_bytes": again + batch * m * nn * eo,
+            "compulsory_bytes": compulsory + batch * m * nn * eo,
+            "l2_hit_rate": 1 - spilled,
+            "padding": tiles * mr * nr * depth * steps * tasks / (batch * m * nn * kk),
+        },
+    )
+
+
+def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
+    """A pass over memory, shared out to cores in tasks: bandwidth, issue, and the cost of handing out a task."""
+    arch, n = space.arch, len(space)
+
+    def col(name: str, default: float | None = None) -> FloatArray:
+        value = space[name] if default is None else space.get(name, default)
+        return np.asarray(value, np.float64)
+
+    tasks, lanes, unroll = col("tasks"), col("lanes"), col("unroll", 1)
+    elements, reads, writes = col("elements"), col("read_bytes"), col("write_bytes")
+    passes = col("passes", 1)
+    moved = (reads + writes) / tasks
+    own_l2 = arch.l2_bytes / arch.l2_partitions
+    kept = col("l2_bytes") < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
+    beyond = (reads * np.where(kept, 1.0, passes) + writes) / tasks
+    vectors = elements / tasks / np.maximum(lanes, 1) * passes
+    chains = np.maximum(1.0, FMA_LATENCY_CLK / unroll / LOADS_PER_CLK)
+    work = vectors * (k["access_instr"] / LOADS_PER_CLK + col("flops_per_element", 1) / arch.fma_per_clk / 2)
+    compute = work * np.where(col("keeps", 0) > 0, 1.0, chains) + vectors / unroll * k["step_instr"]
+    return Work(
+        grid=tasks * np.ones(n),
+        resident=np.ones(n),
+        warps=np.ones(n),
+        steps=np.ones(n),
+        ahead=np.full(n, PREFETCHED),
+        exposed=np.zeros(n),
+        math_clk=compute,
+        chain_clk=np.full(n, k["step_chain_clk"]),
+        smem_clk=np.zeros(n),
+        issue_clk=np.zeros(n),
+        fill_bytes=moved * passes,
+        l2_bytes=moved * passes,
+        l2_read_bytes=np.maximum(reads / tasks, 1.0),
+        dram_bytes=beyond,
+        l3_bytes=beyond,
+        store_bytes=np.zeros(n),
+        store_clk=np.zeros(n),
+        store_chain_clk=np.zeros(n),
+        reduction_s=np.where(col("parts", 1) > 1, k["split_each_s"] * col("parts", 1), 0.0),
+        slowdown=np.ones(n),
+        facts={
+            "dram_bytes": beyond * tasks,
+            "compulsory_bytes": (reads + writes) * np.ones(n),
+            "l2_hit_rate": np.where(kept & (passes > 1), 1 - 1 / passes, 0.0),
+            "padding": np.ones(n),
+        },
+    )
