@@ -13,6 +13,7 @@ import numpy as np
 from .cost.occupancy import LIMITS, occupancy_limits
 from .descriptor import Arch
 from .errors import ConfigError
+from .expr import Expression
 from .hint import Hint
 from .kernel import Kernel, kernels
 from .pricing import Priced, price, roofline_seconds
@@ -229,7 +230,9 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
             yield Change(name, old, value, there.predicted_ms, there.bound, "", avoided)
 
 
-def _around(value: int, values: tuple[int, ...]) -> list[int]:
+def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
+    if isinstance(values, Expression):
+        return [*([value // 2] if value > 1 else []), value * 2]
     below = [v for v in values if v < value]
     above = [v for v in values if v > value]
     return [*([max(below)] if below else []), *([min(above)] if above else [])]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arch import load
+from ..arch import load, match
 from ..descriptor import Arch
-from ..errors import NoCandidates
+from ..errors import ConfigError, NoCandidates
 from ..problem import Problem
 from ..ranking import Ranking, rank
 from ..types import FloatArray
@@ -44,5 +44,12 @@ class Case:
             return None
 
 
-def device(name: str) -> Arch:
-    return load(name)
+def device(meta: Mapping[str, Any]) -> Arch:
+    """The descriptor of the device that a table's description names: by its name, else by its ISA."""
+    name, isa = str(meta.get("gpu", "")), str(meta.get("arch", "")).split(" ")[0]
+    for word in (name, name.split(" (", maxsplit=1)[0], name.split(",", maxsplit=1)[0]):
+        if word and (arch := match(word)):
+            return arch
+    if isa:
+        return load(isa)
+    raise ConfigError(f"a table's description names the device {name!r}, which no descriptor answers to, and no ISA")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..arch import match
 from ..descriptor import Arch
-from ..errors import ConfigError
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate
 from .cases import Case, device
@@ -21,35 +17,23 @@ _GEMM_KEYS = {"BM": "BLOCK_M", "BN": "BLOCK_N", "BK": "BLOCK_K", "G": "GROUP_M",
 _MEMORY_KEYS = {"BR": "BLOCK_ROWS", "BC": "BLOCK_COLS"}
 
 
-def _read(path: Path) -> Any:
-    with gzip.open(path, "rt") as file:
-        return json.load(file)
-
-
-def _device(name: str) -> Arch:
-    arch = match(name)
-    if arch is None:
-        raise ConfigError(f"no descriptor for the device {name!r} that a table was measured on")
-    return arch
-
-
-def gemm(path: Path) -> Iterator[Case]:
+def gemm(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
     """C[m,n] = A[m,k] B[n,k]; configurations shared by all shapes, one result list a shape."""
-    data = _read(path)
+    arch = device({"gpu": data["device"]})
     configs = [{_GEMM_KEYS.get(key, key): value for key, value in c.items()} for c in data["configs"]]
     for result in data["results"]:
         s = result["shape"]
         template = MatmulTemplate(s["M"], s["N"], s["K"], trans_B=True, in_dtype=s["dtype"])
-        yield _case(path, template.problem, _device(data["device"]), configs, result["rows"], result["cublas_ms"])
+        yield _case(table, template.problem, arch, configs, result["rows"], result["cublas_ms"])
 
 
-def memory(path: Path) -> Iterator[Case]:
+def memory(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
     """Element-wise kernels and reductions; configurations by operator."""
-    data = _read(path)
+    arch = device({"gpu": data["device"]})
     for result in data["results"]:
         p = result["problem"]
         configs = [{_MEMORY_KEYS.get(key, key): value for key, value in c.items()} for c in data["configs"][p["op"]]]
-        yield _case(path, _memory_problem(p), _device(data["device"]), configs, result["rows"], result["torch_ms"])
+        yield _case(table, _memory_problem(p), arch, configs, result["rows"], result["torch_ms"])
 
 
 def _memory_problem(p: dict[str, Any]) -> Problem:
@@ -60,21 +44,21 @@ def _memory_problem(p: dict[str, Any]) -> Problem:
     return ElementwiseTemplate((p["n"],), p["dtype"], inputs, flops).problem
 
 
-def _case(path: Path, problem: Problem, arch: Arch, configs: list[Any], rows: list[Any], reference_ms: float) -> Case:
+def _case(table: str, problem: Problem, arch: Arch, configs: list[Any], rows: list[Any], reference_ms: float) -> Case:
     seconds = np.array([np.nan if row[1] is None else row[1] * 1e-3 for row in rows])
     return Case(
-        path.name, problem, arch, "triton", [configs[row[0]] for row in rows], seconds, reference_s=reference_ms * 1e-3
+        table, problem, arch, "triton", [configs[row[0]] for row in rows], seconds, reference_s=reference_ms * 1e-3
     )
 
 
-def inductor_mm(folder: Path, name: str, device_name: str) -> Iterator[Case]:
+def inductor(folder: Path, name: str, meta: Mapping[str, Any]) -> Iterator[Case]:
     """PyTorch Inductor's matmul logs: any layout, leading dimensions as recorded, one candidate list a problem."""
     import pandas as pd
 
     problems = pd.read_csv(folder / f"{name}_problems.csv.gz").set_index("pid")
     configs = pd.read_csv(folder / f"{name}_configs.csv.gz").set_index("cid")
     measured = pd.read_csv(folder / f"{name}_meas.csv.gz")
-    arch = device(device_name)
+    arch = device(meta)
     keys = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K"}
     rows = {cid: {keys.get(k, k): int(v) for k, v in row.items()} for cid, row in configs.to_dict("index").items()}
     for pid, group in measured.groupby("pid"):

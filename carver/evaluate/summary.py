@@ -1,0 +1,172 @@
+"""Scores of many problems, summed up by table, GPU, operator or shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .cases import Case
+from .score import Score, geometric_mean, score
+from .tables import read
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+KS = (1, 3, 5, 10)
+GROUPS = ("table", "gpu", "operator", "shape")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One line of an evaluation. Slowdowns are (geometric mean, 95th percentile, worst) by k."""
+
+    name: str
+    device: str
+    problems: int
+    candidates: float
+    """Per problem, in the mean."""
+    slowdown: Mapping[int, tuple[float, float, float]]
+    random: Mapping[int, float]
+    """Best of k candidates drawn blindly, in the geometric mean."""
+    fixed: float | None
+    """The one configuration that is best over all these problems in hindsight; None where they share none."""
+    spearman: float
+    log_error: float
+    recall: float
+    """Of the candidates that ran, the share that the rules keep."""
+    precision: float
+    """Of the candidates that the rules keep, the share that ran."""
+
+    def to_dict(self) -> dict[str, Any]:
+        out = dict(vars(self))
+        out["slowdown"] = {
+            str(k): dict(zip(("mean", "p95", "worst"), v, strict=True)) for k, v in self.slowdown.items()
+        }
+        out["random"] = {str(k): v for k, v in self.random.items()}
+        return out
+
+
+def evaluate(path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int = 1) -> list[Summary]:
+    """Rank every problem of every table with the shipped model and sum up what its picks cost."""
+    cases = read(path)
+    if workers > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            scores = list(pool.map(partial(score, ks=ks), cases, chunksize=16))
+    else:
+        scores = [score(case, ks) for case in cases]
+    return summarise(scores, ks, by)
+
+
+def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table") -> list[Summary]:
+    groups: dict[str, list[Score]] = {}
+    for s in scores:
+        groups.setdefault(_group(s.case, by), []).append(s)
+    return [_summary(name, rows, ks) for name, rows in groups.items()]
+
+
+def _group(case: Case, by: str) -> str:
+    match by:
+        case "gpu":
+            return case.arch.title
+        case "operator":
+            return case.problem.operator
+        case "shape":
+            return str(case.problem)
+    return f"{case.table}{f' ({case.group})' if case.group else ''}"
+
+
+def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
+    counts = np.sum([s.runnable for s in rows], axis=0)
+    ran_kept, failed_kept, ran_rejected, _ = (int(c) for c in counts)
+    slowdown = {}
+    for k in ks:
+        values = [s.slowdown[k] for s in rows]
+        slowdown[k] = (geometric_mean(values), float(np.quantile(values, 0.95)), max(values))
+    devices = sorted({s.case.arch.title for s in rows})
+    return Summary(
+        name=name,
+        device=devices[0] if len(devices) == 1 else f"{len(devices)} devices",
+        problems=len(rows),
+        candidates=float(np.mean([len(s.case.configs) for s in rows])),
+        slowdown=slowdown,
+        random={k: geometric_mean([s.random[k] for s in rows]) for k in ks},
+        fixed=best_fixed([s.case for s in rows]),
+        spearman=float(np.nanmean([s.spearman for s in rows]))
+        if any(np.isfinite(s.spearman) for s in rows)
+        else float("nan"),
+        log_error=float(np.nanmedian([s.log_error for s in rows])),
+        recall=ran_kept / max(ran_kept + ran_rejected, 1),
+        precision=ran_kept / max(ran_kept + failed_kept, 1),
+    )
+
+
+def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
+    """Geometric-mean slowdown of the configuration that loses least, among those tried on at least `share` of the
+    problems; a problem it was not tried on costs its median."""
+    if len(cases) < 2:
+        return None
+    losses: dict[tuple[tuple[str, Any], ...], list[float]] = {}
+    medians = [float(np.log(np.nanmedian(c.seconds) / c.best_s)) for c in cases]
+    for case, median in zip(cases, medians, strict=True):
+        for config, seconds in zip(case.configs, case.seconds, strict=True):
+            if np.isfinite(seconds):
+                losses.setdefault(tuple(config.items()), []).append(float(np.log(seconds / case.best_s)) - median)
+    total = sum(medians)
+    common = [sum(v) for v in losses.values() if len(v) >= share * len(cases)]
+    return float(np.exp((total + min(common)) / len(cases))) if common else None
+
+
+def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
+    """The summary as a table: the model's slowdown, and below it in brackets that of blind draws."""
+    from rich.table import Table
+
+    out = Table(title="Time of the best of the first k picks over the best measured time", title_justify="left")
+    for name in ("table", "problems"):
+        out.add_column(name, justify="left" if name == "table" else "right", overflow="fold")
+    for k in ks:
+        out.add_column(f"k={k}\n(random)", justify="right")
+    for name in ("worst\nk=1", "best\nfixed", "rank\ncorr.", "time\nerror", "recall /\nprecision"):
+        out.add_column(name, justify="right")
+    for row in rows:
+        out.add_row(
+            f"{row.name}\n[dim]{row.device}[/]",
+            f"{row.problems}\n[dim]x {row.candidates:.0f}[/]",
+            *(f"[bold]{row.slowdown[k][0]:.3f}[/]\n[dim]({row.random[k]:.2f})[/]" for k in ks),
+            f"{row.slowdown[ks[0]][2]:.2f}",
+            f"{row.fixed:.2f}" if row.fixed else "-",
+            f"{row.spearman:.2f}",
+            f"{100 * row.log_error:.0f} %",
+            f"{row.recall:.3f}\n{row.precision:.3f}",
+        )
+    return out
+
+
+def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Figure:
+    """The model against blind draws, by table and k."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    colours = ("#0072B2", "#56B4E9", "#009E73", "#E69F00")
+    for i, row in enumerate(rows):
+        for j, k in enumerate(ks):
+            y = i + (j - (len(ks) - 1) / 2) * 0.18
+            model, blind = row.slowdown[k][0], row.random[k]
+            axes.plot([model, blind], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
+            colour = colours[j % len(colours)]
+            axes.scatter(model, y, color=colour, s=28, zorder=2, label=f"first {k}" if i == 0 else None)
+            axes.scatter(blind, y, facecolors="none", edgecolors=colour, s=28, zorder=2)
+    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xlabel("time of the best pick over the best measured time (filled: carver, open: random)")
+    axes.legend(loc="lower right", fontsize=8)
+    return figure

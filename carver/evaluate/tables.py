@@ -1,0 +1,117 @@
+"""Find measured tables and read each through the adapter of its vocabulary.
+
+A table is recognised by what its description says it holds, never by its name:
+
+* `NAME.meta.json` beside its data, whose `op` and `dataset` say which kernel was tuned
+* `*.json.gz` with `configs` and `results`
+* a database of carver's own measurements (`*.sqlite`, `*.db`)
+* `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
+  column a tunable, `time_ms`, and optionally `valid` (0 or 1)
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arch import load
+from ..errors import ConfigError, nearest
+from ..problem import Problem
+from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
+from . import triton
+from .cases import Case
+
+Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
+ADAPTERS: Mapping[str, Adapter] = {"mm": triton.inductor, "mixed_mm": triton.inductor}
+"""Which adapter reads a table, by the `op` of its description."""
+
+
+def read(path: Path) -> Iterator[Case]:
+    """Every case in a file, or in all files below a folder, in the order of their names."""
+    if path.is_file():
+        yield from _read_file(path)
+        return
+    if not path.is_dir():
+        raise ConfigError(
+            f"{path} is no file and no folder; give a table, a folder of tables, or a database of records"
+        )
+    found = sorted(p for p in path.rglob("*") if p.name.endswith((".meta.json", ".json.gz", ".sqlite", ".db", ".csv")))
+    for file in found:
+        yield from _read_file(file)
+
+
+def _read_file(path: Path) -> Iterator[Case]:
+    if path.name.endswith(".meta.json"):
+        meta = json.loads(path.read_text())
+        adapter = ADAPTERS.get(meta.get("op", ""))
+        if adapter:
+            yield from adapter(path.parent, path.name.removesuffix(".meta.json"), meta)
+    elif path.name.endswith(".json.gz"):
+        with gzip.open(path, "rt") as file:
+            data = json.load(file)
+        if isinstance(data, dict) and {"results", "configs"} <= data.keys():
+            yield from (triton.memory if isinstance(data["configs"], dict) else triton.gemm)(path.name, data)
+    elif path.suffix in (".sqlite", ".db"):
+        yield from records_cases(path)
+    elif path.suffix == ".csv":
+        yield from csv_cases(path)
+
+
+def csv_cases(path: Path) -> Iterator[Case]:
+    """The documented CSV form; rows of one problem need not stand together."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    needed = {"operator", "arch", "backend", "time_ms"}
+    if not rows or not needed <= rows[0].keys():
+        given = ", ".join(rows[0]) if rows else "no rows"
+        raise ConfigError(f"{path}: a table of measurements has columns {', '.join(sorted(needed))}; got {given}")
+    fixed = needed | {"valid"}
+    problems: dict[tuple[tuple[str, str], ...], list[dict[str, str]]] = {}
+    for row in rows:
+        key = tuple((k, v) for k, v in row.items() if not k.startswith("config.") and k not in ("time_ms", "valid"))
+        problems.setdefault(key, []).append(row)
+    for key, group in problems.items():
+        head = dict(key)
+        arguments = {k: v for k, v in head.items() if k not in fixed and v != ""}
+        seconds = np.array([float(r["time_ms"]) * 1e-3 if r.get("valid", "1") != "0" else np.nan for r in group])
+        configs = [{k[7:]: int(v) for k, v in r.items() if k.startswith("config.") and v != ""} for r in group]
+        problem = _template(head["operator"], arguments).problem
+        yield Case(path.name, problem, load(head["arch"]), head["backend"], configs, seconds)
+
+
+_FACES: Mapping[str, Callable[..., Template]] = {
+    "matmul": MatmulTemplate,
+    "gemv": GEMVTemplate,
+    "elementwise": lambda rows=1, cols=1, **rest: ElementwiseTemplate((rows, cols), **rest),
+    "reduction": lambda rows, cols, **rest: ReductionTemplate(shape=(rows, cols), **rest),
+    "op": OpTemplate,
+}
+
+
+def _template(operator: str, arguments: Mapping[str, str]) -> Template:
+    """The template of an operator from the text of its arguments."""
+    if operator not in _FACES:
+        raise ConfigError(f"a table names the operator {operator!r}; {nearest(operator, _FACES)}")
+    words = {"true": True, "false": False}
+    typed = {k: words.get(v.lower(), int(v) if v.lstrip("-").isdigit() else v) for k, v in arguments.items()}
+    return _FACES[operator](**typed)
+
+
+def records_cases(path: Path) -> Iterator[Case]:
+    """Carver's own measurements: one case a problem, device and kernel."""
+    from ..records import Records
+
+    groups: dict[tuple[str, str, str], list[Any]] = {}
+    for m in Records(path).find():
+        groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), []).append(m)
+    for (problem, arch, backend), rows in groups.items():
+        seconds = np.array([m.median_ms * 1e-3 if m.outcome == "ok" and m.median_ms else np.nan for m in rows])
+        if np.isfinite(seconds).sum() > 1:
+            configs = [dict(m.config) for m in rows]
+            yield Case(path.name, Problem.from_dict(json.loads(problem)), load(arch), backend, configs, seconds)
