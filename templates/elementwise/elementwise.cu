@@ -61,7 +61,7 @@ static_assert((VEC & (VEC - 1)) == 0 && THREADS <= 1024, "vectors of a power of 
 #endif
 static_assert(SMEM_BYTES == 0, "the declaration's smem_bytes is what the kernel uses");
 
-// One input: vectors of it, at an element of Y in row-major order.
+// One input: this thread's vectors of it. An element is named by its place in Y.
 template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
     using E = Element<DTYPE>;
     const typename E::type *data;
@@ -73,7 +73,7 @@ template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
         const i64 row = (element | c) >> 32 ? element / c : static_cast<unsigned>(element) / static_cast<unsigned>(c);
         return HAS_ROW ? row : element - row * c;
     }
-    // In vectors where each lies in one row, which is so for a full input anyway.
+    // As a vector where it lies in one row; a full input is one long row.
     __device__ __forceinline__ void load(int trip, i64 element, i64 c) {
         if (HAS_ROW && HAS_COLUMN || HAS_COLUMN && c % VEC == 0) {
             read[trip] = load_vector<VEC>(data + place(element, c));
@@ -98,7 +98,11 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
     Input<X##i##_DTYPE, X##i##_R, X##i##_C> input##i; \
     input##i.data = p##i;
     EACH(DECLARE)
-    if (start + BLOCK <= total) {
+    // Vectors need whole blocks, and arrays that start on a multiple of 16 bytes, as allocations do and views may not.
+    unsigned long long addresses = reinterpret_cast<unsigned long long>(y);
+#define ADDRESS(i) addresses |= reinterpret_cast<unsigned long long>(p##i);
+    EACH(ADDRESS)
+    if (start + BLOCK <= total && addresses % 16 == 0) {
 #pragma unroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const i64 element = start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC;
@@ -116,9 +120,10 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
             }
             store_vector<VEC>(y + start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC, out);
         }
-    } else {  // the last block
+    } else {
+        const i64 end = least<i64>(total, start + BLOCK);
 #pragma unroll 1
-        for (i64 element = start + threadIdx.x; element < total; element += THREADS) {
+        for (i64 element = start + static_cast<int>(threadIdx.x); element < end; element += THREADS) {
 #define SINGLE(i) const auto x##i = input##i.single(element, c);
             EACH(SINGLE)
             y[element] = Y::store(EXPRESSION);
