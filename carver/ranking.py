@@ -259,6 +259,8 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     limits = occupancy_limits(
         arch, np.array([float(warps)]), np.array([float(smem_bytes)]), np.array([float(registers)])
     )
+    if arch.kind == "gpu":  # the compiler spills what is more
+        registers = min(registers, arch.max_regs_per_thread, arch.regs_per_sm // threads)
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, group = col("split", 1), col("group", 1)
     kind = col("instruction", 0)
@@ -273,9 +275,11 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     rstep = (col("tile_k", 1),) if contraction else ((col("tile_k", 1),) if problem.statement.reduced else ())
     plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
     inputs = [t.name for t in problem.statement.inputs]
+    copies = {name: col(f"copy_{letter}_bytes", 16) for name, letter in zip(inputs, "ab", strict=False)}
+    if "access_elements" in space.columns:
+        copies = {name: col("access_elements", 1) * problem.itemsize(name) for name in inputs}
     vector = {
-        name: max(1, col(f"copy_{letter}_bytes", 16) // problem.itemsize(name))
-        for name, letter in zip(inputs, "ab" if contraction else "x" * len(inputs), strict=False)
+        name: max(1, min(width, problem.align_bytes[name]) // problem.itemsize(name)) for name, width in copies.items()
     }
     loop = LIMITERS[int(est.limiter[row])]
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
@@ -295,7 +299,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     return Hint(
         rank=rank, index=int(part.place[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
         config=space.config(row), predicted_ms=seconds * 1e3, bound=bound, terms_ms=terms,
-        launch=Launch((int(work.grid[row]) // max(split, 1), split, 1), threads, smem_bytes, min(registers, 255)),
+        launch=Launch((int(work.grid[row]) // max(split, 1), split, 1), threads, smem_bytes, registers),
         block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
         num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan,

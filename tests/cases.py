@@ -53,6 +53,8 @@ def device_for(backend: str) -> str:
 
 def offered(problem: Problem, arch: carver.Arch, backend: str) -> bool:
     """Whether some kernel of the backend accepts the problem on the device at all."""
+    if backend not in BACKENDS[problem.operator]:
+        return False
     try:
         return bool(offered_kernels(problem, arch, backend)[0])
     except NoCandidates:

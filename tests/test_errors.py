@@ -1,0 +1,130 @@
+"""Every bad input is answered with one of carver's errors, which says what was given and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.errors import (
+    ArchError,
+    CarverError,
+    CompileError,
+    ConfigError,
+    KernelError,
+    NoCandidates,
+    NotationError,
+    ProblemError,
+    nearest,
+)
+
+M, E, G, R, S, OP = (
+    carver.MatmulTemplate, carver.ElementwiseTemplate, carver.GEMVTemplate, carver.ReductionTemplate,
+    carver.GeneralReductionTemplate, carver.OpTemplate,
+)  # fmt: skip
+H200 = carver.CUDA("h200")
+
+WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
+    # sizes
+    (lambda: M(0, 1, 1), ProblemError, ("size m", "from 1 to 2^48", "got 0")),
+    (lambda: M(1, -5, 1), ProblemError, ("size n", "got -5")),
+    (lambda: M(1, 1, 2.0), ProblemError, ("size k", "whole number", "got 2.0")),
+    (lambda: M(1, 1, "64"), ProblemError, ("got '64'",)),
+    (lambda: M(1, 1, None), ProblemError, ("got None",)),
+    (lambda: M(True, 1, 1), ProblemError, ("got True",)),
+    (lambda: M(1, 1, np.float32(3)), ProblemError, ("size k", "got np.float32(3.0)")),
+    (lambda: M(2**48 + 1, 1, 1), ProblemError, ("2^48",)),
+    (lambda: M(1, 1, 1, batch=0), ProblemError, ("size b", "got 0")),
+    (lambda: M(8, 8, 8, lda=0), ProblemError, ("lda", "got 0")),
+    (lambda: G(0, 5), ProblemError, ("size n",)),
+    (lambda: E(()), ProblemError, ("shape must be a sequence of sizes", "got ()")),
+    (lambda: E("64"), ProblemError, ("shape must be a sequence of sizes", "got '64'")),
+    (lambda: E(64), ProblemError, ("shape must be a sequence of sizes", "got 64")),
+    (lambda: E((4, 0)), ProblemError, ("shape[1]", "got 0")),
+    (lambda: E((4,), inputs=0), ProblemError, ("inputs", "got 0")),
+    (lambda: E((4,), broadcast=-1), ProblemError, ("broadcast", "at least 0", "got -1")),
+    (lambda: E((4,), flops_per_element=1.5), ProblemError, ("flops_per_element", "got 1.5")),
+    (lambda: R("sum", (4,)), ProblemError, ("shape must be (rows, columns)", "got (4,)")),
+    (lambda: R("sum", 4), ProblemError, ("shape must be (rows, columns)", "got 4")),
+    (lambda: R("sum", (4, -4)), ProblemError, ("size columns", "got -4")),
+    (lambda: R("sum", (4, 4), axis=2), ProblemError, ("axis must be 1", "got 2")),
+    (lambda: R("sum", (4, 4), axis=True), ProblemError, ("axis must be 1", "got True")),
+    (lambda: R("summ", (4, 4)), ProblemError, ("unknown reduction 'summ'", "did you mean 'sum'", "softmax")),
+    (lambda: S("SST", (1, 2, 3)), ProblemError, ("letters S (kept) and R (reduced)", "got 'SST'")),
+    (lambda: S("SS", (1, 2)), ProblemError, ("at least one R", "got 'SS'")),
+    (lambda: S("SR", (1, 2, 3)), ProblemError, ("'SR' has 2 axes", "has 3")),
+    (lambda: S("RSR", (1, 2, 3)), ProblemError, ("alternates more than once",)),
+    # types
+    (lambda: M(8, 8, 8, in_dtype="float15"), ProblemError, ("unknown dtype 'float15'", "did you mean", "bfloat16")),
+    (lambda: M(8, 8, 8, in_dtype=None), ProblemError, ("unknown dtype None",)),
+    (lambda: M(8, 8, 8, out_dtype="quad"), ProblemError, ("unknown dtype 'quad'",)),
+    (lambda: M(8, 8, 8, accum_dtype="int32"), ProblemError, ("float16 accumulates in float16 or float32", "'int32'")),
+    (lambda: M(8, 8, 8, in_dtype="int8", accum_dtype="float32"), ProblemError, ("int8 accumulates in int32",)),
+    (lambda: M(8, 8, 8, activation="reluu"), ProblemError, ("unknown activation 'reluu'", "did you mean 'relu'")),
+    # notation
+    (lambda: OP("C[m,n] += A[m,k] * ", m=1, n=1, k=1), NotationError, ("ends where a tensor should stand",)),
+    (lambda: OP("C[m,n] = A[m,k] * B[k,n]", m=1, n=1, k=1), NotationError, ("axis 'k' is reduced", "'+='")),
+    (lambda: OP("C[m,n] += A[m,k] * B[k,n]", m=1, n=1), ProblemError, ("has axes m, n, k", "got sizes for m, n")),
+    (lambda: OP("C[m,n] += A[m,k] * B[k,n]", m=1, n=1, k=1, j=1), ProblemError, ("got sizes for m, n, k, j",)),
+    # devices
+    (lambda: carver.CUDA("h300"), ArchError, ("no arch named 'h300'", "h200_sxm", "carver archs")),
+    (lambda: carver.CUDA("mi300x"), ArchError, ("not a device of CUDA", "HIP('mi300x')")),
+    (lambda: carver.CUDA("nowhere.toml"), ArchError, ("there is no file 'nowhere.toml'",)),
+    (lambda: H200.replace(l2_byte=1), ArchError, ("no field 'l2_byte'", "did you mean 'l2_bytes'")),
+    (lambda: H200.replace(l2_bytes="50 MB"), ArchError, ("l2_bytes must be an integer", "got '50 MB'")),
+    (lambda: H200.replace(sm_count=0), ArchError, ("sm_count must be above 0", "got 0")),
+    (lambda: M(8, 8, 8).with_arch("h300"), ArchError, ("no arch named 'h300'",)),
+    (lambda: M(8, 8, 8).recommend_hints(), ProblemError, ("no device named", "with_arch")),
+    # questions
+    (lambda: M(8, 8, 8).with_arch(H200).recommend_hints(0), ProblemError, ("topk", "at least 1", "got 0")),
+    (lambda: M(8, 8, 8).with_arch(H200).recommend_hints(3, "tritn"), KernelError,
+     ("no kernel for backend 'tritn'", "triton")),
+    (lambda: M(8, 8, 8).with_arch(H200).rank([{"BLOCK": 1}]), ConfigError, ("unknown key 'BLOCK'", "did you mean")),
+    (lambda: M(8, 8, 8).with_arch(H200).rank([]), ConfigError, ("no configurations given",)),
+    (lambda: M(8, 8, 8).with_arch(H200.replace(smem_per_block_bytes=512)).recommend_hints(1, "triton"), NoCandidates,
+     ("no candidate can run matmul m=8 n=8 k=8", "shared memory of one block fits")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ask", "error", "says"), WRONG, ids=lambda v: v[0] if isinstance(v, tuple) else "")
+def test_bad_input(ask: Callable[[], Any], error: type[CarverError], says: tuple[str, ...]) -> None:
+    with pytest.raises(CarverError) as caught:
+        ask()
+    assert type(caught.value) is error
+    for words in says:
+        assert words in str(caught.value)
+
+
+def test_numpy_integers_are_accepted_everywhere() -> None:
+    n = np.int64(64)
+    for op in (M(n, n, n, batch=n, lda=n), G(n, n), E((n, n), inputs=np.int8(2)), R("sum", (n, n)), S("SR", (n, n))):
+        assert all(type(extent) is int for extent in op.problem.sizes.values())
+    hints = M(n, n, n).with_arch(H200).recommend_hints(np.int32(2), "triton")
+    config = {name: np.int64(value) for name, value in hints[0].config.items()}
+    assert M(n, n, n).with_arch(H200).rank([config])[0].config == hints[0].config
+
+
+def test_a_type_that_the_matrix_unit_lacks_runs_on_the_vector_units_and_says_so() -> None:
+    hint = M(256, 256, 256, in_dtype="float8_e4m3").with_arch("a100").recommend_hints(1, "triton")[0]
+    assert not hint.use_tc
+    assert hint.notes == ("NVIDIA A100 SXM 80 GB has no matrix instruction for float8_e4m3: vector units are used",)
+
+
+def test_errors_are_one_family() -> None:
+    for error in (ArchError, ProblemError, NotationError, KernelError, ConfigError, NoCandidates, CompileError):
+        assert issubclass(error, CarverError)
+    assert issubclass(NotationError, ProblemError)
+
+
+def test_no_candidates_carries_what_each_rule_removed() -> None:
+    error = NoCandidates("it", {"too wide": 3, "too deep": 0})
+    assert error.removed == {"too wide": 3, "too deep": 0}
+    assert str(error) == "no candidate can run it; removed: 3 by 'too wide'"
+
+
+def test_nearest_spellings() -> None:
+    assert nearest("blok_m", ["block_m", "block_n", "stages"], 1) == "did you mean 'block_m'?"
+    assert nearest("zzz", ["b", "a"]) == "known: a, b"

@@ -1,0 +1,296 @@
+"""The cost model's arithmetic, by hand: waves, steps, occupancy, traffic, and bounds that no answer may cross."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from cases import answerable, device_for, offered, template
+
+import carver
+from carver.cost.constants import CONSTANTS
+from carver.cost.contraction import sector_waste
+from carver.cost.model import LIMITERS, Estimate, estimate
+from carver.cost.occupancy import LIMITS, occupancy_limits, resident_blocks
+from carver.cost.work import Work
+from carver.pricing import roofline_seconds
+
+H200 = carver.CUDA("h200")
+K = {name: constant.prior for name, constant in CONSTANTS.items()}
+ONES = ("chain_clk", "grid", "resident", "warps", "steps", "ahead", "slowdown", "l2_read_bytes")
+
+
+def work(**demands: float) -> Work:
+    """One candidate that asks for nothing but what is said."""
+    values = {
+        f.name: np.array([float(demands.pop(f.name, f.name in ONES))])
+        for f in dataclasses.fields(Work)
+        if f.type == "FloatArray"
+    }
+    assert not demands, f"no such demand: {demands}"
+    return Work(**values)  # type: ignore[arg-type]
+
+
+def estimated(arch: carver.Arch = H200, **demands: float) -> Estimate:
+    return estimate(work(**demands), arch, K)
+
+
+def term(e: Estimate, name: str) -> float:
+    return float(e.terms[name][0])
+
+
+# ---- waves
+
+
+def test_whole_waves_leave_no_tail() -> None:
+    e = estimated(grid=3 * 2 * 132, resident=2, math_clk=1000, warps=4)
+    assert e.waves[0] == 3
+    assert term(e, "tail wave") == 0
+
+
+def test_each_wave_takes_as_long() -> None:
+    one, four = (estimated(grid=n * 132, math_clk=1000, warps=4) for n in (1, 4))
+    assert term(four, "main loop") == pytest.approx(4 * term(one, "main loop"))
+
+
+def test_less_than_a_wave_is_no_tail() -> None:
+    e = estimated(grid=100, resident=2, math_clk=1000, warps=4)
+    assert e.waves[0] == pytest.approx(100 / 264)
+    assert term(e, "tail wave") == 0
+    assert term(e, "main loop") > 0
+
+
+def test_one_block_more_than_a_wave_costs_a_tail_that_runs_alone() -> None:
+    full = estimated(grid=264, resident=2, math_clk=1000, warps=4, steps=100)
+    over = estimated(grid=265, resident=2, math_clk=1000, warps=4, steps=100)
+    tail = term(over, "tail wave")
+    assert term(over, "main loop") == term(full, "main loop")
+    # a block that has the SM to itself finishes in half the time of two that share it
+    assert 0.4 * term(full, "main loop") < tail < 0.75 * term(full, "main loop")
+
+
+def test_idle_processors_do_not_speed_up_the_rest() -> None:
+    half = H200.replace(sm_count=66)
+    few = estimated(grid=66, math_clk=1000, warps=4)
+    assert estimated(half, grid=66, math_clk=1000, warps=4).seconds[0] == pytest.approx(few.seconds[0], rel=0.01)
+
+
+# ---- the main loop
+
+
+def test_twice_the_steps_take_twice_the_time() -> None:
+    short, long = (estimated(grid=132, math_clk=2000, warps=4, steps=n) for n in (50, 100))
+    assert term(long, "main loop") == pytest.approx(2 * term(short, "main loop"), rel=1e-3)
+
+
+def test_arithmetic_takes_its_clocks() -> None:
+    e = estimated(grid=132, resident=1, warps=4, steps=1000, math_clk=4000)
+    at_peak = 1000 * 4000 / H200.clock_hz
+    assert at_peak <= term(e, "main loop") < 1.2 * at_peak
+    assert LIMITERS[e.limiter[0]] == "math"
+
+
+def test_one_warp_reaches_a_quarter_of_four_schedulers() -> None:
+    one, four = (estimated(grid=132, warps=n, steps=1000, math_clk=4000) for n in (1, 4))
+    assert term(one, "main loop") == pytest.approx(4 * term(four, "main loop"), rel=0.05)
+
+
+def test_dram_takes_its_bytes() -> None:
+    per_step = 64_000.0
+    e = estimated(grid=132, warps=8, steps=100, ahead=4, dram_bytes=per_step, l2_read_bytes=per_step)
+    at_peak = 132 * 100 * per_step / H200.dram_bytes_per_s
+    assert at_peak < term(e, "main loop") < 1.6 * at_peak
+    assert LIMITERS[e.limiter[0]] == "DRAM"
+
+
+@pytest.mark.parametrize(
+    ("demand", "value", "limiter"),
+    [
+        ("math_clk", 5000.0, "math"),
+        ("smem_clk", 5000.0, "shared memory"),
+        ("fill_bytes", 500_000.0, "L2"),
+        ("dram_bytes", 500_000.0, "DRAM"),
+        ("issue_clk", 5000.0, "issue"),
+    ],
+)
+def test_the_largest_demand_is_what_bounds_the_loop(demand: str, value: float, limiter: str) -> None:
+    base = dict(grid=132, warps=8, steps=100, ahead=4)
+    e = estimated(**base, **{demand: value})  # type: ignore[arg-type]
+    assert LIMITERS[e.limiter[0]] == limiter
+    alone = max(float(clk[0]) for clk in e.rows.values())
+    assert term(e, "main loop") >= 100 * alone / H200.clock_hz
+
+
+@pytest.mark.parametrize("demand", [f.name for f in dataclasses.fields(Work) if f.type == "FloatArray"])
+def test_asking_for_more_never_takes_less(demand: str) -> None:
+    if demand in ("grid", "resident", "warps", "ahead", "l2_read_bytes"):
+        pytest.skip(f"more {demand} may be faster: that is what it is for")
+    base = dict(
+        grid=300, resident=2, warps=4, steps=50, ahead=2, math_clk=500, chain_clk=300, smem_clk=200, issue_clk=100,
+        fill_bytes=10_000, l2_bytes=10_000, l2_read_bytes=10_000, dram_bytes=2_000, l3_bytes=2_000, store_bytes=5_000,
+        store_clk=100, store_chain_clk=50, reduction_s=1e-6, slowdown=1.0, exposed=0.1,
+    )  # fmt: skip
+    now = estimated(**base).seconds[0]  # type: ignore[arg-type]
+    more = estimated(**base | {demand: base[demand] * 1.5}).seconds[0]  # type: ignore[arg-type]
+    assert more >= now
+
+
+def test_deeper_pipelines_hide_latency() -> None:
+    base = dict(grid=132, warps=4, steps=100, math_clk=200, dram_bytes=1000.0, l2_read_bytes=1000.0)
+    times = [estimated(**base, ahead=n).seconds[0] for n in (1, 2, 3, 4)]  # type: ignore[arg-type]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 1.3 * times[3]
+
+
+def test_terms_add_up_and_none_is_negative() -> None:
+    e = estimated(grid=500, resident=3, warps=4, steps=20, math_clk=700, store_bytes=4000, reduction_s=2e-6)
+    assert sum(float(t[0]) for t in e.terms.values()) == pytest.approx(float(e.seconds[0]))
+    assert min(float(t[0]) for t in e.terms.values()) >= 0
+    assert term(e, "launch") == K["launch_s"]
+    assert term(e, "reduction") == 2e-6
+
+
+# ---- occupancy, counted with the tables of the CUDA C++ Programming Guide
+
+
+@pytest.mark.parametrize(
+    ("arch", "threads", "registers", "smem_bytes", "blocks", "limit"),
+    [
+        ("h100", 128, 32, 0, 16, "threads"),  # 2048 / 128
+        ("h100", 32, 32, 0, 32, "blocks"),
+        ("h100", 256, 128, 0, 2, "registers"),  # 128 x 256 = 32768 of 65536
+        ("h100", 256, 129, 0, 1, "registers"),  # 129 is allocated as 136 a thread: 34816
+        ("h100", 128, 32, 48 * 1024, 4, "shared memory"),  # 228 KiB / (48 + 1 KiB reserved)
+        ("h100", 128, 32, 227 * 1024, 1, "shared memory"),
+        ("a100_sxm_80", 256, 64, 40 * 1024, 4, "registers"),  # 164 / 41 is 4 as well; the first of the least wins
+        ("t4", 256, 32, 0, 4, "threads"),  # 1024 an SM
+        ("rtx_3090", 128, 40, 0, 12, "registers"),
+        ("v100", 64, 32, 0, 32, "threads"),
+    ],
+)
+def test_resident_blocks_by_hand(
+    arch: str, threads: int, registers: int, smem_bytes: int, blocks: int, limit: str
+) -> None:
+    device = carver.CUDA(arch)
+    columns = [np.array([float(x)]) for x in (threads // 32, smem_bytes, registers)]
+    counts = occupancy_limits(device, *columns)
+    assert resident_blocks(device, *columns)[0] == blocks
+    assert counts[LIMITS.index(limit)][0] == blocks
+
+
+# ---- traffic
+
+
+@pytest.mark.parametrize(("run", "align"), [
+    (128, 32), (128, 16), (32, 16), (8, 8), (48, 16), (64, 2), (2, 2), (2048, 128), (96, 4), (40, 8),
+])  # fmt: skip
+def test_sectors_are_fetched_whole(run: int, align: int) -> None:
+    """The mean over every place in a 32-byte sector where a run may start."""
+    touched = [-(-(start % 32 + run) // 32) for start in range(0, 32 * align, align)]
+    expected = sum(touched) / len(touched) * 32 / run
+    assert sector_waste(np.array([float(run)]), np.array([float(align)]), 32)[0] == pytest.approx(expected, rel=0.02)
+
+
+def facts(m: int, n: int, k: int, arch: carver.Arch = H200, **config: int) -> dict[str, float]:
+    defaults = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8, num_stages=3)
+    op = carver.MatmulTemplate(m, n, k).with_arch(arch)
+    return dict(op.rank([defaults | config])[0].details)
+
+
+def test_padding_by_hand() -> None:
+    assert facts(1024, 1024, 1024)["padding"] == 1
+    # 129 rows take two tiles of 128, 65 steps of K two of 64
+    assert facts(129, 128, 64)["padding"] == pytest.approx(256 / 129)
+    assert facts(128, 128, 65)["padding"] == pytest.approx(128 / 65)
+
+
+def test_steps_and_waves_by_hand() -> None:
+    f = facts(1024, 2048, 1000, SPLIT_K=2)
+    assert f["steps"] == np.ceil(np.ceil(1000 / 64) / 2)
+    assert f["waves"] == pytest.approx(8 * 16 * 2 / (132 * f["blocks_per_sm"]))
+
+
+def test_a_cache_that_holds_everything_leaves_compulsory_traffic() -> None:
+    huge = H200.replace(l2_bytes=1 << 33)
+    f = facts(4096, 4096, 4096, huge)
+    assert f["compulsory_bytes"] == 3 * 4096 * 4096 * 2
+    assert 1 <= f["dram_bytes"] / f["compulsory_bytes"] < 1.1  # a DRAM page is opened for each run of a tile's row
+
+
+def test_less_cache_never_means_less_traffic() -> None:
+    traffic = [facts(8192, 8192, 8192, H200.replace(l2_bytes=mb << 20))["dram_bytes"] for mb in (4, 8, 16, 32, 64)]
+    assert traffic == sorted(traffic, reverse=True)
+    assert traffic[0] > 1.2 * traffic[-1]
+    assert min(traffic) >= 3 * 8192 * 8192 * 2
+
+
+def test_splitting_the_sum_costs_a_second_pass() -> None:
+    op = carver.MatmulTemplate(256, 256, 16384).with_arch(H200)
+    config = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8, num_stages=3)
+    one, eight = (op.rank([config | {"SPLIT_K": s}])[0] for s in (1, 8))
+    assert one.terms["reduction"] == 0
+    assert eight.terms["reduction"] > 0
+    assert eight.predicted_ms < one.predicted_ms  # four blocks on 132 SMs, or 32
+
+
+# ---- bounds that no answer may cross
+
+SHAPES = [(1, 1, 1), (64, 64, 64), (1000, 504, 768), (16, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 64)]
+ARCHS = [name for name in carver.arch_names() if carver.load_arch(name).kind == "gpu"]
+
+
+@pytest.mark.parametrize(("operator", "backend"), list(answerable()))
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+def test_nothing_is_faster_than_the_roofline(operator: str, backend: str, shape: tuple[int, int, int]) -> None:
+    arch = carver.load_arch(device_for(backend))
+    for dtype in ("float16", "float32"):
+        op = template(operator, *shape, dtype)
+        if not offered(op.problem, arch, backend):
+            continue
+        for hint in op.with_arch(arch).recommend_hints(20, backend):
+            assert hint.predicted_ms >= roofline_seconds(op.problem, arch, hint.use_tc) * 1e3
+            assert 0 < hint.details["roofline_share"] <= 1
+
+
+@pytest.mark.parametrize("name", ARCHS)
+def test_no_device_beats_its_own_roofline(name: str) -> None:
+    arch = carver.load_arch(name)
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch(arch)
+    backend = "cuda" if arch.vendor == "nvidia" else "triton"
+    best = op.recommend_hints(1, backend)[0]
+    share = roofline_seconds(op.problem, arch, best.use_tc) * 1e3 / best.predicted_ms
+    assert 0.15 < share < 1, f"a large matmul at {share:.0%} of the roofline is not believable"
+
+
+@pytest.mark.parametrize(("operator", "backend"), list(answerable()))
+@pytest.mark.parametrize("field", ["dram_bytes_per_s", "l2_bytes_per_s", "clock_hz"])
+def test_a_faster_device_is_never_slower(operator: str, backend: str, field: str) -> None:
+    arch = carver.load_arch(device_for(backend))
+    op = template(operator, 4096, 4096, 512)
+    if not offered(op.problem, arch, backend):
+        pytest.skip("no kernel of this backend takes the problem")
+    hints = op.with_arch(arch).recommend_hints(50, backend)
+    faster = arch.replace(**{field: 1.25 * getattr(arch, field)})
+    again = {h.index: h.predicted_ms for h in op.with_arch(faster).rank(list(hints), backend)}
+    for place, hint in enumerate(hints):
+        assert again[place] <= hint.predicted_ms * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("operator", "backend"), list(answerable()))
+def test_more_work_takes_longer(operator: str, backend: str) -> None:
+    arch = carver.load_arch(device_for(backend))
+    times = []
+    for scale in (1, 4, 16):
+        op = template(operator, 4096 * scale, 1024, 1024 * scale)
+        if not offered(op.problem, arch, backend):
+            pytest.skip("no kernel of this backend takes the problem")
+        times.append(op.with_arch(arch).recommend_hints(1, backend)[0].predicted_ms)
+    assert times == sorted(times)
+    assert times[-1] > 2 * times[0]
+
+
+def test_constants_have_priors_within_their_bounds() -> None:
+    for name, constant in CONSTANTS.items():
+        assert constant.low <= constant.prior <= constant.high, name
+        assert constant.meaning
