@@ -221,6 +221,70 @@ class GeneralReductionTemplate(Template):
         super().__init__(flat_reduction(structure, shape, "+=", kind, dtypes.canonical(out_dtype or kind)))
 
 
+class Conv2DTemplate(Template):
+    """A single-channel image under one filter, summed directly: `height` x `width` outputs of an input with border."""
+
+    def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
+        kind = dtypes.canonical(dtype)
+        sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
+        types = dict.fromkeys(("O", "I", "F"), kind)
+        computes = "O[y,x] += I[y+r,x+s] * F[r,s]"
+        super().__init__(Problem("conv2d", computes, sizes, types, default_accumulate(kind)))
+
+
+class ConvTemplate(Template):
+    """A layer's convolution as the matmul it maps onto (implicit GEMM), channels last.
+
+    N images of H x W x C under F filters of KH x KW: rows are the N x P x Q output pixels, columns the F
+    filters, and C x KH x KW products are summed. The input counts with its padding of `pad` on every side.
+    """
+
+    def __init__(
+        self,
+        N: int,
+        C: int,
+        H: int,
+        W: int,
+        F: int,
+        KH: int,
+        KW: int,
+        stride: int = 1,
+        pad: int = 0,
+        dilation: int = 1,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+    ) -> None:
+        step, apart, border = size("stride", stride), size("dilation", dilation), counted("pad", pad)
+        out = {}
+        for name, image, taps in (("H", H, KH), ("W", W, KW)):
+            reach = apart * (size(f"K{name}", taps) - 1) + 1
+            padded = size(name, image) + 2 * border
+            if reach > padded:
+                raise ProblemError(f"a filter that spans {reach} does not fit {name}={image} with pad={border}")
+            out[name] = (padded - reach) // step + 1
+        kind = dtypes.canonical(in_dtype)
+        accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
+        check_accumulate(kind, accumulate)
+        types = {"O": dtypes.canonical(out_dtype or default_out(kind)), "I": kind, "W": kind}
+        sizes = {"n": N, "p": out["H"], "q": out["W"], "f": F, "r": KH, "s": KW, "c": C}
+        computes = f"O[n,p,q,f] += I[n,{step}*p+{apart}*r,{step}*q+{apart}*s,c] * W[r,s,c,f]"
+        super().__init__(Problem("matmul", computes, sizes, types, accumulate))
+
+
+class DedispersionTemplate(Template):
+    """Sums over channels for `trials` dispersion measures, each of which delays every channel by its own time.
+
+    A delay grows with the trial and is longest in the lowest channel: `max_delay` samples in the last trial.
+    """
+
+    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: str = "int8") -> None:
+        sizes = {"d": trials, "t": samples, "h": channels}
+        types = {"O": "float32", "I": dtypes.canonical(dtype), "S": "float32"}
+        options = {"max_delay": counted("max_delay", max_delay), "flops_per_element": 1}
+        super().__init__(Problem("dedispersion", "O[d,t] += I[h,t+d] * S[h]", sizes, types, "float32", options))
+
+
 class OpTemplate(Template):
     """Any operator, as one line of index notation, with the size of each axis.
 

@@ -8,6 +8,7 @@ from ..space import Space
 from .contraction import contraction
 from .cpu import cpu_contraction, cpu_stream
 from .stream import stream
+from .window import window
 from .work import Work
 
 MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
@@ -15,5 +16,6 @@ MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
     "stream": stream,
     "cpu_contraction": cpu_contraction,
     "cpu_stream": cpu_stream,
+    "window": window,
 }
 """What a declaration's `model` key may name: the function that turns a space into demands."""

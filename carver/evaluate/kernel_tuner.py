@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from .cases import Case
 
 _DEFAULTS = {"conv2d_direct": {"use_shmem": 1}, "dedispersion": {}}
 """Parameters that a table leaves out because its kernel had them fixed."""
+
+
+_MAX_DELAY = 650
+"""Longest delay of the measured dedispersion, which its table does not state. [samples]"""
 
 
 def kernel_tuner(path: Path) -> Iterator[Case]:
@@ -56,11 +61,12 @@ def _groups(facts: dict[str, Any], frame: Any, arch: Arch) -> dict[str, BoolArra
 
 
 def _convolution(facts: dict[str, Any]) -> Problem:
-    return Conv2DTemplate(*facts["image"], *facts["filter"], dtype="float32").problem
+    (height, width), (filter_height, filter_width) = facts["image"], facts["filter"]
+    return Conv2DTemplate(height, width, filter_height, filter_width).problem
 
 
 def _dedispersion(facts: dict[str, Any]) -> Problem:
-    return DedispersionTemplate(facts["dms"], facts["samples"], facts["channels"]).problem
+    return DedispersionTemplate(facts["dms"], facts["samples"], facts["channels"], _MAX_DELAY).problem
 
 
 _PROBLEMS: dict[str, Callable[[dict[str, Any]], Problem]] = {
@@ -84,8 +90,8 @@ def _reader(path: Path, facts: dict[str, Any]) -> Callable[[dict[str, Any]], Pro
 
 
 def _device(name: str) -> Arch:
-    """The descriptor of a device by the name that the driver printed, remarks in brackets left out."""
-    arch = match(name) or match(name.split("(", maxsplit=1)[0].strip())
+    """The descriptor of a device by the name that the driver printed, without remarks and alternatives."""
+    arch = match(name) or match(re.split(r"[/(]", name)[0])
     if arch is None:
         raise ConfigError(f"no descriptor for the device {name!r} that a table was measured on")
     return arch

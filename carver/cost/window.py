@@ -1,0 +1,153 @@
+"""Overlapping windows summed directly: each thread multiplies a filter into its own few outputs.
+
+A block may first copy the input under its outputs, halo included, into shared memory (`staged`); otherwise the
+loads of the body go through L1. Reads these columns of a declaration's schedule: `tile_m tile_n` outputs of a
+block, rows and columns · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side in a row ·
+`warps` · `staged` · `guarded` [0] every access is tested against the border · `pitch` elements from one row of the
+staged tile to the next · `halo_rows halo_cols` its extent · `products loads` multiply-adds and loads of a thread ·
+`address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
+`waiting` [0] of them, inputs kept for a later output · `register_budget` that the compiler may allocate ·
+`smem_bytes registers`. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+import numpy as np
+
+from ..descriptor import Arch
+from ..space import Space
+from ..types import FloatArray, IntArray
+from .contraction import sector_waste
+from .occupancy import resident_blocks
+from .work import Work
+
+BANKS = 32
+BANK_BYTES = 4
+
+
+def window(space: Space, k: Mapping[str, float]) -> Work:
+    arch, n = space.arch, len(space)
+
+    def col(name: str, default: float | None = None) -> FloatArray:
+        value = space[name] if default is None else space.get(name, default)
+        return np.broadcast_to(np.asarray(value, np.float64), n)
+
+    y, x, width = col("y"), col("x"), col("i_bytes")
+    tm, tn, warps = col("tile_m"), col("tile_n"), col("warps")
+    threads_y, threads_x = tm / col("thread_m"), col("lanes_x")
+    staged, guarded = col("staged") > 0, col("guarded", 0) > 0
+    halo_rows, halo_cols = col("halo_rows"), col("halo_cols")
+    products, loads = col("products"), col("loads")
+    registers = col("registers")
+    grid = np.ceil(y / tm) * np.ceil(x / tn)
+    resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
+
+    # arithmetic and the load/store port take turns to a degree: the loads feed the arithmetic
+    math_clk = warps * products * 2 * arch.warp_size / (arch.vector_flops_per_clk("float32") * k["math_efficiency"])
+    request_clk = np.where(
+        staged,
+        shared_request_clk(arch, threads_x, col("pitch"), width),
+        cached_request_clk(arch, threads_x, width, k["line_lookup_clk"]),
+    )
+    trips = np.ceil(halo_rows / threads_y) * np.ceil(halo_cols / threads_x)
+    copies = np.where(staged, trips, 0.0)
+    lsu_clk = warps * (loads * request_clk + copies * 2 * arch.warp_size / arch.lsu_per_clk)
+    body_clk = (math_clk ** k["port_overlap"] + lsu_clk ** k["port_overlap"]) ** (1 / k["port_overlap"])
+
+    # instructions
+    spilled = spilled_values(col("live"), col("waiting", 0), col("register_budget"), loads)
+    tests = np.where(guarded & ~staged, k["guard_instr"], 0.0)
+    warp_instr = (
+        k["step_instr"]
+        + products
+        + loads * (1 + col("address_instr", 0) * k["address_weight"] + tests)
+        + copies * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
+        + col("thread_m") * col("thread_n") * k["store_instr"]
+        + spilled * 2
+    )
+    issue_clk = warps * warp_instr / arch.schedulers_per_sm
+    chain_clk = warp_instr * k["dependent_issue_clk"]
+
+    # bytes
+    row_bytes = halo_cols * width
+    waste = sector_waste(row_bytes, np.full(n, BANK_BYTES), arch.sector_bytes)
+    spill_bytes = spilled * 2 * BANK_BYTES * warps * arch.warp_size * k["spill_traffic"]
+    footprint = spilled / np.maximum(loads, 1) * col("live") * BANK_BYTES * warps * arch.warp_size * resident
+    missed = 1 - np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
+    fill = halo_rows * row_bytes * waste + spill_bytes
+    image = np.minimum(tm, y) * np.minimum(tn, x) * width
+    dram = image + spill_bytes * missed
+    waits = np.where(staged, np.ceil(halo_rows / threads_y) * k["copy_waits"], k["load_waits"])
+    one = np.ones(n)
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=one,
+        ahead=one,
+        exposed=waits,
+        math_clk=body_clk,
+        chain_clk=chain_clk,
+        smem_clk=np.zeros(n),
+        issue_clk=issue_clk,
+        fill_bytes=fill,
+        l2_bytes=fill,
+        l2_read_bytes=halo_rows * row_bytes,
+        dram_bytes=dram,
+        l3_bytes=dram,
+        store_bytes=image * sector_waste(np.minimum(threads_x, x) * width, np.full(n, 4.0), arch.sector_bytes),
+        store_clk=np.zeros(n),
+        store_chain_clk=np.zeros(n),
+        reduction_s=np.zeros(n),
+        slowdown=one,
+        facts={
+            "dram_bytes": dram * grid + y * x * width,
+            "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
+            "l2_hit_rate": 1 - np.minimum(1, image / (halo_rows * row_bytes)),
+            "padding": grid * tm * tn / (y * x),
+        },
+    )
+
+
+def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray) -> FloatArray:
+    """Clocks that the shared-memory port takes for one load of a warp, each lane one element. [clk]
+
+    The port takes `lsu_per_clk` lanes at a time; of those, two that want different words of one bank take turns.
+    """
+    together = int(min(arch.lsu_per_clk, arch.warp_size))
+    key = np.stack([threads_x, pitch, width]).astype(np.int64)
+    kinds, which = np.unique(key, axis=1, return_inverse=True)
+    clk = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
+    out: FloatArray = clk[which.reshape(-1)] * (arch.warp_size / together)
+    return out
+
+
+def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
+    """Most distinct words in one bank, in the mean over the groups of lanes that the port takes together."""
+    groups = threads_x // gcd(threads_x, together)
+    lane: IntArray = np.arange(groups * together).reshape(groups, together)
+    words = (lane // threads_x * pitch + lane % threads_x) * width // BANK_BYTES
+    return float(np.mean([np.bincount(np.unique(row) % BANKS).max() for row in words]))
+
+
+def cached_request_clk(arch: Arch, threads_x: FloatArray, width: FloatArray, lookup_clk: float) -> FloatArray:
+    """Clocks that L1 takes for one load of a warp: its lanes at the port's rate, or its lines by tag lookup. [clk]
+
+    A row of lanes that starts anywhere touches 1 + (bytes - width) / line lines in the mean.
+    """
+    lanes = np.minimum(threads_x, arch.warp_size)
+    rows = np.ceil(arch.warp_size / lanes)
+    lines = rows * (1 + (lanes - 1) * width / arch.line_bytes)
+    return np.maximum(arch.warp_size / arch.lsu_per_clk, lines * lookup_clk)
+
+
+def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, loads: FloatArray) -> FloatArray:
+    """Loaded values of a thread that pass through memory again because registers ran out.
+
+    Every value waits alike, so the share of `waiting` registers that do not fit is the share of loads.
+    """
+    share = np.clip((live - budget) / np.maximum(waiting, 1.0), 0.0, 1.0)
+    return loads * share
