@@ -12,7 +12,7 @@ import numpy as np
 
 from .cost.occupancy import LIMITS, occupancy_limits
 from .descriptor import Arch
-from .errors import ConfigError
+from .errors import ConfigError, NoCandidates
 from .expr import Expression
 from .hint import Hint
 from .kernel import Kernel, kernels
@@ -172,14 +172,14 @@ class Explanation:
 def explain(hint: Hint, arch: Arch) -> Explanation:
     """Price the hint's configuration and its neighbours again on `arch`, and say what the time is made of.
 
-    Raises ConfigError when the configuration cannot run there.
+    Raises NoCandidates when the configuration cannot run there.
     """
     kernel = next((k for k in kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel), None)
     if kernel is None:
         raise ConfigError(f"the hint's kernel {hint.kernel!r} is not among those of {hint.problem.operator}")
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
-        raise ConfigError(f"{dict(hint.config)} cannot run on {arch.title}; it breaks the rule {why[0]!r}")
+        raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
     priced = Priced(space, *price(space), space.index)
     again = replace(make_hint(priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
     notes = list(hint.notes)

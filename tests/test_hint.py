@@ -71,12 +71,11 @@ def test_no_rasterization_is_one_object(same) -> None:  # type: ignore[no-untype
 
 
 def test_plans_survive_json_by_identity() -> None:
-    ranking = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").recommend_hints(10_000)
-    plans = {hint.config["group_m"]: hint.rasterization_plan for hint in ranking}
-    assert plans[1] is NoRasterization
-    assert plans[8] == Rasterization2DColumn(8)
-    plain = next(h for h in ranking if h.config["group_m"] == 1)
-    assert Hint.from_json(plain.to_json()).rasterization_plan is NoRasterization
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
+    config = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8, num_stages=3)
+    plans = [Hint.from_json(op.rank([config | {"GROUP_M": g}])[0].to_json()).rasterization_plan for g in (1, 8)]
+    assert plans[0] is NoRasterization
+    assert plans[1] == Rasterization2DColumn(8)
 
 
 @pytest.mark.parametrize("spoil", [lambda d: d.pop("config"), lambda d: d.update(blok=1)])

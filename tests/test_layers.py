@@ -26,12 +26,13 @@ cost
 pricing table
 ranking explain plots
 templates
-fit evaluate export
+export
 reference device worker
 records trial
 report
 bench
-tune calibrate
+evaluate
+fit tune calibrate
 operands cli_bench cli
 __init__ __main__
 """.strip().splitlines()

@@ -10,7 +10,7 @@ from math import ceil, prod
 
 import pytest
 from cases import FACES, offered
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import carver
@@ -109,7 +109,6 @@ def check_alignment(hint: Hint) -> None:
                 assert shape[-1] % hint.vectorize[tensor.name] == 0
 
 
-@settings(max_examples=250)
 @given(operators(), st.sampled_from(GPUS), st.sampled_from(["cuda", "triton"]))
 def test_every_hint_is_legal(op: carver.templates.Template, name: str, backend: str) -> None:
     arch = carver.load_arch(name)
@@ -126,7 +125,6 @@ def test_every_hint_is_legal(op: carver.templates.Template, name: str, backend: 
         assert hint.predicted_ms > 0
 
 
-@settings(max_examples=60)
 @given(operators(), st.sampled_from(GPUS))
 def test_the_answer_does_not_depend_on_what_was_asked_before(op: carver.templates.Template, name: str) -> None:
     arch = carver.load_arch(name)
@@ -144,7 +142,6 @@ triton_config = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=80)
 @given(st.lists(triton_config, min_size=1, max_size=12), st.tuples(size, size, size), st.sampled_from(GPUS))
 def test_given_configurations_are_ranked_or_rejected_and_none_is_lost(
     configs: list[dict[str, int]], sizes: tuple[int, int, int], name: str

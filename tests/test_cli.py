@@ -1,0 +1,243 @@
+"""The command line: what is printed, as JSON too, and the exit codes 0 success, 1 no answer, 2 wrong usage."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import carver
+from carver.cli import main
+
+MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
+OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
+
+
+def run(*args: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(args), input=given)
+
+
+def answer(*args: str, given: str | None = None) -> Any:
+    result = run(*args, "--json", given=given)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_recommend_prints_the_ranking() -> None:
+    result = run("recommend", *MATMUL, "--topk", "3")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == repr(OP.recommend_hints(3, "triton")).splitlines()
+
+
+def test_recommend_as_json_holds_the_hints() -> None:
+    found = answer("recommend", *MATMUL, "--topk", "3")
+    hints = OP.recommend_hints(3, "triton")
+    assert [carver.Hint.from_dict(h) for h in found["hints"]] == list(hints)
+    assert found["candidates"] == hints.candidates
+    assert found["rejected"] == hints.rejected
+    assert found["arch"] == "h200_sxm"
+
+
+@pytest.mark.parametrize(
+    ("args", "template"),
+    [
+        (["matmul", "64", "32", "16", "--dtype", "float32", "--trans-a", "--batch", "2", "--bias"],
+         carver.MatmulTemplate(64, 32, 16, batch=2, trans_A=True, in_dtype="float32", with_bias=True)),
+        (["matmul", "64", "32", "16", "--out-dtype", "float32", "--lda", "20", "--activation", "relu"],
+         carver.MatmulTemplate(64, 32, 16, out_dtype="float32", lda=20, activation="relu")),
+        (["elementwise", "64", "32", "16", "--inputs", "2", "--broadcast", "1"],
+         carver.ElementwiseTemplate((64, 32, 16), inputs=2, broadcast=1)),
+        (["reduction", "max", "640", "320", "--axis", "0"], carver.ReductionTemplate("max", (640, 320), 0)),
+        (["op", "C[m,n] += A[m,k] * B[k,n]", "m=64", "n=32", "k=16"],
+         carver.OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=64, n=32, k=16)),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)  # fmt: skip
+def test_arguments_make_the_problem_they_say(args: list[str], template: carver.templates.Template) -> None:
+    found = answer("recommend", *args, "--arch", "a100", "--backend", "triton", "-k", "1")
+    assert carver.problem.Problem.from_dict(found["problem"]) == template.problem
+
+
+CONFIGS = [
+    {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "num_warps": 4, "num_stages": 3},
+    {"BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 4},
+    {"BLOCK_M": 48, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 4},
+]
+
+
+def as_csv() -> str:
+    rows = [",".join(CONFIGS[0]), *(",".join(map(str, c.values())) for c in CONFIGS)]
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("text", [json.dumps(CONFIGS), "\n".join(map(json.dumps, CONFIGS)), as_csv()])
+def test_rank_reads_json_lines_and_csv(text: str, tmp_path: Path) -> None:
+    expected = OP.rank(CONFIGS)
+    found = answer("rank", *MATMUL, given=text)
+    assert [h["index"] for h in found["hints"]] == expected.indices
+    assert found["reasons"] == {"2": "Triton tiles are powers of two"}
+    path = tmp_path / "configs"
+    path.write_text(text)
+    assert answer("rank", *MATMUL, "--configs", str(path)) == found
+    table = run("rank", *MATMUL, "--configs", str(path)).stdout
+    assert "given" in table
+    assert "1 cannot, by the rule: Triton tiles are powers of two" in table
+
+
+def test_explain() -> None:
+    text = run("explain", *MATMUL, "--rank", "2").stdout
+    assert text.strip() == str(OP.recommend_hints(2, "triton").explain(1))
+    assert "Where the time goes" in text
+    found = answer("explain", *MATMUL, "--config", json.dumps(CONFIGS[0]))
+    assert found["hint"]["config"] == {**CONFIGS[0], "GROUP_M": 8, "SPLIT_K": 1}
+    assert sum(found["terms_ms"].values()) == pytest.approx(found["hint"]["predicted_ms"])
+
+
+def test_explain_reads_a_saved_hint(tmp_path: Path) -> None:
+    hint = OP.rank([CONFIGS[0] | {"BLOCK_M": 256, "BLOCK_N": 256}])[0]  # 196,608 bytes of shared memory
+    path = tmp_path / "hint.json"
+    path.write_text(hint.to_json())
+    assert run("explain", "hint", str(path)).stdout.strip() == str(hint.explain())
+    assert "B200" in run("explain", "hint", str(path), "--arch", "b200").stdout
+    small = run("explain", "hint", str(path), "--arch", "gtx_1080")
+    assert small.exit_code == 1
+    assert "shared memory of one block fits" in small.stderr
+
+
+def test_archs_lists_every_device() -> None:
+    found = answer("archs")
+    assert [row["name"] for row in found] == carver.arch_names()
+    text = run("archs").stdout
+    assert all(name in text for name in carver.arch_names())
+    assert max(map(len, text.splitlines())) <= 100
+    assert {row["isa"] for row in answer("archs", "sm_90")} == {"sm_90"}
+
+
+def test_arch_show_gives_every_constant(tmp_path: Path) -> None:
+    text = run("arch", "show", "H200").stdout
+    assert "NVIDIA H200" in text
+    for field in ("l2_bytes", "clock_hz", "smem_per_block_bytes"):
+        assert field in text
+    assert answer("arch", "show", "H200")["l2_bytes"] == carver.CUDA("h200").l2_bytes
+    own = tmp_path / "own.toml"
+    own.write_text(run("arch", "show", "H200", "--toml").stdout)
+    assert carver.load_arch(str(own)) == carver.CUDA("h200")
+
+
+def test_bench_query_prints_both_times() -> None:
+    found = answer("bench-query", *MATMUL, "--repeats", "3")
+    assert 0 < found["repeated_us"] / 1e3 < found["new_shape_ms"]
+    assert "a new shape" in run("bench-query", *MATMUL, "--repeats", "3").stdout
+
+
+def test_plots_are_saved(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    png, svg = tmp_path / "terms.png", tmp_path / "roof.svg"
+    assert run("recommend", *MATMUL, "--plot", str(png), "--roofline", str(svg)).exit_code == 0
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text()
+
+
+NO_ANSWER = [
+    ["recommend", "elementwise", "64", "--inputs", "9", "--arch", "h200"],
+    ["rank", *MATMUL],  # with a configuration that cannot run
+    ["bench", "matmul", "64", "64", "64", "--arch", "h200", "--device", "nonsense"],
+]
+
+
+@pytest.mark.parametrize("args", NO_ANSWER, ids=lambda a: a[0])
+def test_a_question_without_an_answer_exits_1(args: list[str]) -> None:
+    result = run(*args, given=json.dumps([CONFIGS[2]]))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no ")
+    assert result.stdout == ""
+
+
+WRONG_USAGE = [
+    [],
+    ["recommand"],
+    ["recommend", "matmul", "64", "64", "64"],
+    ["recommend", "matmul", "64", "64", "--arch", "h200"],
+    ["recommend", "matmul", "64", "64", "x", "--arch", "h200"],
+    ["recommend", "matmul", "64", "64", "0", "--arch", "h200"],
+    ["recommend", "matmul", "64", "64", "64", "--arch", "h300"],
+    ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--dtype", "f15"],
+    ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--topk", "0"],
+    ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--backend", "tritn"],
+    ["recommend", "op", "C[m,n] += A[m,k]", "m=1", "--arch", "h200"],
+    ["recommend", "op", "C[m] += A[m,k]", "m:1", "--arch", "h200"],
+    ["rank", *MATMUL, "--topk", "0"],
+    ["explain", *MATMUL, "--rank", "100000"],
+    ["archs", "no-such-device"],
+    ["arch", "show", "h300"],
+    ["bench", "matmul", "8", "8", "8", "--arch", "cpu_avx2", "--budget", "3"],
+    ["records", "--database", "/dev/null/records", "list"],
+]
+
+
+@pytest.mark.parametrize("args", WRONG_USAGE, ids=" ".join)
+def test_wrong_usage_exits_2_and_says_what_is_wrong(args: list[str]) -> None:
+    result = run(*args, given=json.dumps(CONFIGS))
+    assert result.exit_code == 2
+    assert "rror" in result.stderr or "Usage" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "the input is empty"),
+        ("[]", "the list is empty"),
+        ("[{]", "not JSON"),
+        ("a,b\n1,x\n", "row 0 of the CSV must have a whole number"),
+        ('[{"BLOCK_M": 1}]', "lacks BLOCK_K"),
+        ("[7]", "expected a dict"),
+    ],
+)
+def test_configurations_that_cannot_be_read(text: str, says: str) -> None:
+    result = run("rank", *MATMUL, given=text)
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_records_round_trip(tmp_path: Path) -> None:
+    store = str(tmp_path / "records.sqlite")
+    assert answer("records", "--database", store, "list") == []
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert answer("records", "--database", store, "import", str(empty)) == {"added": 0, "skipped": 0}
+    assert run("records", "--database", store, "prune").exit_code == 2
+    assert run("records", "--database", store, "show", "x").exit_code == 2
+
+
+def test_every_command_has_help() -> None:
+    for path in ([], *([name] for name in main.commands), *(["recommend", op] for op in ("matmul", "op"))):
+        result = run(*path, "--help")
+        assert result.exit_code == 0
+        assert "Usage:" in result.stdout
+
+
+def test_output_through_a_pipe_is_plain_text() -> None:
+    code = "from carver.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "recommend", *MATMUL, "-k", "2"], capture_output=True, text=True, check=True,
+        timeout=60,
+    )  # fmt: skip
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_json_can_be_read_back_as_a_table() -> None:
+    """What a shell pipeline does: hints to CSV and back into `rank`."""
+    hints = answer("recommend", *MATMUL, "-k", "5")["hints"]
+    rows = [h["config"] for h in hints]
+    text = "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)])
+    assert next(csv.DictReader(text.splitlines()))["BLOCK_M"] == str(rows[0]["BLOCK_M"])
+    again = answer("rank", *MATMUL, given=text)["hints"]
+    assert [h["config"] for h in again] == rows

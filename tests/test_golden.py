@@ -1,0 +1,65 @@
+"""The first ten of each operator on a few devices, as they were when somebody last looked at them.
+
+A change of the model changes these files: run `pytest --golden`, and read the difference before it is committed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cases import BACKENDS, offered
+
+import carver
+
+GOLDEN = Path(__file__).parent / "golden"
+OPERATORS = {
+    "matmul-4096": carver.MatmulTemplate(4096, 4096, 4096),
+    "matmul-decode": carver.MatmulTemplate(16, 4096, 14336, in_dtype="bfloat16", trans_B=True),
+    "matmul-ragged": carver.MatmulTemplate(1000, 1001, 999, in_dtype="float32"),
+    "gemv": carver.GEMVTemplate(8192, 8192),
+    "elementwise": carver.ElementwiseTemplate((8192, 4096), inputs=2),
+    "reduction-rows": carver.ReductionTemplate("sum", (4096, 4096)),
+    "softmax": carver.ReductionTemplate("softmax", (4096, 4096)),
+}
+DEVICES = {"cuda": ("h200_sxm", "rtx_3090"), "triton": ("h200_sxm", "a100_sxm_80", "mi300x"), "cpu": ("cpu_avx2",)}
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    for name, op in OPERATORS.items():
+        for backend in BACKENDS[op.problem.operator]:
+            for device in DEVICES.get(backend, ()):
+                if offered(op.problem, carver.load_arch(device), backend):
+                    yield name, backend, device
+
+
+def listing(name: str, backend: str, device: str) -> str:
+    """What is compared: predicted times to four digits, so that another CPU's last bit makes no difference."""
+    ranking = OPERATORS[name].with_arch(device).recommend_hints(10, backend)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["kernel", "config", "predicted_us", "bound"])
+    for h in ranking:
+        config = " ".join(f"{tunable}={value}" for tunable, value in h.config.items())
+        writer.writerow([h.kernel, config, f"{h.predicted_ms * 1e3:.4g}", h.bound])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("name", "backend", "device"), list(cases()))
+def test_first_ten(name: str, backend: str, device: str, request: pytest.FixtureRequest) -> None:
+    path = GOLDEN / f"{name}-{backend}-{device}.csv"
+    now = listing(name, backend, device)
+    if request.config.getoption("--golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(now)
+        return
+    assert path.is_file(), f"{path.name} is not there; write it with pytest --golden"
+    assert now == path.read_text(), f"{path.name} changed; if it should, rewrite it with pytest --golden"
+
+
+def test_no_golden_file_is_left_behind() -> None:
+    expected = {f"{name}-{backend}-{device}.csv" for name, backend, device in cases()}
+    assert {path.name for path in GOLDEN.glob("*.csv")} <= expected
