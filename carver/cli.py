@@ -25,7 +25,7 @@ from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandi
 from .explain import explain as explain_hint
 from .hint import Hint
 from .operands import device, per_operator
-from .ranking import Ranking
+from .ranking import Ranking, own_backend
 from .ranking import recommend as recommend_problem
 from .table import WIDTH, ranking_table
 from .templates import Template
@@ -112,9 +112,8 @@ def explain(template: Template, place: int, config: str | None, backend: str | N
             raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
         found = ranking.explain(place - 1)
     else:
-        arch = template.arch
-        own = backend or ("cpu" if arch is not None and arch.kind == "cpu" else "cuda")
-        found = template.rank(read_configs(f"[{config}]"), own).explain(0)
+        assert template.arch is not None
+        found = template.rank(read_configs(f"[{config}]"), backend or own_backend(template.arch)).explain(0)
     _print(found.to_dict()) if as_json else click.echo(str(found))
 
 

@@ -74,8 +74,11 @@ class Explanation:
         h = self.hint
         yield f"{h.problem} on {self.arch.title}"
         yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
+        contraction = len(h.problem.statement.inputs) > 1 and bool(h.problem.statement.reduced)
+        gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
+        rate = f"{h.details['tflops']:.4g} TFLOP/s" if contraction else f"{gigabytes:,.0f} GB/s"
         yield (
-            f"{self._time(h.predicted_ms).strip()} predicted: {h.details['tflops']:.4g} TFLOP/s, "
+            f"{self._time(h.predicted_ms).strip()} predicted: {rate}, "
             f"{h.details['roofline_share']:.0%} of the roofline; bound by {h.bound}"
         )
         yield ""
@@ -87,6 +90,8 @@ class Explanation:
             if name == "main loop" and ms > 0:
                 yield "    were one resource all there is to wait for:"
                 for resource, alone in self.loop_ms.items():
+                    if not alone:
+                        continue
                     bar = "░" * round(BAR * alone / whole)
                     yield f"    {resource:<13s} {self._time(alone)} {alone / whole:6.1%}  {bar}".rstrip()
         yield ""
@@ -119,7 +124,8 @@ class Explanation:
             )
         last = blocks - slots * np.floor(d["waves"])
         tail = "the last wave is full" if last < 0.5 else f"the last wave fills {last / slots:.0%} of the device"
-        yield "waves", f"{d['waves']:.2f}: {_count(blocks, 'block')}, {slots:,.0f} fit at a time; {tail}"
+        noun = "block" if arch.kind == "gpu" else "task"
+        yield "waves", f"{d['waves']:.2f}: {_count(blocks, noun)}, {slots:,.0f} fit at a time; {tail}"
         if "padding" in d:
             yield "padding", f"{1 - 1 / d['padding']:.1%} of the arithmetic falls outside the problem"
         if "dram_bytes" in d:
@@ -128,7 +134,7 @@ class Explanation:
                 f"{_bytes(d['dram_bytes'])}, {d['dram_bytes'] / d['compulsory_bytes']:.2f} x the compulsory "
                 f"{_bytes(d['compulsory_bytes'])}",
             )
-        if "l2_hit_rate" in d:
+        if d.get("l2_hit_rate"):
             yield "L2", f"{d['l2_hit_rate']:.0%} of what a wave reads again is still there"
         limit = "arithmetic" if self.arithmetic_ms >= self.traffic_ms else "DRAM"
         yield (

@@ -138,7 +138,7 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
     """
     if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
         raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
-    backend = backend or ("cpu" if arch.kind == "cpu" else "cuda")
+    backend = backend or own_backend(arch)
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
@@ -185,6 +185,11 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
 
 
+def own_backend(arch: Arch) -> str:
+    """Whose kernels are recommended where nobody asks for others': carver's own where they run."""
+    return "cpu" if arch.kind == "cpu" else "triton" if arch.vendor == "amd" else "cuda"
+
+
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
     """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
     scope = static_scope(problem, arch)
@@ -196,6 +201,8 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
             {f"{k.title} requires {need.text}": 1 for k in every for need in k.requires if not need(scope)},
         )
     notes = []
+    if backend == "cuda" and arch.vendor != "nvidia":
+        notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
     if len(problem.statement.inputs) > 1 and arch.kind == "gpu" and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
     return offered, tuple(notes)

@@ -141,7 +141,11 @@ def test_a_device_without_the_matrix_type_says_so() -> None:
 
 
 def test_backends_are_chosen_by_the_device() -> None:
-    assert carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1).backend == "cuda"
+    op = carver.MatmulTemplate(64, 64, 64)
+    assert op.with_arch("h200").recommend_hints(1).backend == "cuda"
+    assert op.with_arch("mi300x").recommend_hints(1).backend == "triton"
+    advice = op.with_arch("mi300x").recommend_hints(1, "cuda")[0].notes
+    assert advice == ("carver's CUDA kernels do not run on AMD Instinct MI300X: take the tiles as advice",)
 
 
 def test_a_template_without_a_device_says_what_to_call() -> None:
