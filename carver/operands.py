@@ -35,11 +35,8 @@ class Face:
 
 
 def device(name: str) -> Arch:
-    """A descriptor by any of its names; "auto", "cuda", "hip" and "cpu" read the device in this machine."""
-    here = {"auto": archs.CUDA, "cuda": archs.CUDA, "gpu": archs.CUDA, "hip": archs.HIP, "rocm": archs.HIP,
-            "cpu": archs.CPU, "host": archs.CPU, "metal": archs.Apple}  # fmt: skip
-    construct = here.get(name.strip().lower().partition(":")[0])
-    return construct(name) if construct else archs.load(name)
+    """A descriptor by any of its names; "auto" is the GPU in this machine, "cpu" its processor."""
+    return archs.CUDA() if name.strip().lower() == "auto" else archs.load(name)
 
 
 def per_operator(command: Callable[..., None]) -> click.Group:
