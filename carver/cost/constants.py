@@ -26,6 +26,7 @@ class Constant:
 CONSTANTS = {
     # efficiencies: reachable share of a datasheet rate
     "math_efficiency": Constant(0.90, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
+    "lone_tile": Constant(0.9, 0.7, 1.0, "share of the wgmma rate of a warp group with one accumulator tile"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
@@ -35,6 +36,7 @@ CONSTANTS = {
     "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
     "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),
     "pipeline_overlap": Constant(3.8, 1.2, 8.0, "exponent that joins throughput and uncovered latency of a step"),
+    "dram_overlap": Constant(4.0, 1.2, 16.0, "exponent that joins what the SMs take and what DRAM takes"),
     "chain_overlap": Constant(8.0, 1.0, 16.0, "exponent that joins a block's own chain and the shared math pipe"),
     "chain_latency": Constant(0.55, 0.1, 1.5, "share of a step's chain that adds to the latency to be covered"),
     # clocks
@@ -51,11 +53,15 @@ CONSTANTS = {
     "fragment_instr": Constant(1.05, 0.3, 10.0, "per 512 bytes that a warp reads from shared memory"),
     "convert_instr": Constant(6.0, 0.1, 20.0, "per element that is converted before it is multiplied"),
     "access_instr": Constant(4.0, 1.0, 40.0, "per load or store of a thread outside a copy pipeline, address included"),
-    "element_instr": Constant(1.0, 0.1, 8.0, "per element of a streaming kernel on top of its arithmetic: conversion, predicate"),
+    "element_instr": Constant(
+        1.0, 0.1, 8.0, "per element of a streaming kernel on top of its arithmetic: conversion, predicate"
+    ),
     "dependent_issue_clk": Constant(3.0, 1.0, 8.0, "between instructions of one warp that has a scheduler to itself"),
     "store_instr": Constant(13.0, 0.5, 40.0, "per accumulator that a thread writes"),
     "store_chain": Constant(0.5, 0.01, 8.0, "part of the epilogue's instructions that runs at a single warp's rate"),
-    "block_overlap": Constant(0.5, 0.0, 1.5, "after the first wave, start and epilogue show as resident blocks to minus this"),
+    "block_overlap": Constant(
+        0.5, 0.0, 1.5, "after the first wave, start and epilogue show as resident blocks to minus this"
+    ),
     "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
     "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down per register of a thread that does not fit"),
     # windows: bodies unrolled over a filter
@@ -64,7 +70,12 @@ CONSTANTS = {
     "address_weight": Constant(1.0, 0.0, 4.0, "weight of the address instructions that a declaration counts"),
     "guard_instr": Constant(2.0, 0.0, 12.0, "test of a load against the border"),
     "guarded_copy": Constant(1.3, 1.0, 6.0, "copy into shared memory that tests the border, over one that does not"),
-    "copy_waits": Constant(0.3, 0.0, 1.5, "load latencies that show for each row of threads copied into shared memory"),
+    "copy_waits": Constant(
+        0.3, 0.0, 1.5, "latencies that show of the load rounds of a copy into shared memory, over their number"
+    ),
+    "unaliased_copy": Constant(
+        0.9, 0.1, 1.0, "share of those that is left where loads may pass the stores before them"
+    ),
     "load_waits": Constant(1.0, 0.0, 20.0, "load latencies that show in a body that reads through L1"),
     "spill_traffic": Constant(1.0, 0.1, 4.0, "share of spilled values' bytes that leaves L1"),
     # seconds

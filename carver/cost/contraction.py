@@ -47,14 +47,17 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     rate = np.select([kind == i for i in range(4)], [_rate(space, i) for i in range(4)])
     inst_m, inst_n = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1)), np.where(kind > 0, 8, 1)
     tile_flops = 2 * np.ceil(tm / inst_m) * inst_m * np.ceil(tn / inst_n) * inst_n * tk
-    math_clk = tile_flops / (rate * k["math_efficiency"])
+    groups = np.maximum(warps // 4, 1)
+    groups_m = np.minimum(groups, np.maximum(tm // 64, 1))
+    # a group with one accumulator tile issues each wgmma behind the one that it depends on
+    own_tiles = tm / 64 / groups_m * np.ceil(tn / (groups / groups_m) / 256)
+    lone = np.where((kind >= 2) & (own_tiles < 2), k["lone_tile"], 1.0)
+    math_clk = tile_flops / (rate * k["math_efficiency"] * lone)
     chain_clk = math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm)
     chain_clk = chain_clk + np.where(kind >= 2, k["group_chain_clk"], k["step_chain_clk"])
 
     # shared-memory port: the copies in, and what the instructions read back
     tile_a, tile_b = tm * tk * ea, tn * tk * eb
-    groups = np.maximum(warps // 4, 1)
-    groups_m = np.minimum(groups, np.maximum(tm // 64, 1))
     reads_a = np.where(kind >= 2, np.maximum(groups // groups_m, np.ceil(tn / 256)), wn)
     reads_b = np.where(kind >= 2, np.maximum(tm / 64, 1), wm)
     fragments = tile_a * reads_a + tile_b * reads_b
@@ -92,9 +95,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     hot_b = np.minimum(1.0, spread * np.maximum(nn * depth * eb / arch.line_bytes, 1.0))
     reuse_a, reuse_b = _operand_reuse(space)
     widths = (ea * waste_a * reuse_a * page_a, eb * waste_b * reuse_b * page_b)
-    dram, l3, hit = dram_traffic(
-        arch, k, (m, nn, kk), (tm, tn), widths, (grid_m, grid_n, split), group, resident
-    )
+    dram, l3, hit = dram_traffic(arch, k, (m, nn, kk), (tm, tn), widths, (grid_m, grid_n, split), group, resident)
     per_step = batch / (grid * steps)
 
     # epilogue

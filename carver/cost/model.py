@@ -50,10 +50,13 @@ class _Phase:
 def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | None = None) -> Estimate:
     """Seconds of every candidate.
 
-        T = launch + (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock + reduction
+        own = (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock
+        T   = launch + first start + norm(own - first start, DRAM bytes / DRAM rate) + reduction
 
-    The last wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are
-    in flight. Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
+    DRAM serves the whole device: while one SM starts or drains its blocks the others use its share, so it bounds
+    the sum of all work and not a step of it. What a lone block cannot keep in flight shows as latency. The last
+    wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are in flight.
+    Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
     """
     sms = float(sm_count or arch.sm_count)
     slots = sms * work.resident
@@ -74,6 +77,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | Non
         "tail wave": np.where(in_waves, some * (hidden * (tail.start + tail.store) + tail.loop), 0.0) / clk,
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
+    first = np.where(in_waves, head.start, tail.start) / clk
+    own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
+    terms["main loop"] = terms["main loop"] + _norm2(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
     latency = np.where(in_waves, head.latency, tail.latency)
     limiter = np.argmax(np.stack([*rows, latency]), axis=0)
@@ -91,12 +97,10 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     shared = _norm2(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
     reads = everywhere * work.dram_bytes / dram
-    if arch.l3_bytes:
-        reads = np.maximum(reads, everywhere * work.l3_bytes * clk / arch.l3_bytes_per_s)
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
     issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
     rows = (shared, resident * work.smem_clk, port, reads, issue)
-    core = _norm(rows) + k["step_sync_clk"]
+    core = _norm((shared, resident * work.smem_clk, port, issue)) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed
@@ -104,9 +108,18 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
     start = k["block_start_clk"] + resident * dispatch + fill
-    writes = resident * work.store_bytes * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / dram)
-    store = writes + resident * work.store_clk + work.store_chain_clk
+    store = (
+        resident * work.store_bytes / arch.l2_bytes_per_clk_per_sm + resident * work.store_clk + work.store_chain_clk
+    )
     return _Phase(start, work.steps * step, store, rows, uncovered)
+
+
+def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """All that is read and written, at the rate of DRAM; of a cache before it where that is the slower. [s]"""
+    steps = work.grid * work.steps
+    dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
+    out: FloatArray = np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
+    return out
 
 
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
