@@ -90,7 +90,7 @@ template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
 
 #define PARAMETER(i) const carver::Element<X##i##_DTYPE>::type *__restrict__ p##i,
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     const i64 total = r * c, start = static_cast<i64>(blockIdx.x) * BLOCK;

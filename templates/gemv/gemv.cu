@@ -101,7 +101,7 @@ __device__ __forceinline__ void add_columns(ColumnSums &sums, const A::type *a, 
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 carver_gemv(const carver::X::type *__restrict__ x, const carver::A::type *__restrict__ a, const carver::Y::type *__restrict__ bias,
             carver::Y::type *__restrict__ y, carver::A::sum *__restrict__ workspace, carver::i64 n, carver::i64 k, carver::i64 batches, carver::i64 lda) {
     using namespace carver;

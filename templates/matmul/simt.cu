@@ -113,7 +113,7 @@ static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what th
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(carver::kThreads)
+extern "C" __global__ void __launch_bounds__(carver::kThreads, 1)
 carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__restrict__ b, const carver::C::type *__restrict__ bias,
               carver::C::type *__restrict__ c, carver::Sum *__restrict__ workspace, carver::i64 m, carver::i64 n, carver::i64 k,
               carver::i64 batches, carver::i64 lda, carver::i64 ldb, carver::i64 ldc) {

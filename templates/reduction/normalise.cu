@@ -90,7 +90,7 @@ __device__ __forceinline__ void write_tile(Y::type *y, const Values &tile, const
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;

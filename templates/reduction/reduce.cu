@@ -56,7 +56,7 @@ template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, cons
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::Sum *__restrict__ workspace, carver::i64 r, carver::i64 c) {
     using namespace carver;
     constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;
