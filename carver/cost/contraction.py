@@ -5,7 +5,8 @@ Reads these columns of a declaration's schedule, with the defaults in brackets:
 tiles walked together · `instruction` 0 vector, 1 mma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of warps over the
 tile · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` ·
 `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers · `padded_loads` [0] rows
-past the edge are fetched again rather than skipped.
+past the edge are fetched again rather than skipped. A kernel whose threads
+read their operands one by one declares the columns of `threads` too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 from ..space import Space, multiply_dtype
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
-from .work import Work
+from .threads import delivery
+from .work import Work, joined
 
 SLICE_BYTES_PER_CLK = 64.0
 """What one slice of L2 serves: a line lives in one slice, so a single hot line cannot be read faster."""
@@ -75,6 +77,19 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         + fma
     )
 
+    # operands that each thread reads for itself
+    body, apart, spill_bytes = None, np.zeros(n), np.zeros(n)
+    waits = fill_m = fill_n = np.ones(n)
+    if "lanes_m" in space.columns:
+        own = delivery(space, k, resident)
+        smem_clk, instructions, spill_bytes = own.port_clk, own.instructions + fma, own.spill_bytes
+        math_clk = np.maximum(math_clk, instructions / arch.schedulers_per_sm / k["math_efficiency"])
+        body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
+        alone = joined(math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
+        prefetched = col("prefetched", 1) > 0
+        chain_clk = np.where(prefetched, alone, 0.0)
+        apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
+
     # what L2 and DRAM deliver
     rows, cols, depth = np.minimum(tm, m), np.minimum(tn, nn), np.minimum(tk, kk)
     run_a = np.where(col("a_k_contiguous") > 0, depth, rows) * ea
@@ -86,8 +101,8 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     page_b = 1 + k["dram_run_bytes"] / np.where((col("b_k_contiguous") > 0) & (tk >= kk), run_b * cols, run_b)
     padded = col("padded_loads", 0) > 0
     fetched = np.minimum(tk, kk / (steps * split))  # the last step of a ragged K fetches what is left
-    fill_a = np.where(padded, tm, rows) * fetched * ea * waste_a
-    fill_b = np.where(padded, tn, cols) * fetched * eb * waste_b
+    fill_a = np.where(padded, tm, rows) * fetched * ea * waste_a * fill_m
+    fill_b = np.where(padded, tn, cols) * fetched * eb * waste_b * fill_n
     distinct = rows * fetched * ea * waste_a + cols * fetched * eb * waste_b
     l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
     spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
@@ -114,14 +129,14 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         resident=resident * np.ones(n),
         warps=warps,
         steps=steps,
-        ahead=col("ahead"),
+        ahead=np.where(waits > 0, col("ahead"), np.inf),
         exposed=col("exposed_loads", 0),
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
         issue_clk=instructions / arch.schedulers_per_sm,
-        fill_bytes=fill_a + fill_b,
-        l2_bytes=fill_a / hot_a + fill_b / hot_b,
+        fill_bytes=fill_a + fill_b + spill_bytes,
+        l2_bytes=fill_a / hot_a + fill_b / hot_b + spill_bytes,
         l2_read_bytes=distinct,
         dram_bytes=dram * per_step,
         l3_bytes=l3 * per_step,
@@ -129,7 +144,9 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         store_clk=store_instr * warps / arch.schedulers_per_sm,
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=reduction_s,
-        slowdown=spill_slowdown(registers, arch, k),
+        slowdown=spill_slowdown(registers, arch, k) if body is None else np.ones(n),
+        body_overlap=body,
+        apart_clk=apart,
         facts={
             "dram_bytes": dram * batch + batch * m * nn * eo,
             "compulsory_bytes": (m * kk * ea * reuse_a + nn * kk * eb * reuse_b + m * nn * eo) * batch,

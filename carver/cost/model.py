@@ -13,7 +13,7 @@ import numpy as np
 
 from ..descriptor import Arch
 from ..types import FloatArray
-from .work import Work
+from .work import Work, joined
 
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
@@ -79,7 +79,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | Non
     }
     first = np.where(in_waves, head.start, tail.start) / clk
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
-    terms["main loop"] = terms["main loop"] + _norm2(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
+    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
     latency = np.where(in_waves, head.latency, tail.latency)
     limiter = np.argmax(np.stack([*rows, latency]), axis=0)
@@ -94,17 +94,21 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
     pipes = np.minimum(1.0, resident * work.warps / arch.schedulers_per_sm)
     everywhere = resident * busy
-    shared = _norm2(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
+    shared = joined(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
     reads = everywhere * work.dram_bytes / dram
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
     issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
     rows = (shared, resident * work.smem_clk, port, reads, issue)
-    core = _norm((shared, resident * work.smem_clk, port, issue)) + k["step_sync_clk"]
+    fed = resident * work.smem_clk
+    if work.body_overlap is None:
+        core = _norm((shared, fed, port, issue)) + k["step_sync_clk"]
+    else:
+        core = _norm((joined(shared, fed, work.body_overlap), port, issue)) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
-    uncovered = covered / work.ahead + latency * work.exposed
-    step = _norm2(core, uncovered, k["pipeline_overlap"]) * work.slowdown
+    uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
+    step = joined(core, uncovered, k["pipeline_overlap"]) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
     start = k["block_start_clk"] + resident * dispatch + fill
@@ -141,11 +145,4 @@ def _norm(rows: tuple[FloatArray, ...]) -> FloatArray:
         x *= x
         total += x
     out: FloatArray = top * np.sqrt(np.sqrt(np.sqrt(total)))
-    return out
-
-
-def _norm2(a: FloatArray, b: FloatArray, p: float) -> FloatArray:
-    """(a^p + b^p)^(1/p), scaled so that nothing overflows."""
-    top, low = np.maximum(a, b), np.minimum(a, b)
-    out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
     return out

@@ -53,6 +53,10 @@ class Work:
     """A second pass over partial results. [s]"""
     slowdown: FloatArray
     """Factor on the main loop: spilled registers."""
+    body_overlap: float | None = None
+    """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
+    apart_clk: FloatArray | float = 0.0
+    """Part of a step that follows its loads rather than overlapping with them."""
     launches: int = 1
     facts: dict[str, FloatArray] = field(default_factory=dict)
     """Numbers for people: traffic, hit rate, padding."""
@@ -63,3 +67,10 @@ class Work:
 
 def full(n: int, value: float) -> FloatArray:
     return np.full(n, value, np.float64)
+
+
+def joined(a: FloatArray, b: FloatArray, p: float) -> FloatArray:
+    """(a^p + b^p)^(1/p): more than the larger of two demands, less than their sum. Scaled so that nothing overflows."""
+    top, low = np.maximum(a, b), np.minimum(a, b)
+    out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
+    return out

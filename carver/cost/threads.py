@@ -1,0 +1,165 @@
+"""Products of a thread's own rows and columns, on the vector units: how their operands reach the registers.
+
+A thread holds `thread_m` x `thread_n` sums. For each k it reads its rows of one operand and its columns of the
+other, from shared memory where the block has staged them there, else through L1, and multiplies all pairs.
+Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_m` threads of a warp along that
+axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
+times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
+operand; and `unroll` [tile_k] products between two tests of the inner loop · `prefetched` [1] loads of the next
+step are issued before the products of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..descriptor import Arch
+from ..space import Space
+from ..types import FloatArray
+
+WORD_BYTES = 4
+VECTOR_BYTES = 16
+"""The widest load of a lane."""
+BANKS = 32
+L1_BYTES_PER_CLK = 64.0
+"""What an L1 that is no part of shared memory returns: Kepler to Pascal, GCN and CDNA."""
+SPILL_BYTES = 2 * WORD_BYTES
+"""A sum that does not fit is read and written once a product."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One step of one block: clocks of the load/store port, instructions of all warps, and what nothing overlaps."""
+
+    port_clk: FloatArray
+    instructions: FloatArray
+    latency_clk: FloatArray
+    """Latencies that a warp sees one after another between its products."""
+    fill_m: FloatArray
+    fill_n: FloatArray
+    """Bytes moved into the SM over those of the tile."""
+    spill_bytes: FloatArray
+    """Spilled sums that leave L1."""
+    waits: FloatArray
+    """1 where a step begins with a load from global memory and a barrier, else 0."""
+
+
+def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Delivery:
+    arch, n = space.arch, len(space)
+
+    def col(name: str, default: float | None = None) -> FloatArray:
+        value = space[name] if default is None else space.get(name, default)
+        return np.broadcast_to(np.asarray(value, np.float64), n)
+
+    warps, tk = col("warps"), col("tile_k")
+    threads = warps * arch.warp_size
+    port = np.zeros(n)
+    instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
+    direct, copies, fills = np.zeros(n), np.zeros(n), []
+    for axis, size in (("m", col("a_bytes")), ("n", col("b_bytes"))):
+        thread, lanes, staged = col(f"thread_{axis}"), col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
+        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / size)
+        interleaved = col(f"interleaved_{axis}", 0.0) > 0
+        words, stride = vector * size / WORD_BYTES, np.where(interleaved, vector, thread) * size / WORD_BYTES
+        loads = warps * tk * thread / vector
+        from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
+        from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
+        port = port + loads * np.where(staged, from_shared, from_l1)
+        instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
+
+        tile = col(f"tile_{axis}")
+        side = col(f"fetch_{axis}")
+        trips = np.where(staged, tile * tk / (threads * vector), 0.0)
+        apart = np.where(interleaved, vector, tile / side) * size / WORD_BYTES
+        fetchers = np.minimum(side, arch.warp_size)
+        rows = arch.warp_size / fetchers
+        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, rows)
+        into_shared = arch.warp_size / lanes_at_once(arch, words) * turns(arch, fetchers, words, apart) * pass_clk(arch)
+        port = port + warps * trips * (into_l1 + into_shared)
+        instructions = instructions + warps * trips * k["copy_instr"]
+        moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
+        fills.append(1.0 + np.maximum(moved - 1.0, 0.0) * (k["refetch"] if caches_global(arch) else 1.0))
+        direct, copies = direct + ~staged, copies + trips
+    spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
+    kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
+    spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
+    latency = tk * (k["read_latency_clk"] + direct * k["cached_latency_clk"]) + copies * k["copy_instr"]
+    return Delivery(
+        port + spill_bytes * kept / L1_BYTES_PER_CLK, instructions, latency, fills[0], fills[1],
+        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64),
+    )  # fmt: skip
+
+
+def caches_global(arch: Arch) -> bool:
+    """Whether L1 keeps what is loaded from global memory: every GPU but NVIDIA's before compute capability 5.0."""
+    return arch.cc is None or arch.cc >= (5, 0)
+
+
+def unified(arch: Arch) -> bool:
+    """Whether L1 and shared memory are one array with one port: NVIDIA from compute capability 7.0."""
+    return arch.cc is not None and arch.cc >= (7, 0)
+
+
+def pass_clk(arch: Arch) -> float:
+    """Clocks that the port takes for 32 lanes of a word each."""
+    return BANKS / min(arch.lsu_per_clk, BANKS)
+
+
+def lanes_at_once(arch: Arch, words: FloatArray) -> FloatArray:
+    """Lanes of one pass: a bank gives one lane its width; wider vectors are read by as many lanes as fill 32 banks.
+
+    Banks are 8 bytes wide where shared memory moves 256 bytes a clock (Kepler), else 4.
+    """
+    wide = words <= arch.smem_bytes_per_clk / (BANKS * WORD_BYTES)
+    return np.where(wide, BANKS, np.maximum(BANKS / np.maximum(words, 1.0), 1.0))
+
+
+def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) -> FloatArray:
+    """Passes for one: lanes of a pass whose vectors, `stride` words apart, fall on the same banks take turns."""
+    together = np.minimum(lanes, lanes_at_once(arch, words))
+    row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
+    out: FloatArray = np.maximum(1.0, together * np.maximum(stride, words) / row)
+    return out
+
+
+def read_clk(
+    arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, merge: float
+) -> FloatArray:
+    """Clocks of shared memory's port for one read of a warp. [clk]
+
+    Neighbouring lanes of the slow axis want the same address: such reads are merged by `merge`, and take turns
+    only by the distinct addresses of the warp.
+    """
+    returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
+    if fastest:
+        passes = arch.warp_size / lanes_at_once(arch, words) * turns(arch, lanes, words, stride)
+        return np.maximum(passes, returned) * pass_clk(arch)
+    row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
+    conflict = np.maximum(1.0, lanes * np.maximum(stride, words) / row)
+    return np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch)
+
+
+def cached_clk(
+    arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, rows: FloatArray | float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Clocks of L1 for one load of a warp, and the bytes of the sectors that it touches. [clk], [bytes]
+
+    `rows` times `lanes` vectors, `stride` words apart within a row. L1 returns its width and looks up one line
+    a clock; an L1 that shared memory is part of has its banks too. Without an L1 the sectors come from L2.
+    """
+    step, span = stride * WORD_BYTES, lanes * np.maximum(stride, words) * WORD_BYTES
+    whole = lanes * np.maximum(words * WORD_BYTES / arch.sector_bytes, 1.0)
+    sectors = rows * np.where(step >= arch.sector_bytes, whole, np.maximum(1.0, span / arch.sector_bytes))
+    moved = sectors * arch.sector_bytes
+    returned = np.maximum(words, 1.0) * arch.warp_size * WORD_BYTES
+    if unified(arch):
+        conflict = turns(arch, lanes, words, stride) if fastest and np.ndim(rows) == 0 else 1.0
+        clk = returned / (BANKS * WORD_BYTES) * pass_clk(arch) * conflict
+    else:
+        clk = returned / L1_BYTES_PER_CLK
+    if caches_global(arch):
+        return np.maximum(clk, rows * np.clip(span / arch.line_bytes, 1.0, lanes)), moved
+    return np.maximum(clk, moved / arch.l2_bytes_per_clk_per_sm), moved
