@@ -306,7 +306,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     return Hint(
         rank=rank, index=int(part.place[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
         config=space.config(row), predicted_ms=seconds * 1e3, bound=bound, terms_ms=terms,
-        launch=Launch((int(work.grid[row]) // max(split, 1), split, 1), threads, smem_bytes, registers),
+        launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
         block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
         num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan,
@@ -314,3 +314,13 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         cluster=(1, 1, 1), cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details,
         limited_by=limited_by, notes=notes,
     )  # fmt: skip
+
+
+def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
+    """Blocks of the first launch as its declaration deals them out; of another tool's kernel, tiles by parts."""
+    launches = part.space.kernel.launches
+    if not launches:
+        return int(part.work.grid[row]) // max(split, 1), split, 1
+    env = {**part.space.scope, **{name: int(column[row]) for name, column in part.space.columns.items()}}
+    x, y, z = (*(int(extent(env)) for extent in launches[0].grid), 1, 1)[:3]
+    return x, y, z

@@ -95,7 +95,7 @@ def check_covers(hint: Hint) -> None:
     if p.operator != "matmul":
         return
     tiles = ceil(p.sizes["m"] / hint.block[0]) * ceil(p.sizes["n"] / hint.block[1]) * p.sizes["b"]
-    assert prod(hint.launch.grid) >= tiles * hint.split_k
+    assert prod(hint.launch.grid) == tiles * hint.split_k
     assert hint.details["steps"] * hint.rstep[0] * hint.split_k >= p.sizes["k"]
     assert hint.details["padding"] >= 1
 
