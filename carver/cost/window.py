@@ -5,7 +5,8 @@ loads of the body go through L1. Reads these columns of a declaration's schedule
 block, rows and columns · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side in a row ·
 `warps` · `staged` · `guarded` [0] every access is tested against the border · `pitch` elements from one row of the
 staged tile to the next · `halo_rows halo_cols` its extent · `products loads` multiply-adds and loads of a thread ·
-`address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
+`unaliased` [0] the compiler
+knows that the input is never written · `address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
 `waiting` [0] of them, inputs kept for a later output · `register_budget` that the compiler may allocate ·
 `smem_bytes registers`. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
 """
@@ -26,6 +27,8 @@ from .work import Work
 
 BANKS = 32
 BANK_BYTES = 4
+COPY_UNROLL = 4
+"""How far compilers unroll a loop whose trip count they do not know."""
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
@@ -52,9 +55,11 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         shared_request_clk(arch, threads_x, col("pitch"), width),
         cached_request_clk(arch, threads_x, width, k["line_lookup_clk"]),
     )
-    trips = np.ceil(halo_rows / threads_y) * np.ceil(halo_cols / threads_x)
-    copies = np.where(staged, trips, 0.0)
-    lsu_clk = warps * (loads * request_clk + copies * 2 * arch.warp_size / arch.lsu_per_clk)
+    # a warp with no lane left in a row skips the copy
+    wide = np.minimum(threads_x, arch.warp_size)
+    copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
+    lsu_clk = warps * loads * request_clk + copies * 2 * arch.warp_size / arch.lsu_per_clk
+    lsu_clk = lsu_clk / k["smem_efficiency"]
     body_clk = (math_clk ** k["port_overlap"] + lsu_clk ** k["port_overlap"]) ** (1 / k["port_overlap"])
 
     # instructions
@@ -64,7 +69,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         k["step_instr"]
         + products
         + loads * (1 + col("address_instr", 0) * k["address_weight"] + tests)
-        + copies * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
+        + copies / warps * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
         + col("thread_m") * col("thread_n") * k["store_instr"]
         + spilled * 2
     )
@@ -80,7 +85,9 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     fill = halo_rows * row_bytes * waste + spill_bytes
     image = np.minimum(tm, y) * np.minimum(tn, x) * width
     dram = image + spill_bytes * missed
-    waits = np.where(staged, np.ceil(halo_rows / threads_y) * k["copy_waits"], k["load_waits"])
+    rounds = np.ceil(halo_rows / threads_y) * copy_rounds(halo_cols, threads_x)
+    rounds = rounds * np.where(col("unaliased", 0) > 0, k["unaliased_copy"], 1.0)
+    waits = np.where(staged, rounds * k["copy_waits"], k["load_waits"])
     one = np.ones(n)
     return Work(
         grid=grid,
@@ -131,6 +138,22 @@ def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
     lane: IntArray = np.arange(groups * together).reshape(groups, together)
     words = (lane // threads_x * pitch + lane % threads_x) * width // BANK_BYTES
     return float(np.mean([np.bincount(np.unique(row) % BANKS).max() for row in words]))
+
+
+def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
+    """Load latencies in a row, one after the other, while a warp copies one row of the halo.
+
+    The loop over a row is unrolled by COPY_UNROLL, its loads together; what is left over goes one by one. The
+    block waits for its slowest warp, with one trip more than the others or one fewer.
+    """
+    few, many = np.floor(halo_cols / threads_x), np.ceil(halo_cols / threads_x)
+    out: FloatArray = np.maximum(_rounds(few), _rounds(many))
+    return out
+
+
+def _rounds(trips: FloatArray) -> FloatArray:
+    out: FloatArray = trips // COPY_UNROLL + trips % COPY_UNROLL
+    return out
 
 
 def cached_request_clk(arch: Arch, threads_x: FloatArray, width: FloatArray, lookup_clk: float) -> FloatArray:
