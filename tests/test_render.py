@@ -31,7 +31,7 @@ from carver.device.render import CPU_FLAGS
 from carver.errors import CompileError, ConfigError, KernelError, NoCandidates
 from carver.kernel import Kernel
 from carver.problem import Problem
-from carver.space import enumerate_space
+from carver.space import enumerate_space, static_scope
 from carver.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
@@ -71,6 +71,9 @@ def samples(declared: Kernel, count: int = 5) -> list[tuple[Problem, dict[str, i
     """Configurations spread evenly over the candidates of each problem that the kernel can run."""
     out = []
     for problem in PROBLEMS[declared.operator]:
+        scope = static_scope(problem, device_for(declared))
+        if not all(bool(need(scope)) for need in declared.requires):
+            continue
         try:
             space = enumerate_space(problem, device_for(declared), declared)
         except NoCandidates:
