@@ -136,8 +136,7 @@ def size_scope(problem: Problem) -> dict[str, int]:
     traffic = {
         "elements": prod(problem.sizes.values()),
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in problem.statement.inputs),
-        "write_bytes": problem.elements[problem.statement.output.name]
-        * problem.itemsize(problem.statement.output.name),
+        "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
     return dict(problem.sizes) | roles(problem) | traffic
 

@@ -6,7 +6,8 @@ block, rows and columns · `thread_m thread_n` the same of a thread · `lanes_x`
 `warps` · `staged` · `guarded` [0] every access is tested against the border · `pitch` elements from one row of the
 staged tile to the next · `halo_rows halo_cols` its extent · `products loads` multiply-adds and loads of a thread ·
 `unaliased` [0] the compiler
-knows that the input is never written · `address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
+knows that the input is never written ·
+`address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
 `waiting` [0] of them, inputs kept for a later output · `register_budget` that the compiler may allocate ·
 `smem_bytes registers`. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
 """
@@ -120,20 +121,21 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray) -> FloatArray:
-    """Clocks that the shared-memory port takes for one load of a warp, each lane one element. [clk]
+    """Clocks that shared memory takes for one load of a warp, each lane one element. [clk]
 
-    The port takes `lsu_per_clk` lanes at a time; of those, two that want different words of one bank take turns.
+    Lanes go through the load/store units, words through the banks, and words of one bank take turns. A warp of
+    more lanes than banks goes in parts.
     """
-    together = int(min(arch.lsu_per_clk, arch.warp_size))
+    together = min(BANKS, arch.warp_size)
     key = np.stack([threads_x, pitch, width]).astype(np.int64)
     kinds, which = np.unique(key, axis=1, return_inverse=True)
-    clk = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
-    out: FloatArray = clk[which.reshape(-1)] * (arch.warp_size / together)
-    return out
+    turns = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
+    bank_clk = turns[which.reshape(-1)] * arch.warp_size * BANK_BYTES / arch.smem_bytes_per_clk
+    return np.maximum(arch.warp_size / arch.lsu_per_clk, bank_clk)
 
 
 def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
-    """Most distinct words in one bank, in the mean over the groups of lanes that the port takes together."""
+    """Most distinct words in one bank, in the mean over the groups of lanes that are served together."""
     groups = threads_x // gcd(threads_x, together)
     lane: IntArray = np.arange(groups * together).reshape(groups, together)
     words = (lane // threads_x * pitch + lane % threads_x) * width // BANK_BYTES
