@@ -24,11 +24,16 @@ from ..arch import load
 from ..errors import ConfigError, nearest
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
-from . import triton
+from . import kernel_tuner, triton
 from .cases import Case
 
 Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
-ADAPTERS: Mapping[str, Adapter] = {"mm": triton.inductor, "mixed_mm": triton.inductor}
+ADAPTERS: Mapping[str, Adapter] = {
+    "mm": triton.inductor,
+    "mixed_mm": triton.inductor,
+    "conv2d_direct": kernel_tuner.convolution,
+    "dedispersion": kernel_tuner.dedispersion,
+}
 """Which adapter reads a table, by the `op` of its description."""
 
 
