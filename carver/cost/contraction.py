@@ -3,7 +3,7 @@
 Reads these columns of a declaration's schedule, with the defaults in brackets:
 `tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
 tiles walked together · `instruction` 0 vector, 1 mma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of warps over the
-tile · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` ·
+tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` ·
 `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers · `padded_loads` [0] rows
 past the edge are fetched again rather than skipped. A kernel whose threads
 read their operands one by one declares the columns of `threads` too.
@@ -43,7 +43,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     grid_m, grid_n = np.ceil(m / tm), np.ceil(nn / tn)
     grid = batch * grid_m * grid_n * split
     steps = np.ceil(np.ceil(kk / tk) / split)
-    resident = resident_blocks(arch, warps, smem_bytes, registers)
+    resident = resident_blocks(arch, warps + col("copy_warps", 0), smem_bytes, registers)
 
     # arithmetic of the padded tile
     rate = np.select([kind == i for i in range(4)], [_rate(space, i) for i in range(4)])
