@@ -88,6 +88,7 @@ CONSTANTS = {
     "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "an empty kernel between two events"),
     "split_s": Constant(3.8e-6, 5e-7, 8e-6, "second kernel that adds split partial results"),
     "split_each_s": Constant(1.2e-7, 1e-8, 6e-7, "the same, per partial result added"),
+    "atomic_share": Constant(0.02, 0.004, 0.5, "rate of compare-and-swap additions over the bytes that L2 moves"),
     "hot_steps": Constant(24.0, 2.0, 200.0, "steps over which blocks that share one operand row are spread"),
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..descriptor import Arch
 from ..space import Space, multiply_dtype
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
@@ -66,6 +67,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     smem_clk = (fragments + tile_a + k["copy_b_weight"] * tile_b) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
 
     # instruction issue
+    slots = issue_per_clk(arch)
     lanes = warps * arch.warp_size
     copies = (tile_a / col("copy_a_bytes", 16) + k["copy_b_weight"] * tile_b / col("copy_b_bytes", 16)) / lanes
     fma = np.where(kind == 0, tile_flops / 2 / arch.warp_size, 0.0)
@@ -82,8 +84,13 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     waits = fill_m = fill_n = np.ones(n)
     if "lanes_m" in space.columns:
         own = delivery(space, k, resident)
+        # idle lanes cost what the others do; an instruction on packed halves makes two products
+        filled = lanes / np.maximum(col("threads"), 1.0)
+        math_clk = math_clk * col("passes", 1) * filled
+        packed = _rate(space, 0) / arch.vector_flops_per_clk("float32")
+        fma = fma * col("passes", 1) * filled / max(1.0, packed)
         smem_clk, instructions, spill_bytes = own.port_clk, own.instructions + fma, own.spill_bytes
-        math_clk = np.maximum(math_clk, instructions / arch.schedulers_per_sm / k["math_efficiency"])
+        math_clk = np.maximum(math_clk, instructions / slots / k["math_efficiency"])
         body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
         alone = joined(math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
         prefetched = col("prefetched", 1) > 0
@@ -121,9 +128,10 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     store_instr = accumulators * k["store_instr"]
     partial_bytes = split * batch * m * nn * acc_bytes
     back = np.where(partial_bytes < arch.l2_bytes * 0.5, l2_per_clk * arch.clock_hz, arch.dram_bytes_per_s)
-    reduction_s = np.where(
-        partial, k["split_s"] + k["split_each_s"] * split + (partial_bytes + 0.5 * partial_bytes / split) / back, 0.0
-    )
+    added = k["split_s"] + k["split_each_s"] * split + (partial_bytes + 0.5 * partial_bytes / split) / back
+    zeroed = k["launch_s"] + partial_bytes / split / arch.dram_bytes_per_s
+    swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
+    reduction_s = np.where(partial, np.where(col("atomic", 0) > 0, swapped, added), 0.0)
     return Work(
         grid=grid * np.ones(n),
         resident=resident * np.ones(n),
@@ -134,14 +142,14 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
-        issue_clk=instructions / arch.schedulers_per_sm,
+        issue_clk=instructions / slots,
         fill_bytes=fill_a + fill_b + spill_bytes,
         l2_bytes=fill_a / hot_a + fill_b / hot_b + spill_bytes,
         l2_read_bytes=distinct,
         dram_bytes=dram * per_step,
         l3_bytes=l3 * per_step,
         store_bytes=rows * cols * width * waste_o,
-        store_clk=store_instr * warps / arch.schedulers_per_sm,
+        store_clk=store_instr * warps / slots,
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=reduction_s,
         slowdown=spill_slowdown(registers, arch, k) if body is None else np.ones(n),
@@ -200,6 +208,15 @@ def dram_traffic(
         dram = np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0])
         return dram, beyond_l2, hit
     return beyond_l2, beyond_l2, hit
+
+
+def issue_per_clk(arch: Arch) -> float:
+    """Instructions that the schedulers of an SM issue in a clock.
+
+    GCN and CDNA issue to a SIMD of 16 lanes, which an instruction of 64 lanes keeps for 4 clocks.
+    """
+    lanes = arch.vector_flops_per_clk("float32") / 2 / arch.schedulers_per_sm
+    return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)
 
 
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:

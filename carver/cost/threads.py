@@ -6,7 +6,8 @@ Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_
 axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
 times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
 operand; and `unroll` [tile_k] products between two tests of the inner loop · `prefetched` [1] loads of the next
-step are issued before the products of this one.
+step are issued before the products of this one · `shared_k` [1] threads that hold the same sums and share the
+step's products · `passes` [1] instructions of one product.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         value = space[name] if default is None else space.get(name, default)
         return np.broadcast_to(np.asarray(value, np.float64), n)
 
-    warps, tk = col("warps"), col("tile_k")
+    warps, tk, shared = col("warps"), col("tile_k"), col("shared_k", 1.0)
     threads = warps * arch.warp_size
     port = np.zeros(n)
     instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
@@ -64,7 +65,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / size)
         interleaved = col(f"interleaved_{axis}", 0.0) > 0
         words, stride = vector * size / WORD_BYTES, np.where(interleaved, vector, thread) * size / WORD_BYTES
-        loads = warps * tk * thread / vector
+        loads = warps * tk / shared * thread / vector
         from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
         from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
         port = port + loads * np.where(staged, from_shared, from_l1)
@@ -86,7 +87,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
     spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
     kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
     spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
-    latency = tk * (k["read_latency_clk"] + direct * k["cached_latency_clk"]) + copies * k["copy_instr"]
+    latency = tk / shared * (k["read_latency_clk"] + direct * k["cached_latency_clk"]) + copies * k["copy_instr"]
     return Delivery(
         port + spill_bytes * kept / L1_BYTES_PER_CLK, instructions, latency, fills[0], fills[1],
         spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64),
