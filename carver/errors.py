@@ -9,6 +9,7 @@
   x NoCandidates     every candidate breaks some rule; carries how many each rule removed
   x DeviceError      no device, or no compiler, to run on
   x CompileError     the compiler refused a kernel; carries its log
+    x CompileTimeout  it did not end in time
   x RunError         a kernel failed on the device
 """
 
@@ -47,6 +48,9 @@ class CompileError(CarverError):
     def __init__(self, message: str, log: str = "") -> None:
         self.log = log
         super().__init__(f"{message}\n{log}" if log else message)
+
+
+class CompileTimeout(CompileError): ...
 
 
 class NoCandidates(CarverError):

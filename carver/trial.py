@@ -14,7 +14,7 @@ from typing import Any
 
 from . import reference
 from .descriptor import Arch, Matrix
-from .device import Binary, Buffer, Call, Loaded, Program, Source, TensorSpec, open_device
+from .device import Binary, Buffer, Call, Loaded, Program, Scalar, Source, TensorSpec, open_device
 from .device.library import float64, library_call, namespace
 from .errors import DeviceError
 from .problem import Problem
@@ -32,10 +32,23 @@ def program_to_dict(program: Program) -> dict[str, Any]:
     s = program.source
     return {
         "source": [str(s.path), dict(s.defines), list(s.flags), list(s.entries), s.isa],
-        "calls": [[c.entry, list(c.grid), c.block, c.dynamic_smem_bytes, list(c.args)] for c in program.calls],
+        "calls": [_call_to_list(call) for call in program.calls],
         "workspace_bytes": program.workspace_bytes,
         "tensors": [[t.name, list(t.shape), t.dtype, t.align_bytes] for t in program.tensors],
     }
+
+
+def _call_to_list(call: Call) -> list[Any]:
+    block = call.block if isinstance(call.block, int) else list(call.block)
+    args = [[a.kind, a.value] if isinstance(a, Scalar) else a for a in call.args]
+    return [call.entry, list(call.grid), block, call.dynamic_smem_bytes, args]
+
+
+def _call_from_list(entry: str, grid: list[int], block: Any, smem_bytes: int, args: list[Any]) -> Call:
+    x, y, z = grid
+    shape = tuple(block) if isinstance(block, list) else block
+    scalars = tuple(Scalar(*a) if isinstance(a, list) else a for a in args)
+    return Call(entry, (x, y, z), shape, smem_bytes, scalars)
 
 
 def program_from_dict(d: Mapping[str, Any]) -> Program:
@@ -43,9 +56,7 @@ def program_from_dict(d: Mapping[str, Any]) -> Program:
     *inputs, output = (TensorSpec(name, tuple(shape), dtype, align) for name, shape, dtype, align in d["tensors"])
     return Program(
         source=Source(Path(path), MappingProxyType(defines), tuple(flags), tuple(entries), isa),
-        calls=tuple(
-            Call(entry, tuple(grid), block, smem, tuple(args)) for entry, grid, block, smem, args in d["calls"]
-        ),
+        calls=tuple(_call_from_list(*call) for call in d["calls"]),
         workspace_bytes=d["workspace_bytes"],
         inputs=tuple(inputs),
         output=output,

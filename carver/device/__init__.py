@@ -22,12 +22,12 @@ from ..errors import DeviceError, RunError
 from ..hint import Hint
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
-from .render import Call, Program, Source, TensorSpec, concrete, render
+from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
 
 __all__ = [
-    "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Source",
-    "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode", "encode",
-    "open_device", "prepare", "render",
+    "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
+    "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
+    "encode", "open_device", "prepare", "render",
 ]  # fmt: skip
 
 

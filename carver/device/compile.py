@@ -7,6 +7,7 @@ does not hash to what its entry says, or that another user owns, is built again.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import hashlib
@@ -14,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sysconfig
 import tempfile
@@ -26,7 +28,7 @@ from typing import Literal
 
 from .._cache import cache_folder
 from .._shipped import folder
-from ..errors import CompileError, DeviceError
+from ..errors import CompileError, CompileTimeout, DeviceError
 from .render import Source
 
 TIMEOUT_S = 300.0
@@ -122,8 +124,11 @@ def c_compiler() -> Compiler:
     return _cc(Path(path), Path(path).stat().st_mtime_ns)
 
 
-def compile_source(source: Source, compiler: Compiler) -> Binary:
-    """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log."""
+def compile_source(source: Source, compiler: Compiler, timeout_s: float | None = None) -> Binary:
+    """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log.
+
+    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`) is killed with all it started; NVRTC, which runs here, is waited for.
+    """
     key = source.key(compiler.identity)
     home = cache_folder() / "binaries"
     if found := _cached(home, key):
@@ -133,7 +138,7 @@ def compile_source(source: Source, compiler: Compiler) -> Binary:
     with tempfile.TemporaryDirectory(dir=home, prefix="building-") as workshop:
         out = Path(workshop) / f"out{suffix}"
         began = time.perf_counter()
-        log = _run_nvrtc(source, compiler, out) if compiler.kind == "nvrtc" else _run(source, compiler, out)
+        log = _run_nvrtc(source, compiler, out) if compiler.kind == "nvrtc" else _run(source, compiler, out, timeout_s or TIMEOUT_S)
         seconds = time.perf_counter() - began
         sha256 = _sha256(out)
         entry = Path(workshop) / "entry.json"
@@ -167,24 +172,33 @@ def _defines(source: Source) -> list[str]:
     return [f"-D{name}={value}" for name, value in source.defines.items()]
 
 
-def _run(source: Source, compiler: Compiler, out: Path) -> str:
+def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float) -> str:
     target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
     command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:
-        done = _process(command)
+        done = _process(command, timeout_s)
     except subprocess.TimeoutExpired:
-        raise CompileError(f"{source.path.name}: the compiler was stopped after {TIMEOUT_S:g} s") from None
+        raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {timeout_s:g} s") from None
     log = (done.stdout + done.stderr).strip()
     if done.returncode or not out.is_file():
         raise CompileError(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
     return log
 
 
-def _process(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
-    )
+def _process(command: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Like `subprocess.run`; past the timeout the whole group is killed, since a compiler's driver starts others."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            said, complained = child.communicate(timeout=timeout_s or TIMEOUT_S)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, said, complained)
 
 
 def _nvcc(path: Path) -> Compiler:

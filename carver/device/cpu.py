@@ -20,10 +20,14 @@ from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import CPU_FLAGS, Program, Source
+from .render import CPU_FLAGS, Program, Scalar, Source
 
 _ALIGN_BYTES = 64
 _POINTER = ctypes.c_void_p
+_SCALARS = {
+    "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
+    "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
+}  # fmt: skip
 
 
 def cores_available() -> int:
@@ -42,18 +46,31 @@ class CpuProgram:
         self.program = program
         self.resources: Mapping[str, Resources] = {}
         self._threads = threads
-        self._set_threads = library.omp_set_num_threads
+        self._set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
         self._calls = []
         for call in program.calls:
             function = getattr(library, call.entry)
             function.restype = None
-            function.argtypes = [ctypes.c_int64 if isinstance(arg, int) else _POINTER for arg in call.args]
+            function.argtypes = [_c_type(arg) for arg in call.args]
             self._calls.append((function, call.args))
 
     def launch(self, pointers: Mapping[str, int]) -> None:
-        self._set_threads(self._threads)
+        if self._set_threads:
+            self._set_threads(self._threads)
         for function, args in self._calls:
-            function(*(pointers[arg] if isinstance(arg, str) else arg for arg in args))
+            function(*(_value(arg, pointers) for arg in args))
+
+
+def _c_type(arg: str | int | Scalar | None) -> Any:
+    if isinstance(arg, Scalar):
+        return _SCALARS[arg.kind]
+    return ctypes.c_int64 if isinstance(arg, int) else _POINTER
+
+
+def _value(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float | None:
+    if isinstance(arg, Scalar):
+        return arg.value
+    return pointers[arg] if isinstance(arg, str) else arg
 
 
 class CpuDevice:

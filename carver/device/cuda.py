@@ -24,7 +24,7 @@ from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import Program, Source
+from .render import Program, Scalar, Source
 
 _INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use device='cpu'"
 
@@ -86,7 +86,7 @@ class CudaProgram:
                 if call.dynamic_smem_bytes:
                     attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
                     function.set_attribute(attribute, call.dynamic_smem_bytes)
-                function.prepare("".join("q" if isinstance(arg, int) else "P" for arg in call.args))
+                function.prepare("".join(_letter(arg) for arg in call.args))
                 resources[call.entry] = Resources(
                     function.num_regs, function.shared_size_bytes, function.local_size_bytes
                 )
@@ -96,8 +96,20 @@ class CudaProgram:
     def launch(self, pointers: Mapping[str, int]) -> None:
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
-                args = (pointers[arg] if isinstance(arg, str) else arg or 0 for arg in call.args)
-                function.prepared_call(call.grid, (call.block, 1, 1), *args, shared_size=call.dynamic_smem_bytes)
+                block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
+                args = (_value(arg, pointers) for arg in call.args)
+                function.prepared_call(call.grid, block, *args, shared_size=call.dynamic_smem_bytes)
+
+
+def _letter(arg: str | int | Scalar | None) -> str:
+    """As `prepare` takes it, in the letters of Python's `struct`."""
+    return arg.kind if isinstance(arg, Scalar) else "q" if isinstance(arg, int) else "P"
+
+
+def _value(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float:
+    if isinstance(arg, Scalar):
+        return arg.value
+    return pointers[arg] if isinstance(arg, str) else arg or 0
 
 
 class CudaDevice:

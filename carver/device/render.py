@@ -71,14 +71,22 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Scalar:
+    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ..."""
+
+    kind: str
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64."""
 
     entry: str
     grid: tuple[int, int, int]
-    block: int
+    block: int | tuple[int, int, int]
     dynamic_smem_bytes: int
-    args: tuple[str | int | None, ...]
+    args: tuple[str | int | Scalar | None, ...]
 
 
 @dataclass(frozen=True)
