@@ -153,6 +153,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=reduction_s,
         slowdown=spill_slowdown(registers, arch, k) if body is None else np.ones(n),
+        scattered=np.maximum(arch.sector_bytes / col("store_run_bytes", arch.sector_bytes), 1.0) - 1.0,
         body_overlap=body,
         apart_clk=apart,
         facts={

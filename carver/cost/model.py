@@ -112,9 +112,9 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
     start = k["block_start_clk"] + resident * dispatch + fill
-    store = (
-        resident * work.store_bytes / arch.l2_bytes_per_clk_per_sm + resident * work.store_clk + work.store_chain_clk
-    )
+    again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
+    written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
+    store = resident * (written + work.store_clk) + work.store_chain_clk
     return _Phase(start, work.steps * step, store, rows, uncovered)
 
 

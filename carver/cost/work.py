@@ -55,6 +55,8 @@ class Work:
     """Factor on the main loop: spilled registers."""
     body_overlap: float | None = None
     """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
+    scattered: FloatArray | float = 0.0
+    """Bytes of sectors that stores touch more than once, over those that they fill."""
     apart_clk: FloatArray | float = 0.0
     """Part of a step that follows its loads rather than overlapping with them."""
     launches: int = 1
