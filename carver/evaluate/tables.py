@@ -3,7 +3,7 @@
 A table is recognised by what its description says it holds, never by its name:
 
 * `NAME.meta.json` beside its data, whose `op` and `dataset` say which kernel was tuned
-* `*.json.gz` with `configs` and `results`
+* `*.json.gz` with `configs` and `results`, or with `cases`, as `benchmarks/confirm.py` writes them
 * a database of carver's own measurements (`*.sqlite`, `*.db`)
 * `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
   column a tunable, `time_ms`, and optionally `valid` (0 or 1)
@@ -24,7 +24,7 @@ from ..arch import load
 from ..errors import ConfigError, nearest
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
-from . import kernel_tuner, triton
+from . import kernel_tuner, tilelang, triton
 from .cases import Case
 
 Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
@@ -62,10 +62,26 @@ def _read_file(path: Path) -> Iterator[Case]:
             data = json.load(file)
         if isinstance(data, dict) and {"results", "configs"} <= data.keys():
             yield from (triton.memory if isinstance(data["configs"], dict) else triton.gemm)(path.name, data)
+        elif isinstance(data, dict) and "cases" in data:
+            yield from confirmed_cases(path.name, data)
+        elif isinstance(data, dict) and "results" in data and "block_M" in data["results"][0]["configs"][0]:
+            yield from tilelang.gemm(path.name, data)
     elif path.suffix in (".sqlite", ".db"):
         yield from records_cases(path)
     elif path.suffix == ".csv":
         yield from csv_cases(path)
+
+
+def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
+    """What `benchmarks/confirm.py` writes: carver's own kernels, problem by problem."""
+    for case in data["cases"]:
+        seconds = np.array([row[3] * 1e-3 if row[4] == "ok" else np.nan for row in case["rows"]])
+        configs = [{"kernel": row[0], **row[1]} for row in case["rows"]]
+        library = case["library_ms"]
+        yield Case(
+            table, Problem.from_dict(case["problem"]), load(case["arch"]), case["backend"], configs, seconds,
+            case["kind"], library * 1e-3 if library else None,
+        )  # fmt: skip
 
 
 def csv_cases(path: Path) -> Iterator[Case]:
