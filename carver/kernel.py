@@ -3,7 +3,8 @@
 A declaration says which tunables a kernel has, what they imply (threads, shared memory, registers, the
 tile of each axis), which combinations it cannot run (`rules`), which are never worth recommending
 (`avoid`), and how it is launched. Kernels of other tools have a
-declaration without a source: that is all the model needs to rank their configurations.
+declaration without a source: that is all the model needs to rank their configurations. A kernel that nobody
+has fitted can take the constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .expr import Expression
 
 _KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "schedule", "rules", "launches",
-    "avoid", "workspace", "constants", "fitted",
+    "avoid", "workspace", "constants", "fitted", "constants_of",
 }  # fmt: skip
 
 
@@ -95,6 +96,8 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
     if stray := defaults.keys() - tunables.keys():
         raise KernelError(f"default for {min(stray)!r}, which is no tunable; {nearest(min(stray), tunables)}")
     source = raw.get("source")
+    relative = load(path.parent.parent / f"{raw['constants_of']}.toml") if "constants_of" in raw else None
+    inherited = relative.constants if relative else {}
     return Kernel(
         name=path.stem,
         operator=path.parent.name,
@@ -111,8 +114,8 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
         avoid=MappingProxyType({why: expr.parse(text) for why, text in raw.get("avoid", {}).items()}),
         launches=tuple(map(_launch, raw.get("launches", ()))),
         workspace_bytes=expr.parse(str(raw.get("workspace", {}).get("bytes", 0))),
-        constants=MappingProxyType({k: float(v) for k, v in raw.get("constants", {}).items()}),
-        fitted=MappingProxyType(dict(raw.get("fitted", {}))),
+        constants=MappingProxyType({**inherited, **{k: float(v) for k, v in raw.get("constants", {}).items()}}),
+        fitted=MappingProxyType(dict(raw.get("fitted", relative.fitted if relative else {}))),
     )
 
 
@@ -152,12 +155,17 @@ def operators() -> Mapping[str, str]:
 @lru_cache(maxsize=256)
 def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
     """The kernels of one operator for one backend; KernelError lists the backends there are."""
+    chosen = tuple(k for k in every(operator) if k.backend == backend)
+    if not chosen:
+        known = sorted({k.backend for k in every(operator)})
+        raise KernelError(f"operator {operator!r} has no kernel for backend {backend!r}; it has {', '.join(known)}")
+    return chosen
+
+
+@lru_cache(maxsize=256)
+def every(operator: str) -> tuple[Kernel, ...]:
+    """All kernels of one operator, of any backend."""
     home = folder("templates") / operator
     if not (home / "op.toml").is_file():
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
-    every = [load(p) for p in sorted(home.glob("*.toml")) if p.name != "op.toml"]
-    chosen = tuple(k for k in every if k.backend == backend)
-    if not chosen:
-        known = sorted({k.backend for k in every})
-        raise KernelError(f"operator {operator!r} has no kernel for backend {backend!r}; it has {', '.join(known)}")
-    return chosen
+    return tuple(load(p) for p in sorted(home.glob("*.toml")) if p.name != "op.toml")

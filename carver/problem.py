@@ -93,7 +93,38 @@ class Problem:
         points = prod(self.sizes.values())
         if "flops_per_element" in self.options:
             return points * self.options["flops_per_element"]
+        if len(self.statement.inputs) > 2:
+            return self._chained_flops()
         return points * (2 if len(self.statement.inputs) > 1 else 1)
+
+    def _chained_flops(self) -> int:
+        """Three or more operands contracted from left to right; axes that nobody needs any more are summed at once."""
+        out, inputs = self.statement.output, self.statement.inputs
+        total, held = 0, set(inputs[0].axes)
+        for i, tensor in enumerate(inputs[1:], 2):
+            together = held | set(tensor.axes)
+            total += 2 * prod(self.sizes[axis] for axis in together)
+            held = together & {axis for t in (out, *inputs[i:]) for axis in t.axes}
+        return total * self.attended_pairs // (self.sizes["q"] * self.sizes["s"]) if self.masked else total
+
+    @property
+    def masked(self) -> bool:
+        """Whether an attention leaves out some of its (query, key) pairs."""
+        return bool(self.options.get("causal")) or "visited" in self.options
+
+    @property
+    def attended_pairs(self) -> int:
+        """(query, key) pairs of one head of an attention that are multiplied.
+
+        Causal: the last query sees every key, each query before it one fewer. Block-sparse: every query `visited`.
+        """
+        queries, keys = self.sizes["q"], self.sizes["s"]
+        if "visited" in self.options:
+            return queries * min(self.options["visited"], keys)
+        if not self.options.get("causal"):
+            return queries * keys
+        rows = min(queries, keys)
+        return rows * (rows + 1) // 2 + queries * max(keys - queries, 0)
 
     @cached_property
     def compulsory_bytes(self) -> int:

@@ -12,9 +12,9 @@ import numpy as np
 from .cost.model import LIMITERS
 from .cost.occupancy import LIMITS, occupancy_limits
 from .descriptor import Arch
-from .errors import ConfigError, KernelError, NoCandidates, ProblemError
+from .errors import ConfigError, NoCandidates, ProblemError
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
-from .kernel import Kernel, kernels
+from .kernel import Kernel, every, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem
 from .space import enumerate_space, given_space, multiply_dtype, static_scope
@@ -138,7 +138,7 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
     """
     if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
         raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
-    backend = backend or own_backend(arch)
+    backend = backend or own_backend(arch, problem.operator)
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
@@ -164,18 +164,13 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
         raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
     given = list(configs)
     offered, notes = offered_kernels(problem, arch, backend)
-    by_kernel: dict[Kernel, list[int]] = {kernel: [] for kernel in offered}
-    for i, config in enumerate(given):
-        by_kernel[_owner(config, i, offered)].append(i)
     parts: list[Priced] = []
     reasons: dict[int, str] = {}
-    for kernel, places in by_kernel.items():
-        if places:
-            plain = [g.config if isinstance(g := given[i], Hint) else g for i in places]
-            space, why = given_space(problem, arch, kernel, plain)
-            reasons |= {places[i]: reason for i, reason in why.items()}
-            if len(space):
-                parts.append(Priced(space, *price(space), np.asarray(places)[space.index]))
+    for kernel, places in by_kernel(given, offered).items():
+        space, why = given_space(problem, arch, kernel, [tunables_of(given[i]) for i in places])
+        reasons |= {places[i]: reason for i, reason in why.items()}
+        if len(space):
+            parts.append(Priced(space, *price(space), np.asarray(places)[space.index]))
     if not given:
         raise ConfigError(f"no configurations given to rank for {problem}")
     rejected = Counter(reasons.values())
@@ -185,20 +180,23 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
 
 
-def own_backend(arch: Arch) -> str:
-    """Whose kernels are recommended where nobody asks for others': carver's own where they run."""
-    return "cpu" if arch.kind == "cpu" else "triton" if arch.vendor == "amd" else "cuda"
+def own_backend(arch: Arch, operator: str = "matmul") -> str:
+    """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
+    if arch.kind == "cpu":
+        return "cpu"
+    own = arch.vendor != "amd" and any(kernel.backend == "cuda" for kernel in every(operator))
+    return "cuda" if own else "triton"
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
     """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
     scope = static_scope(problem, arch)
-    every = kernels(problem.operator, backend)
-    offered = [kernel for kernel in every if all(bool(need(scope)) for need in kernel.requires)]
+    declared = kernels(problem.operator, backend)
+    offered = [kernel for kernel in declared if all(bool(need(scope)) for need in kernel.requires)]
     if not offered:
         raise NoCandidates(
             f"{problem} with backend {backend!r} on {arch.name}",
-            {f"{k.title} requires {need.text}": 1 for k in every for need in k.requires if not need(scope)},
+            {f"{k.title} requires {need.text}": 1 for k in declared for need in k.requires if not need(scope)},
         )
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":
@@ -208,22 +206,36 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     return offered, tuple(notes)
 
 
+def by_kernel(given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel]) -> dict[Kernel, list[int]]:
+    """The places of the configurations that belong to each kernel, for the kernels that have any."""
+    places: dict[Kernel, list[int]] = {}
+    for i, config in enumerate(given):
+        places.setdefault(_owner(config, i, offered), []).append(i)
+    return places
+
+
 def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
-    """The kernel whose vocabulary a configuration speaks."""
-    if isinstance(config, Hint):
+    """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
+    name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
+    if name is not None:
         for kernel in offered:
-            if kernel.name == config.kernel:
+            if kernel.name == name:
                 return kernel
         names = ", ".join(k.name for k in offered)
-        raise KernelError(f"hint {place} is for kernel {config.kernel!r}; this problem and device take {names}")
+        raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
     if isinstance(config, Mapping):
         for kernel in offered:
-            if (
-                config.keys() <= kernel.tunables.keys()
-                and kernel.tunables.keys() - kernel.defaults.keys() <= config.keys()
-            ):
+            given = config.keys()
+            if given <= kernel.tunables.keys() and kernel.tunables.keys() - kernel.defaults.keys() <= given:
                 return kernel
     return offered[0]
+
+
+def tunables_of(config: Any) -> Any:
+    """A configuration without the name of its kernel."""
+    if isinstance(config, Hint):
+        return config.config
+    return {k: v for k, v in config.items() if k != "kernel"} if isinstance(config, Mapping) else config
 
 
 def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:

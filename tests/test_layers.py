@@ -26,6 +26,8 @@ cost
 pricing table
 ranking explain plots
 templates
+attention
+graph
 export
 reference device worker
 records trial

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..space import Space
+from .attention import attention
 from .contraction import contraction
 from .cpu import cpu_contraction, cpu_stream
 from .stream import stream
@@ -12,6 +13,7 @@ from .window import window
 from .work import Work
 
 MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
+    "attention": attention,
     "contraction": contraction,
     "stream": stream,
     "cpu_contraction": cpu_contraction,

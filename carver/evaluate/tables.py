@@ -21,16 +21,18 @@ from typing import Any
 import numpy as np
 
 from ..arch import load
+from ..attention import FlashAttentionTemplate
 from ..errors import ConfigError, nearest
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
-from . import kernel_tuner, tilelang, triton
+from . import attention, kernel_tuner, tilelang, triton
 from .cases import Case
 
 Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
 ADAPTERS: Mapping[str, Adapter] = {
     "mm": triton.inductor,
     "mixed_mm": triton.inductor,
+    "flex_attention": attention.flex_attention,
     "conv2d_direct": kernel_tuner.convolution,
     "dedispersion": kernel_tuner.dedispersion,
 }
@@ -111,6 +113,7 @@ _FACES: Mapping[str, Callable[..., Template]] = {
     "gemv": GEMVTemplate,
     "elementwise": lambda rows=1, cols=1, **rest: ElementwiseTemplate((rows, cols), **rest),
     "reduction": lambda rows, cols, **rest: ReductionTemplate(shape=(rows, cols), **rest),
+    "attention": FlashAttentionTemplate,
     "op": OpTemplate,
 }
 

@@ -1,0 +1,40 @@
+"""Tables of fused attention, as PyTorch Inductor's autotuning of flex attention logs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..attention import FlashAttentionTemplate
+from .cases import Case, device
+
+VISITED = 0
+"""Keys that a query walked while these tables were recorded.
+
+Inductor fills an integer input with zeros when it times a candidate, and the number of key blocks is such an input.
+The times say the same: they grow with the bytes of Q and O, at 1.57 TB/s on an A100 for any sequence length, and not
+with the number of keys. Later versions of Inductor time 16 blocks of keys instead.
+"""
+
+
+def flex_attention(folder: Path, name: str, meta: Mapping[str, Any]) -> Iterator[Case]:
+    """One case a problem: Q of b x h x m x n (batch, heads, queries, head dimension), K and V with as many heads."""
+    import pandas as pd
+
+    problems = pd.read_csv(folder / f"{name}_problems.csv.gz").set_index("pid")
+    configs = pd.read_csv(folder / f"{name}_configs.csv.gz").set_index("cid")
+    measured = pd.read_csv(folder / f"{name}_meas.csv.gz")
+    arch = device(meta)
+    keys = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "num_warps": "num_warps", "num_stages": "num_stages"}
+    rows = {cid: {name: int(row[key]) for key, name in keys.items()} for cid, row in configs.to_dict("index").items()}
+    for pid, group in measured.groupby("pid"):
+        p = problems.loc[pid]
+        template = FlashAttentionTemplate(
+            int(p.b), int(p.h), seq=int(p.m), seq_kv=int(p.kv_seq_length), head_dim=int(p.n),
+            in_dtype={"float32": "tf32"}.get(p["dtype"], p["dtype"]), visited=VISITED,
+        )  # fmt: skip
+        seconds = np.where(group.valid == 1, group.time_ms * 1e-3, np.nan)
+        yield Case(name, template.problem, arch, "triton", [rows[c] for c in group.cid], seconds)
