@@ -25,7 +25,7 @@ from ..attention import FlashAttentionTemplate
 from ..errors import ConfigError, nearest
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
-from . import attention, kernel_tuner, tilelang, triton
+from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
 from .cases import Case
 
 Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
@@ -35,8 +35,10 @@ ADAPTERS: Mapping[str, Adapter] = {
     "flex_attention": attention.flex_attention,
     "conv2d_direct": kernel_tuner.convolution,
     "dedispersion": kernel_tuner.dedispersion,
+    "gemm": clblast.gemm,
+    "Tensile": tensile.gemm,
 }
-"""Which adapter reads a table, by the `op` of its description."""
+"""Which adapter reads a table, by the `op` of its description, else by the first word of its `dataset`."""
 
 
 def read(path: Path) -> Iterator[Case]:
@@ -56,7 +58,7 @@ def read(path: Path) -> Iterator[Case]:
 def _read_file(path: Path) -> Iterator[Case]:
     if path.name.endswith(".meta.json"):
         meta = json.loads(path.read_text())
-        adapter = ADAPTERS.get(meta.get("op", ""))
+        adapter = ADAPTERS.get(meta.get("op") or str(meta.get("dataset", "")).partition(" ")[0])
         if adapter:
             yield from adapter(path.parent, path.name.removesuffix(".meta.json"), meta)
     elif path.name.endswith(".json.gz"):
