@@ -8,6 +8,7 @@ from ..space import Space
 from .attention import attention
 from .contraction import contraction
 from .cpu import cpu_contraction, cpu_stream
+from .delayed import delayed_sum
 from .stream import stream
 from .window import window
 from .work import Work
@@ -19,5 +20,6 @@ MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
     "cpu_contraction": cpu_contraction,
     "cpu_stream": cpu_stream,
     "window": window,
+    "delayed_sum": delayed_sum,
 }
 """What a declaration's `model` key may name: the function that turns a space into demands."""

@@ -84,6 +84,10 @@ CONSTANTS = {
     ),
     "load_waits": Constant(1.0, 0.0, 20.0, "load latencies that show in a body that reads through L1"),
     "spill_traffic": Constant(1.0, 0.1, 4.0, "share of spilled values' bytes that leaves L1"),
+    # delayed sums: one channel of one output a step
+    "narrow_load": Constant(1.5, 1.0, 4.0, "L1 time of a load of less than a register, over that of a register"),
+    "channel_instr": Constant(9.0, 4.0, 30.0, "instructions of a warp for one channel"),
+    "channel_unroll": Constant(4.0, 1.0, 16.0, "channels whose loads are in flight together"),
     # seconds
     "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "an empty kernel between two events"),
     "split_s": Constant(3.8e-6, 5e-7, 8e-6, "second kernel that adds split partial results"),
@@ -94,10 +98,16 @@ CONSTANTS = {
 
 
 def resolve(kernel: Kernel, arch: Arch) -> dict[str, float]:
-    """The constants in force for a kernel on a device: priors, then the kernel's, then the device's own."""
+    """The constants in force: priors, then the kernel's, then what was measured on the device, for all kernels
+    (`[fitted.constants]` of its descriptor) and for this one (`[fitted."operator/kernel"]`)."""
     out = {name: c.prior for name, c in CONSTANTS.items()}
-    for source, given in ((kernel.path, kernel.constants), (arch.name, arch.fitted_constants("constants"))):
-        _known(str(source), given)
+    own = f"{kernel.operator}/{kernel.name}"
+    for source, given in (
+        (str(kernel.path), kernel.constants),
+        (arch.name, arch.fitted_constants("constants")),
+        (arch.name, arch.fitted_constants(own)),
+    ):
+        _known(source, given)
         out.update(given)
     return out
 

@@ -51,15 +51,12 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
 
     # arithmetic and the load/store port take turns to a degree: the loads feed the arithmetic
     math_clk = warps * products * 2 * arch.warp_size / (arch.vector_flops_per_clk("float32") * k["math_efficiency"])
-    request_clk = np.where(
-        staged,
-        shared_request_clk(arch, threads_x, col("pitch"), width),
-        cached_request_clk(arch, threads_x, width, k["line_lookup_clk"]),
-    )
+    shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
+    cached_clk = cached_request_clk(arch, threads_x, width, k["line_lookup_clk"])
     # a warp with no lane left in a row skips the copy
     wide = np.minimum(threads_x, arch.warp_size)
     copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
-    lsu_clk = warps * loads * request_clk + copies * 2 * arch.warp_size / arch.lsu_per_clk
+    lsu_clk = warps * loads * np.where(staged, shared_clk, cached_clk) + copies * (cached_clk + shared_clk)
     lsu_clk = lsu_clk / k["smem_efficiency"]
     body_clk = (math_clk ** k["port_overlap"] + lsu_clk ** k["port_overlap"]) ** (1 / k["port_overlap"])
 

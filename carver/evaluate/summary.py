@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,15 +56,20 @@ class Summary:
         return out
 
 
-def evaluate(path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int = 1) -> list[Summary]:
+def evaluate(
+    path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None, progress: bool = True
+) -> list[Summary]:
     """Rank every problem of every table with the shipped model and sum up what its picks cost."""
-    cases = read(path)
-    if workers > 1:
-        with ProcessPoolExecutor(workers) as pool:
-            scores = list(pool.map(partial(score, ks=ks), cases, chunksize=16))
-    else:
-        scores = [score(case, ks) for case in cases]
-    return summarise(scores, ks, by)
+    from rich.console import Console
+    from rich.progress import track
+
+    cases = list(read(path))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool:
+        scored = pool.map(partial(score, ks=ks), cases, chunksize=8) if pool else (score(case, ks) for case in cases)
+        shown = track(
+            scored, "ranking", len(cases), console=Console(stderr=True), disable=not (progress and sys.stderr.isatty())
+        )
+        return summarise(shown, ks, by)
 
 
 def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table") -> list[Summary]:
