@@ -20,6 +20,7 @@ import click
 from . import __version__
 from . import arch as archs
 from .cli_bench import bench, records
+from .cli_evaluate import evaluate
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
@@ -151,6 +152,7 @@ main.add_command(explain_group)
 for verb in (recommend, rank, bench, bench_query):
     main.add_command(per_operator(verb))
 main.add_command(records)
+main.add_command(evaluate)
 
 
 @explain_group.command("hint")

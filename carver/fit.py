@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .cost import MODELS
 from .cost.constants import CONSTANTS, resolve
 from .cost.model import estimate
-from .descriptor import Arch
 from .evaluate.cases import Case
-from .kernel import Kernel
-from .ranking import offered_kernels
+from .ranking import by_kernel, offered_kernels, tunables_of
 from .space import Space, given_space, size_scope, static_scope
 from .types import FloatArray, IntArray
 
@@ -37,14 +35,24 @@ def samples(cases: Iterable[Case]) -> list[Sample]:
     """The measured candidates of all cases, joined by kernel, device and element types."""
     parts: dict[tuple[object, ...], list[tuple[Space, FloatArray]]] = {}
     for case in cases:
-        kernel = offered_kernels(case.problem, case.arch, case.backend)[0][0]
-        space, _ = given_space(case.problem, case.arch, kernel, case.configs)
-        seconds = case.seconds[space.index]
-        space, seconds = space.where(np.isfinite(seconds)), seconds[np.isfinite(seconds)]
-        if len(space) > 1:
-            key = (kernel, case.arch, tuple(case.problem.dtypes.values()), case.problem.accumulate)
-            parts.setdefault(key, []).append((space, seconds))
+        for space in spaces(case):
+            seconds = case.seconds[space.index]
+            ran = np.isfinite(seconds)
+            if ran.sum() > 1:
+                dtypes = tuple(case.problem.dtypes.values())
+                key = (space.kernel, case.arch, dtypes, case.problem.accumulate)
+                parts.setdefault(key, []).append((space.where(ran), seconds[ran]))
     return [_join(group) for group in parts.values()]
+
+
+def spaces(case: Case) -> list[Space]:
+    """The candidates of a case that can run, one space a kernel; `index` is their place in the case."""
+    offered = offered_kernels(case.problem, case.arch, case.backend)[0]
+    out = []
+    for kernel, places in by_kernel(case.configs, offered).items():
+        space, _ = given_space(case.problem, case.arch, kernel, [tunables_of(case.configs[i]) for i in places])
+        out.append(replace(space, index=np.asarray(places)[space.index]))
+    return out
 
 
 def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
@@ -114,33 +122,20 @@ def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
     return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count
 
 
-def cross_validate(
-    cases: Sequence[Case], names: Sequence[str], folds: int = 2, score: Callable[[Case, FloatArray], None] | None = None
-) -> list[FloatArray]:
+def cross_validate(cases: Sequence[Case], names: Sequence[str], folds: int = 2) -> list[FloatArray]:
     """Predicted seconds of every case with constants fitted on the other folds only; NaN where it cannot run."""
     out: list[FloatArray] = [np.array([])] * len(cases)
     for fold in range(folds):
-        data = samples(c for i, c in enumerate(cases) if i % folds != fold)
-        k = fit(data, names)
+        k = fit(samples(c for i, c in enumerate(cases) if i % folds != fold), names)
         for i in range(fold, len(cases), folds):
-            out[i] = _predict_case(cases[i], k)
-            if score:
-                score(cases[i], out[i])
+            out[i] = predict_case(cases[i], k)
     return out
 
 
-def _predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
-    kernel = offered_kernels(case.problem, case.arch, case.backend)[0][0]
-    space, _ = given_space(case.problem, case.arch, kernel, case.configs)
+def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of a case's candidates, NaN where one cannot run, with some constants replaced."""
     out = np.full(len(case.configs), np.nan)
-    k = {**resolve(kernel, case.arch), **constants}
-    out[space.index] = estimate(MODELS[kernel.model](space, k), case.arch, k).seconds
+    for space in spaces(case):
+        k = {**resolve(space.kernel, case.arch), **constants}
+        out[space.index] = estimate(MODELS[space.kernel.model](space, k), case.arch, k).seconds
     return out
-
-
-def kernel_of(case: Case) -> Kernel:
-    return offered_kernels(case.problem, case.arch, case.backend)[0][0]
-
-
-def device_of(sample: Sample) -> Arch:
-    return sample.space.arch

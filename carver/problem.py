@@ -142,6 +142,9 @@ class Problem:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # the read-only views of its mappings do not travel to a process
+        return Problem.from_dict, (self.to_dict(),)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "operator": self.operator,

@@ -97,7 +97,7 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
     for k in ks:
         values = [s.slowdown[k] for s in rows]
         slowdown[k] = (geometric_mean(values), float(np.quantile(values, 0.95)), max(values))
-    devices = sorted({s.case.arch.title for s in rows})
+    devices = sorted({s.case.arch.name for s in rows})
     return Summary(
         name=name,
         device=devices[0] if len(devices) == 1 else f"{len(devices)} devices",
@@ -133,27 +133,31 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
 
 def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
     """The summary as a table: the model's slowdown, and below it in brackets that of blind draws."""
+    from rich import box
     from rich.table import Table
 
-    out = Table(title="Time of the best of the first k picks over the best measured time", title_justify="left")
-    for name in ("table", "problems"):
-        out.add_column(name, justify="left" if name == "table" else "right", overflow="fold")
-    for k in ks:
-        out.add_column(f"k={k}\n(random)", justify="right")
-    for name in ("worst\nk=1", "best\nfixed", "rank\ncorr.", "time\nerror", "recall /\nprecision"):
-        out.add_column(name, justify="right")
+    title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
+    out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_style="bold")
+    out.add_column("table and device", min_width=26, overflow="fold")
+    out.add_column("problems x\ncandidates", justify="right", no_wrap=True)
+    for name in (*(f"k={k}" for k in ks), "worst\nk=1", "best\nfixed", "rank\ncorr.", "time\nerror", "recall\nprecis."):
+        out.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         out.add_row(
             f"{row.name}\n[dim]{row.device}[/]",
             f"{row.problems}\n[dim]x {row.candidates:.0f}[/]",
-            *(f"[bold]{row.slowdown[k][0]:.3f}[/]\n[dim]({row.random[k]:.2f})[/]" for k in ks),
-            f"{row.slowdown[ks[0]][2]:.2f}",
-            f"{row.fixed:.2f}" if row.fixed else "-",
+            *(f"[bold]{_short(row.slowdown[k][0], 3)}[/]\n[dim]({_short(row.random[k])})[/]" for k in ks),
+            _short(row.slowdown[ks[0]][2]),
+            _short(row.fixed) if row.fixed else "-",
             f"{row.spearman:.2f}",
             f"{100 * row.log_error:.0f} %",
             f"{row.recall:.3f}\n{row.precision:.3f}",
         )
     return out
+
+
+def _short(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}" if value < 10 else f"{value:.1f}"
 
 
 def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Figure:

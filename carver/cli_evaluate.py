@@ -1,0 +1,58 @@
+"""`carver evaluate`: how good the rankings are on measured tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .cli_bench import as_json
+from .errors import ConfigError
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
+@click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
+@click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
+@click.option("--workers", type=click.IntRange(1), default=None, help="Processes.  [default: one a core]")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Save the figures as PNG or SVG.")
+@as_json
+def evaluate(
+    path: Path,
+    more: tuple[int, ...],
+    ks: tuple[int, ...],
+    by: str,
+    workers: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Rank every problem of every measured table under PATH with the model as shipped, and sum up what its picks cost.
+
+    Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
+    best over all problems in hindsight.
+    """
+    from .evaluate import summary
+
+    if by not in summary.GROUPS:
+        raise ConfigError(f"--by takes {', '.join(summary.GROUPS)}; got {by!r}")
+    if more and not ks:
+        raise ConfigError(f"evaluate takes one PATH; {more[0]} after it belongs behind --k")
+    ks = tuple(sorted({*ks, *more})) or summary.KS
+    rows = summary.evaluate(path, ks, by, workers)
+    if not rows:
+        raise ConfigError(f"no measured table under {path} that carver can read; docs/tables.md lists the forms")
+    if plot is not None:
+        summary.plot(rows, ks).savefig(plot, dpi=150)
+    if as_json:
+        click.echo(json.dumps([row.to_dict() for row in rows], indent=1))
+    else:
+        _console().print(summary.table(rows, ks))
+
+
+def _console() -> Any:
+    from .cli import console
+
+    return console()
