@@ -138,7 +138,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
 
     title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
     out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_style="bold")
-    out.add_column("table and device", min_width=26, overflow="fold")
+    out.add_column("table and device", min_width=18, overflow="fold")
     out.add_column("problems x\ncandidates", justify="right", no_wrap=True)
     for name in (*(f"k={k}" for k in ks), "worst\nk=1", "best\nfixed", "rank\ncorr.", "time\nerror", "recall\nprecis."):
         out.add_column(name, justify="right", no_wrap=True)
