@@ -87,6 +87,7 @@ CONSTANTS = {
     # delayed sums: one channel of one output a step
     "narrow_load": Constant(1.5, 1.0, 4.0, "L1 time of a load of less than a register, over that of a register"),
     "channel_instr": Constant(9.0, 4.0, 30.0, "instructions of a warp for one channel"),
+    "warp_spread": Constant(0.01, 0.0, 0.05, "standard deviation of the run times of a block's warps, over their mean"),
     "channel_unroll": Constant(4.0, 1.0, 16.0, "channels whose loads are in flight together"),
     # seconds
     "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "an empty kernel between two events"),

@@ -78,7 +78,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         store_clk=np.zeros(n),
         store_chain_clk=np.zeros(n),
         reduction_s=np.zeros(n),
-        slowdown=one,
+        slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # the slowest of many, in standard deviations
         facts={
             "dram_bytes": read + trials * samples * RESULT_BYTES,
             "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
