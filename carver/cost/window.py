@@ -49,7 +49,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     grid = np.ceil(y / tm) * np.ceil(x / tn)
     resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
 
-    # arithmetic and the load/store port take turns to a degree: the loads feed the arithmetic
+    # arithmetic, and the load/store port that feeds it
     math_clk = warps * products * 2 * arch.warp_size / (arch.vector_flops_per_clk("float32") * k["math_efficiency"])
     shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
     cached_clk = cached_request_clk(arch, threads_x, width, k["line_lookup_clk"])
@@ -58,7 +58,6 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
     lsu_clk = warps * loads * np.where(staged, shared_clk, cached_clk) + copies * (cached_clk + shared_clk)
     lsu_clk = lsu_clk / k["smem_efficiency"]
-    body_clk = (math_clk ** k["port_overlap"] + lsu_clk ** k["port_overlap"]) ** (1 / k["port_overlap"])
 
     # instructions
     spilled = spilled_values(col("live"), col("waiting", 0), col("register_budget"), loads)
@@ -94,9 +93,9 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         steps=one,
         ahead=one,
         exposed=waits,
-        math_clk=body_clk,
+        math_clk=math_clk,
         chain_clk=chain_clk,
-        smem_clk=np.zeros(n),
+        smem_clk=lsu_clk,
         issue_clk=issue_clk,
         fill_bytes=fill,
         l2_bytes=fill,
@@ -108,6 +107,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         store_chain_clk=np.zeros(n),
         reduction_s=np.zeros(n),
         slowdown=one,
+        body_overlap=k["port_overlap"],
         facts={
             "dram_bytes": dram * grid + y * x * width,
             "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
