@@ -255,7 +255,7 @@ class TestConvTemplate:
         ("options", "out"),
         [({}, 54), ({"pad": 1}, 56), ({"stride": 2, "pad": 1}, 28), ({"dilation": 2, "pad": 2}, 56)],
     )
-    def test_output_size(self, options: dict[str, int], out: int) -> None:
+    def test_output_size(self, options: dict[str, Any], out: int) -> None:
         sizes = ConvTemplate(1, 64, 56, 56, 64, 3, 3, **options).problem.sizes
         assert (sizes["p"], sizes["q"]) == (out, out)
 
