@@ -101,12 +101,8 @@ def fit(
 
     def residuals(x: FloatArray) -> FloatArray:
         k = dict(zip(names, np.exp(x), strict=True))
-        out = [prior * np.sqrt(total) * (x - x0)]
-        for s, b, (w, count) in zip(data, base, weights, strict=True):
-            d = np.log(predict(s, {**b, **k}) / s.seconds)
-            mean = np.bincount(s.problem, w * d) / np.bincount(s.problem, w)
-            out += [5.0 * w * (d - mean[s.problem]) / np.sqrt(count[s.problem]), SCALE_WEIGHT * mean]
-        return np.concatenate(out)
+        told = (deviations(s, {**b, **k}, w) for s, b, w in zip(data, base, weights, strict=True))
+        return np.concatenate([prior * np.sqrt(total) * (x - x0), *told])
 
     result = least_squares(
         residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations
@@ -114,7 +110,49 @@ def fit(
     return {name: float(f"{value:.4g}") for name, value in zip(names, np.exp(result.x), strict=True)}
 
 
+def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[FloatArray, IntArray]) -> FloatArray:
+    """What `fit` makes small for one sample: each candidate's residual, then each problem's."""
+    w, count = weights
+    d = np.log(predict(sample, constants) / sample.seconds)
+    mean = np.bincount(sample.problem, w * d) / np.bincount(sample.problem, w)
+    return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
+
+
+def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None, prior: float = 0.003) -> list[str]:
+    """The constants that these data say something about, in the order of `CONSTANTS`.
+
+    Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either
+    side) is more than a hundredth of what holds a constant to its prior.
+    """
+    read: set[str] = set()
+    effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
+    for s in data:
+        base = {**resolve(s.space.kernel, s.space.arch), **(start or {})}
+        seen = _Noted(base)
+        weights = _weights(s)
+        here = deviations(s, seen, weights)
+        read |= seen.names
+        for name in seen.names:
+            steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
+            effect[name] += max(float(step @ step) for step in steps) / 0.1**2
+    least = (0.01 * prior) ** 2 * sum(len(s.seconds) for s in data)
+    return [name for name in CONSTANTS if name in read and effect[name] > least]
+
+
+class _Noted(dict[str, float]):
+    """Constants that remember which of them were asked for."""
+
+    def __init__(self, constants: Mapping[str, float]) -> None:
+        super().__init__(constants)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> float:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
 def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
+    """Of the candidates, and how many each problem has."""
     count = np.bincount(sample.problem)
     best = np.full(len(count), np.inf)
     np.minimum.at(best, sample.problem, sample.seconds)
