@@ -2,11 +2,13 @@
 
 Reads these columns of a declaration's schedule, with the defaults in brackets:
 `tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
-tiles walked together · `instruction` 0 vector, 1 mma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of warps over the
-tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy · `smem_bytes registers` ·
-`exposed_loads` [0] loads a step whose whole latency shows, because they pass registers · `padded_loads` [0] rows
-past the edge are fetched again rather than skipped. A kernel whose threads
-read their operands one by one declares the columns of `threads` too.
+tiles walked together · `instruction` 0 vector, 1 mma or mfma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of
+warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy ·
+`smem_bytes registers` · `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers ·
+`padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
+matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
+contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap.
+A kernel whose threads read their operands one by one declares the columns of `threads` too.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     tile_a, tile_b = tm * tk * ea, tn * tk * eb
     reads_a = np.where(kind >= 2, np.maximum(groups // groups_m, np.ceil(tn / 256)), wn)
     reads_b = np.where(kind >= 2, np.maximum(tm / 64, 1), wm)
-    fragments = tile_a * reads_a + tile_b * reads_b
+    fragments = (tile_a * reads_a + tile_b * reads_b) * col("fragment_turns", 1)
     smem_clk = (fragments + tile_a + k["copy_b_weight"] * tile_b) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
 
     # instruction issue
@@ -80,7 +82,8 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     )
 
     # operands that each thread reads for itself
-    body, apart, spill_bytes = None, np.zeros(n), np.zeros(n)
+    body = k["port_overlap"] if "fragment_turns" in space.columns else None
+    apart, spill_bytes = np.zeros(n), np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if "lanes_m" in space.columns:
         own = delivery(space, k, resident)

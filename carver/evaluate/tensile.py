@@ -19,8 +19,9 @@ from .cases import Case, device
 if TYPE_CHECKING:
     import pandas as pd
 
-VECTOR = ("TT0", "TT1", "WG0", "WG1", "WG2", "DepthU", "GSU", "WGM", "GRVW", "VW", "PGR", "LDL", "NLCA", "NLCB")
-MATRIX = ("MIM", "TT0", "TT1", "MT0", "MT1", "DepthU", "GSU", "WGM", "GRVW", "PGR", "SRVW", "NLCA", "NLCB", "PLR")
+BOTH = ("TT0", "TT1", "DepthU", "GSU", "WGM", "GRVW", "PGR", "NLCA", "NLCB", "IU", "EPS", "FL", "SU", "SUS")
+VECTOR = ("WG0", "WG1", "WG2", "VW", "LDL", *BOTH)
+MATRIX = ("MIM", "MT0", "MT1", "SRVW", "PLR", *BOTH)
 _DTYPES = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
 
 
