@@ -14,6 +14,8 @@ from .arch import load as load_arch
 from .arch import names as arch_names
 from .descriptor import Arch as Arch
 from .errors import CarverError as CarverError
+from .feed import triton_perf_model as triton_perf_model
+from .feed import triton_pruner as triton_pruner
 from .hint import Hint as Hint
 from .hint import NoRasterization as NoRasterization
 from .hint import Rasterization2DColumn as Rasterization2DColumn
@@ -28,5 +30,5 @@ from .templates import ReductionTemplate as ReductionTemplate
 __all__ = [
     "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "ElementwiseTemplate", "GEMVTemplate",
     "GeneralReductionTemplate", "Hint", "MatmulTemplate", "NoRasterization", "OpTemplate", "Ranking",
-    "Rasterization2DColumn", "ReductionTemplate", "arch_names", "load_arch",
+    "Rasterization2DColumn", "ReductionTemplate", "arch_names", "load_arch", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

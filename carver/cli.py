@@ -19,6 +19,7 @@ import click
 
 from . import __version__
 from . import arch as archs
+from . import cli_export
 from .cli_bench import bench, records
 from .cli_evaluate import evaluate
 from .descriptor import IDENTITY, SECTIONS, Arch
@@ -152,6 +153,7 @@ main.add_command(explain_group)
 for verb in (recommend, rank, bench, bench_query):
     main.add_command(per_operator(verb))
 main.add_command(records)
+cli_export.wire(main)
 main.add_command(evaluate)
 
 

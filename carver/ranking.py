@@ -97,6 +97,57 @@ class Ranking(Sequence[Hint]):
         ]  # fmt: skip
         return pd.DataFrame(rows)
 
+    def to_triton(self, names: Mapping[str, str] | None = None, only: Sequence[str] | None = None) -> list[Any]:
+        """`triton.Config` of each hint for `triton.autotune`; see `carver.export.triton.configs`."""
+        from .export.triton import configs
+
+        return configs(self, names, only)
+
+    def to_tilelang(self, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        """Dicts for `tilelang.autotune`; see `carver.export.tilelang.configs`."""
+        from .export.tilelang import configs
+
+        return configs(self, names)
+
+    def to_kernel_tuner(
+        self, tune_params: Mapping[str, Sequence[Any]] | None = None, then: str | None = "genetic_algorithm", **how: Any
+    ) -> dict[str, Any]:
+        """`tune_params` and `strategy` for `kernel_tuner.tune_kernel`: the hints in rank order, then another strategy."""
+        from .export import kernel_tuner as to
+
+        space = tune_params or to.tune_params(self, **how)
+        return {"tune_params": dict(space), "strategy": to.strategy(self, space, then, **how)}
+
+    def to_helion(self, tiles: str = "mnk") -> list[Any]:
+        """`helion.Config` of each hint; see `carver.export.helion.seed_configs`."""
+        from .export.helion import seed_configs
+
+        return seed_configs(self, tiles)
+
+    def to_optuna(self, study: Any, names: Mapping[str, str] | None = None) -> int:
+        """Queue every hint in an Optuna study; how many."""
+        from .export.optuna import enqueue
+
+        return enqueue(study, self, names)
+
+    def to_cutlass(self) -> list[dict[str, Any]]:
+        """Tile, cluster, stages and schedules of each hint; see `carver.export.cutlass`."""
+        from .export.cutlass import configs
+
+        return configs(self)
+
+    def to_json(self, names: Mapping[str, str] | None = None) -> str:
+        """Configurations and predicted times as JSON."""
+        from .export.plain import to_json
+
+        return to_json(self, names)
+
+    def to_csv(self, names: Mapping[str, str] | None = None) -> str:
+        """The same as CSV."""
+        from .export.plain import to_csv
+
+        return to_csv(self, names)
+
     def explain(self, i: int = 0) -> Explanation:
         """Why hint `i` is predicted to take the time it takes, and what its nearest changes would do."""
         from .explain import explain
@@ -162,7 +213,7 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     """
     if isinstance(configs, Mapping | str) or not isinstance(configs, Iterable):
         raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
-    given = list(configs)
+    given = [config if isinstance(config, Hint) else _in_our_words(config, backend) for config in configs]
     offered, notes = offered_kernels(problem, arch, backend)
     parts: list[Priced] = []
     reasons: dict[int, str] = {}
@@ -178,6 +229,15 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
     order = _best(parts, len(given))
     return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
+
+
+def _in_our_words(config: Any, backend: str) -> Any:
+    """Another tool's configuration in carver's keys; a dict in them already comes back as it is."""
+    if isinstance(config, Mapping) and not config.keys() & {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn"}:
+        return config
+    from .export import adopt
+
+    return adopt(config, backend)
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:

@@ -6,9 +6,9 @@ OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=4096, n=4096, k=4096).with_arch(...)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import gcd, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import dtypes, notation
 from .arch import load
@@ -17,6 +17,9 @@ from .errors import ProblemError, nearest
 from .hint import Hint
 from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
 from .ranking import Ranking, rank, recommend
+
+if TYPE_CHECKING:
+    from .portfolio import Portfolio
 
 REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
@@ -47,6 +50,25 @@ class Template:
     def rank(self, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
         """Your own configurations, in that backend's vocabulary, in the order of their predicted times."""
         return rank(self.problem, self._device(), configs, backend)
+
+    def portfolio(self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]) -> Portfolio:
+        """The `k` configurations that together lose least while one axis varies, and a table between them.
+
+        `op.portfolio(M=range(1, 8193), k=4)`; see `carver.portfolio.portfolio` for lists and weights.
+        """
+        from .portfolio import portfolio
+
+        if len(axis) != 1:
+            raise ProblemError(f"name the one axis that varies, such as M=range(1, 8193); got {', '.join(axis) or 'none'}")
+        [(name, sizes)] = axis.items()
+        name = name if name in self.problem.sizes else name.lower()
+        return portfolio(self.problem, self._device(), name, sizes, k, backend)
+
+    def equivalent_function(self) -> Callable[..., Any]:
+        """What the operator computes, as a function of NumPy arrays; for sums of products over plain axes."""
+        from .export.tilelang import equivalent_function
+
+        return equivalent_function(self.problem)
 
     def _device(self) -> Arch:
         if self.arch is None:

@@ -26,16 +26,18 @@ cost
 pricing table
 ranking explain plots
 templates
+template roller portfolio
 attention
 graph
 export
+feed
 reference device worker
 records trial
 report
 bench
 evaluate
 fit tune calibrate
-operands cli_bench cli
+operands cli_bench cli_export cli
 __init__ __main__
 """.strip().splitlines()
 """Lowest first. A module imports from its own line and those above; what a new module may see is where it is put."""
@@ -46,6 +48,7 @@ UPWARD = {
     # a method that is a short way to a function further up imports it when called
     ("hint", "arch"), ("hint", "explain"), ("ranking", "explain"), ("ranking", "plots"), ("ranking", "bench"),
     ("ranking", "export"), ("templates", "tune"), ("templates", "export"),
+    ("templates", "portfolio"),
 }  # fmt: skip
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

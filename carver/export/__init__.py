@@ -1,0 +1,67 @@
+"""Hints into other tools, and other tools' configurations into `rank`.
+
+One module a target. Each holds plain functions from hints, imports its target when one of them is called, and has
+a `from_config` that goes the other way. `adopt` finds the right one by what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..errors import ConfigError
+from ..hint import Hint
+
+_FOREIGN_KEYS = {
+    "BLOCK_SIZE_M": "triton", "block_sizes": "helion", "tile_shape": "cutlass", "mma_tiler_mn": "cutlass",
+}  # fmt: skip
+"""Which module reads a dict, by a key that gives it away."""
+_FOREIGN_TYPES = {"triton": "triton", "helion": "helion", "optuna": "optuna", "torch": "inductor"}
+"""Which module reads an object, by the package that its class is from."""
+
+
+def adopt(config: Any, backend: str) -> Any:
+    """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
+
+    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, and the dicts of vLLM, Helion and
+    CUTLASS.
+    """
+    from importlib import import_module
+
+    name = _FOREIGN_TYPES.get(type(config).__module__.partition(".")[0])
+    if name is None and isinstance(config, Mapping):
+        name = next((module for key, module in _FOREIGN_KEYS.items() if key in config), None)
+    if name is None or (name == "triton" and isinstance(config, Mapping) and backend != "triton"):
+        return config
+    return import_module(f".{name}", __name__).from_config(config)
+
+
+def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...]) -> list[Hint]:
+    """The hints as a list, checked to be of kernels that the target runs.
+
+    Raises ConfigError for hints of another backend: a tile that is fast in one kernel is not in another.
+    """
+    found = list(hints)
+    if not found:
+        raise ConfigError(f"no hints to export to {target}")
+    if odd := {h.backend for h in found} - set(backends):
+        taken, got = " or ".join(map(repr, backends)), ", ".join(map(repr, sorted(odd)))
+        raise ConfigError(
+            f"{target} takes hints of backend {taken}, got {got}; ask for them: recommend_hints(backend={backends[0]!r})"
+        )
+    return found
+
+
+def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
+    """The configuration under the user's names; `names` maps carver's to theirs.
+
+    Raises ConfigError where `names` mentions a key that the configuration lacks.
+    """
+    if names and (stray := names.keys() - config.keys()):
+        raise ConfigError(f"names maps {min(stray)!r}, which is no key of {', '.join(config)}")
+    return {(names or {}).get(key, key): value for key, value in config.items()}
+
+
+def needs(target: str, pin: str) -> ConfigError:
+    """What to raise when a target is not installed."""
+    return ConfigError(f"exporting to {target} needs its package; pip install {pin}")

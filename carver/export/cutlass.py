@@ -1,0 +1,105 @@
+"""CUTLASS and CuTe DSL: tile, cluster, stages and the names of schedules, as plain dicts; neither package is imported.
+
+The hints may be of any tensor-core kernel; "tilelang" is the closest of carver's profiles to CUTLASS on Hopper: one
+producer warp group, one or two that multiply, TMA into every stage. Schedules follow from the instruction set and
+the number of consumer groups. Source: CUTLASS 4, include/cutlass/gemm/dispatch_policy.hpp and the CuTe DSL examples
+of dense GEMM for Hopper and Blackwell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..arch import load
+from ..errors import ConfigError
+from ..hint import Hint
+from . import chosen
+
+BACKENDS = ("tilelang", "triton", "cuda")
+
+
+def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+    """`{tile_shape, cluster_shape, stages, kernel_schedule, epilogue_schedule, split_k, raster_group}` of each hint.
+
+    Names are those of the collective builder (sm_90, sm_100) and of the sm_80 main loop; elsewhere the builder's Auto.
+    A pair of Blackwell SMs has one tile: `tile_shape` is the pair's.
+    """
+    return [_config(hint) for hint in _matrix(hints)]
+
+
+def _config(hint: Hint) -> dict[str, Any]:
+    cc = load(hint.arch).cc or (0, 0)
+    block_m, block_n = hint.block[:2]
+    pair, groups = use_2cta(hint), max(hint.num_warps // 4, 1)
+    width = getattr(hint.rasterization_plan, "panel_width", 1)
+    if cc[0] == 9:
+        kind = "" if groups == 1 else "Cooperative" if block_m >= 128 else "Pingpong"
+        schedule = f"KernelTmaWarpSpecialized{kind}"
+        epilogue = "TmaWarpSpecializedCooperative" if kind == "Cooperative" else "TmaWarpSpecialized"
+    elif cc[0] == 10:
+        schedule = f"KernelTmaWarpSpecialized{2 if pair else 1}SmSm100"
+        epilogue = f"TmaWarpSpecialized{2 if pair else 1}Sm"
+    elif cc[0] == 8:
+        schedule, epilogue = "MainloopSm80CpAsync", "DefaultEpilogue"
+    else:
+        schedule, epilogue = "KernelScheduleAuto", "EpilogueScheduleAuto"
+    return {
+        "tile_shape": (2 * block_m if pair else block_m, block_n, hint.rstep[0]), "cluster_shape": _cluster(hint), "stages": hint.pipeline_stage,
+        "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": width,
+    }  # fmt: skip
+
+
+def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+    """`{mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, use_tma_store}` of each hint, for the Blackwell examples.
+
+    A pair of blocks shares one tile there: `mma_tiler_mn` is the tile of the pair where `use_2cta_instrs` holds.
+    """
+    out = []
+    for hint in _matrix(hints):
+        pair, (m, n) = use_2cta(hint), hint.block[:2]
+        aligned = hint.problem.align_bytes[hint.problem.statement.output.name] >= 16
+        out.append({
+            "mma_tiler_mn": (2 * m if pair else m, n), "cluster_shape_mn": _cluster(hint)[:2], "use_2cta_instrs": pair,
+            "use_tma_store": bool(load(hint.arch).tma and aligned),
+        })  # fmt: skip
+    return out
+
+
+def from_config(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:
+    """A CUTLASS or CuTe DSL dict in the keys that `rank(backend="tilelang")` takes.
+
+    CuTe DSL's examples fix the depth to 128 bytes (64 elements of 16 bits) and choose the stages themselves:
+    `num_stages` says how many to rank with.
+    """
+    if "tile_shape" in config:
+        m, n, k = config["tile_shape"]
+        m = m // 2 if "2Sm" in str(config.get("kernel_schedule", "")) else m
+        stages, group = int(config.get("stages") or num_stages), int(config.get("raster_group") or 1)
+        if int(config.get("split_k") or 1) != 1:
+            raise ConfigError("the profile that ranks CUTLASS configurations has no split-K")
+    elif "mma_tiler_mn" in config:
+        m, n = config["mma_tiler_mn"]
+        m, k, stages, group = (m // 2 if config.get("use_2cta_instrs") else m), 64, num_stages, 1
+    else:
+        raise ConfigError(f"a CUTLASS configuration has tile_shape or mma_tiler_mn, got {', '.join(config)}")
+    return {"block_M": m, "block_N": n, "block_K": k, "num_stages": stages, "thread_num": 256 if m >= 128 else 128,
+            "enable_rasteration": int(group > 1)}  # fmt: skip
+
+
+def use_2cta(hint: Hint) -> bool:
+    """Whether two blocks share one tcgen05 instruction: Blackwell, rows of 128, and an even number of row tiles."""
+    cc = load(hint.arch).cc or (0, 0)
+    rows = -(-hint.problem.sizes.get("m", 1) // hint.block[0])
+    return cc[0] == 10 and hint.block[0] == 128 and rows % 2 == 0
+
+
+def _cluster(hint: Hint) -> tuple[int, int, int]:
+    return (2, 1, 1) if use_2cta(hint) else (1, 1, 1)
+
+
+def _matrix(hints: Iterable[Hint]) -> list[Hint]:
+    found = chosen(hints, "CUTLASS", BACKENDS)
+    if any(not hint.use_tc for hint in found):
+        raise ConfigError("these hints run on the vector units, for which CUTLASS has no collective to name")
+    return found

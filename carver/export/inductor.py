@@ -1,0 +1,172 @@
+"""PyTorch Inductor: a choices handler that replaces the candidate lists of mm, addmm, bmm and baddbmm.
+
+The hook is private to PyTorch. Read in 2.10 and 2.11, run with 2.13: `InductorChoices._finalize_template_configs` and
+`KernelTemplateChoice` are the same in all of them. Before 2.10 there is none of that name, which is an error here.
+
+    with inductor.tuned("h200", topk=5):
+        compiled = torch.compile(model, mode="max-autotune")
+        compiled(x)                                   # compilation happens in this call, so it belongs inside
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from .. import _version
+from ..arch import CUDA, load
+from ..descriptor import Arch
+from ..errors import ConfigError, NoCandidates, ProblemError
+from ..hint import Hint
+from ..templates import MatmulTemplate, Template
+from . import chosen, needs
+
+if TYPE_CHECKING:
+    from torch._inductor.choices import InductorChoices
+
+TEMPLATES = ("triton::mm", "triton::bmm")
+"""Inductor's templates of a plain Triton matmul. Others (persistent, decomposed) keep the lists they have."""
+OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
+_BLOCKS = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K", "group_m": "GROUP_M"}
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """One candidate list that was replaced, or kept and why."""
+
+    operator: str
+    problem: str
+    before: int
+    after: int
+    kept: str = ""
+
+
+def choices(arch: Arch | str = "auto", topk: int = 5) -> InductorChoices:
+    """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
+
+    A matmul whose types carver does not know keeps Inductor's list; the log has the reason.
+    """
+    return _handler(_device(arch), topk)
+
+
+@contextmanager
+def tuned(arch: Arch | str = "auto", topk: int = 5) -> Iterator[InductorChoices]:
+    """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
+
+    Yields the handler, whose `log` lists what it did. Code compiled outside stays as it was; Inductor's own cache of
+    compiled graphs is kept apart from it by the handler's `uuid`.
+    """
+    handler = choices(arch, topk)
+    from torch._inductor import config
+    from torch._inductor.virtualized import V
+
+    # the class is part of the key of compiled graphs; the instance is what is asked
+    with config.patch(inductor_choices_class=lambda: handler), V.set_choices_handler(handler):
+        yield handler
+
+
+def configs(hints: Iterable[Hint]) -> list[Any]:
+    """`GemmConfig` of each hint without split-K, for a template heuristic's `mm_configs`."""
+    try:
+        from torch._inductor.template_heuristics.triton import GemmConfig
+    except ImportError:
+        raise needs("PyTorch Inductor", "torch>=2.10") from None
+    return [
+        GemmConfig(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
+        for hint in chosen(hints, "PyTorch Inductor", ("triton",))
+        if (c := hint.config)["SPLIT_K"] == 1
+    ]
+
+
+def from_config(config: Any) -> dict[str, int]:
+    """A `GemmConfig`, or the keyword arguments of a template choice, in the keys of `rank(backend="triton")`."""
+    given = dict(config) if isinstance(config, Mapping) else vars(config)
+    known = {*_BLOCKS.values(), "num_warps", "num_stages"}
+    return {ours: int(value) for key, value in given.items() if (ours := _BLOCKS.get(key, key)) in known}
+
+
+def _device(arch: Arch | str) -> Arch:
+    if isinstance(arch, Arch):
+        return arch
+    return CUDA() if arch == "auto" else load(arch)
+
+
+def _problem(inputs: Any) -> Template:
+    """The matmul that Inductor asks about, transposed views and padded rows included."""
+    (mat1, mat2), (dtype1, dtype2) = inputs.strides_hinted()[-2:], inputs.dtypes()[-2:]
+    m, n, k = inputs.mnk_hinted()
+    shape = inputs.shapes_hinted()[-2]
+    trans = mat1[-1] != 1, mat2[-1] != 1
+    rows = [max(int(s[-1] if t else s[-2]), 1) for s, t in zip((mat1, mat2), trans, strict=True)]
+    import torch
+
+    names = [str(d).removeprefix("torch.") for d in (dtype1, dtype2)]
+    if names[0] == "float32" and torch.backends.cuda.matmul.allow_tf32:
+        names = ["tf32", "tf32"]
+    out = str(inputs.out_dtype()).removeprefix("torch.")
+    batch = int(shape[0]) if len(shape) == 3 else 1
+    return MatmulTemplate(m, n, k, batch=batch, trans_A=trans[0], trans_B=trans[1], in_dtype=names[0], out_dtype=out,
+                          b_dtype=names[1], lda=rows[0], ldb=rows[1])  # fmt: skip
+
+
+def _handler(arch: Arch, topk: int) -> InductorChoices:
+    if isinstance(topk, bool) or topk < 1:
+        raise ConfigError(f"topk must be at least 1, got {topk!r}")
+    try:
+        from torch._inductor.choices import InductorChoices
+    except ImportError:
+        raise needs("PyTorch Inductor", "torch>=2.10") from None
+    if not hasattr(InductorChoices, "_finalize_template_configs"):
+        import torch
+
+        raise ConfigError(f"torch {torch.__version__} has no hook for candidate lists; it came with 2.10")
+
+    class CarverChoices(InductorChoices):  # type: ignore[misc,unused-ignore]
+        """Inductor's heuristics with the lists of plain matmuls replaced."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.log: list[Replaced] = []
+
+        def uuid(self) -> str:
+            return f"carver {_version.__version__} {sha256(repr(arch).encode()).hexdigest()[:16]} {topk}"
+
+        def _finalize_template_configs(
+            self, template_choices: dict[str, Any], kernel_inputs: Any, templates: list[Any], op_name: str,
+            kwarg_overrides: dict[str, dict[str, Any]] | None = None,
+        ) -> list[Any]:  # fmt: skip
+            lists = {uid: list(found) for uid, found in template_choices.items()}
+            if op_name in OPERATORS:
+                for uid in TEMPLATES:
+                    if lists.get(uid):
+                        lists[uid] = self._own(lists[uid], kernel_inputs, op_name)
+            same = {uid: iter(found) for uid, found in lists.items()}
+            return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
+
+        def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
+            try:
+                op = _problem(inputs).with_arch(arch)
+                hints = [h for h in op.recommend_hints(8 * topk, backend="triton") if h.config["SPLIT_K"] == 1][:topk]
+            except (ProblemError, NoCandidates) as why:
+                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
+                return theirs
+            if not hints:
+                self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(theirs), "every hint splits K"))
+                return theirs
+            self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
+            return [_choice(theirs[0], hint, op.problem.sizes["k"]) for hint in hints]
+
+    return CarverChoices()
+
+
+def _choice(like: Any, hint: Hint, k: int) -> Any:
+    """Inductor's own choice with the hint's tile: same template, layout and inputs."""
+    c = hint.config
+    kwargs = like.params.to_kwargs() | {
+        "BLOCK_M": c["BLOCK_M"], "BLOCK_N": c["BLOCK_N"], "BLOCK_K": c["BLOCK_K"], "GROUP_M": c["GROUP_M"],
+        "EVEN_K": k % c["BLOCK_K"] == 0, "num_warps": c["num_warps"], "num_stages": c["num_stages"],
+    }  # fmt: skip
+    return type(like)(like.template, type(like.params)(kwargs), like.extra_kwargs, like.layout, like.inputs)

@@ -1,0 +1,126 @@
+"""Kernel Tuner: arguments of `tune_kernel`.
+
+Tried with Kernel Tuner 1.5.0. Its own `x0` is one configuration and several strategies reject it; a strategy made
+here tries every hint before another strategy takes over. Restrictions must be functions with named arguments or with
+one dict: `**p` does not work there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ConfigError, nearest
+from ..hint import Hint
+from . import needs, renamed
+
+_NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tabu_greywolf", "hybrid_vndx", "skopt")
+"""Strategies that refuse a starting point, or need another package to take one."""
+
+
+def configs(
+    hints: Iterable[Hint], names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """The hints in rank order as dicts of tunable parameters. `names` maps carver's keys to the kernel's own; `fixed`
+    are parameters that the tuned kernel has besides.
+    """
+    found = [{**renamed(hint.config, names), **(fixed or {})} for hint in hints]
+    if not found:
+        raise ConfigError("no hints to export to Kernel Tuner")
+    return found
+
+
+def from_config(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """One result or parameter dict of Kernel Tuner in carver's keys; `names` maps carver's keys to those of the kernel
+    and, where it is given, other keys (times, constants) are left out.
+    """
+    if names is None:
+        return dict(config)
+    return {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
+
+
+def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
+    """The values that the hints use, sorted, for `tune_kernel(tune_params=...)`. Their product holds more than the
+    hints; `restriction` cuts it down to them. `how` as for `configs`.
+    """
+    found = configs(hints, **how)
+    return {key: sorted({config[key] for config in found}) for key in found[0]}
+
+
+def restriction(hints: Iterable[Hint], **how: Any) -> Callable[[dict[str, Any]], bool]:
+    """For `tune_kernel(restrictions=[...])`: nothing but the hints is compiled."""
+    found = configs(hints, **how)
+    keys = tuple(found[0])
+    kept = {tuple(config[key] for key in keys) for config in found}
+
+    def is_hinted(p: dict[str, Any]) -> bool:
+        return tuple(p[key] for key in keys) in kept
+
+    return is_hinted
+
+
+def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> tuple[Any, ...]:
+    """The first hint that lies in the space, for `strategy_options={"x0": ...}`."""
+    return seeds(hints, tune_params, **how)[0]
+
+
+def seeds(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[tuple[Any, ...]]:
+    """The hints as tuples in the order of `tune_params`, those outside its values left out.
+
+    Raises ConfigError where a key is missing, or no hint lies in the space.
+    """
+    found = configs(hints, **how)
+    if missing := tune_params.keys() - found[0].keys():
+        word = min(missing)
+        raise ConfigError(f"the hints have no {word!r}; {nearest(word, found[0])}; or say what it is in `fixed`")
+    inside = [
+        tuple(config[key] for key in tune_params)
+        for config in found
+        if all(config[key] in values for key, values in tune_params.items())
+    ]
+    if not inside:
+        raise ConfigError("no hint lies in the space of tune_params; rank that space: template.rank(configs, ...)")
+    return inside
+
+
+class SeededStrategy:
+    """Tries configurations in a fixed order, then hands the rest of the budget to another strategy, started from the
+    best of them. Pass it as `tune_kernel(strategy=...)`.
+    """
+
+    def __init__(self, first: Sequence[tuple[Any, ...]], then: str | None = "genetic_algorithm") -> None:
+        self.first = list(first)
+        self.then = then
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
+        from kernel_tuner.interface import strategy_map
+        from kernel_tuner.strategies.common import CostFunc
+        from kernel_tuner.util import StopCriterionReached
+
+        if self.then is not None and self.then not in strategy_map:
+            raise ConfigError(f"Kernel Tuner has no strategy {self.then!r}; {nearest(self.then, strategy_map)}")
+        cost = CostFunc(searchspace, tuning_options, runner, snap=False)
+        timed: list[tuple[float, tuple[Any, ...]]] = []
+        try:
+            for config in self.first:
+                if searchspace.is_param_config_valid(config):
+                    timed.append((cost(config), config))
+        except StopCriterionReached:
+            return list(cost.results)
+        results = list(cost.results)
+        if self.then is not None:
+            if timed and self.then not in _NO_START:
+                tuning_options.strategy_options["x0"] = min(timed)[1]
+            results += strategy_map[self.then].tune(searchspace, runner, tuning_options)
+        return results
+
+
+def strategy(
+    hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], then: str | None = "genetic_algorithm", **how: Any
+) -> SeededStrategy:
+    """A strategy that tries the hints in rank order and then hands over to `then`; None stops there."""
+    try:
+        import kernel_tuner  # noqa: F401
+    except ImportError:
+        raise needs("Kernel Tuner", "kernel-tuner==1.5.0") from None
+    return SeededStrategy(seeds(hints, tune_params, **how), then)

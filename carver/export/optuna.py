@@ -1,0 +1,62 @@
+"""Optuna: hints as the first trials of a study, and known timings as finished ones. Tried with Optuna 5.0.0.
+
+Queued trials run first, in the order they were queued. A value outside the objective's own choices fails that trial
+with ValueError, which stops `optimize` unless it is in `catch`: suggest from `choices(hints)` or a superset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+from ..hint import Hint
+from . import needs, renamed
+
+if TYPE_CHECKING:
+    import optuna
+
+
+def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> int:
+    """Queue every hint in rank order; how many. The predicted time goes along as a user attribute."""
+    rows = [(renamed(hint.config, names), hint.predicted_ms) for hint in hints]
+    for params, predicted_ms in rows:
+        study.enqueue_trial(params, user_attrs={"carver_predicted_ms": predicted_ms}, skip_if_exists=True)
+    return len(rows)
+
+
+def add_measured(
+    study: optuna.Study, measured: Iterable[tuple[Hint | Mapping[str, Any], float]],
+    distributions: Mapping[str, optuna.distributions.BaseDistribution] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> int:
+    """Known timings as finished trials, `value` in the study's own unit; how many.
+
+    `distributions` are those of the objective; without them each key is a choice among the values that occur.
+    """
+    try:
+        from optuna.distributions import CategoricalDistribution
+        from optuna.trial import create_trial
+    except ImportError:
+        raise needs("Optuna", "optuna==5.0.0") from None
+    rows = [(renamed(c.config if isinstance(c, Hint) else c, names), float(value)) for c, value in measured]
+    if not rows:
+        raise ConfigError("no measured configurations to add")
+    spaces = dict(distributions or {
+        key: CategoricalDistribution(sorted({row[key] for row, _ in rows})) for key in rows[0][0]
+    })  # fmt: skip
+    for params, value in rows:
+        study.add_trial(create_trial(params=params, distributions=spaces, value=value))
+    return len(rows)
+
+
+def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> dict[str, list[int]]:
+    """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
+    rows = [renamed(hint.config, names) for hint in hints]
+    return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}
+
+
+def from_config(trial: Any, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The parameters of a trial in carver's keys."""
+    ours = {theirs: key for key, theirs in (names or {}).items()}
+    return {ours.get(key, key): value for key, value in trial.params.items()}

@@ -1,0 +1,54 @@
+"""TileLang: dicts for `@tilelang.autotune(configs=...)` in the keys of its examples.
+
+TileLang 0.1.15 tries every configuration of the list and takes no ranking; a key that is no parameter of the kernel is
+a ValueError, hence `names`. Stage 1 and stage 0 are two kernels there: one buffer filled by TMA, and no pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError, ProblemError
+from ..hint import Hint
+from ..problem import Problem
+from . import chosen, renamed
+
+
+def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """The hints in rank order as `{block_M, block_N, block_K, num_stages, thread_num, enable_rasteration}`.
+
+    `names` maps these keys to the kernel's own; a key mapped to "" is left out.
+    """
+    out = []
+    for hint in chosen(hints, "TileLang", ("tilelang",)):
+        config = dict(hint.config) | {"enable_rasteration": bool(hint.config["enable_rasteration"])}
+        out.append({key: value for key, value in renamed(config, names).items() if key})
+    return out
+
+
+def from_config(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
+    """A TileLang dict in the keys that `rank(backend="tilelang")` takes; "pass_configs" is left out."""
+    ours = {theirs: key for key, theirs in (names or {}).items()}
+    return {ours.get(key, key): int(value) for key, value in config.items() if key != "pass_configs"}
+
+
+def equivalent_function(problem: Problem) -> Callable[..., Any]:
+    """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
+    s = problem.statement
+    if any(len(dim) != 1 or dim[0][1] != 1 for t in s.tensors for dim in t.index) or s.combine not in ("=", "+="):
+        raise ProblemError(f"{s} is no sum of products over plain axes; carver.reference computes it")
+    place = {axis: i for i, axis in enumerate(s.axes)}
+    subscripts = [[place[dim[0][0]] for dim in t.index] for t in (*s.inputs, s.output)]
+
+    def function(*inputs: Any) -> Any:
+        if len(inputs) != len(s.inputs):
+            raise ConfigError(f"{s} takes {len(s.inputs)} arrays, got {len(inputs)}")
+        operands: list[Any] = []
+        for x, axes in zip(inputs, subscripts, strict=False):
+            operands += [np.asarray(x, np.float64), axes]
+        return np.einsum(*operands, subscripts[-1])
+
+    return function

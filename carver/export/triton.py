@@ -1,0 +1,169 @@
+"""Triton: lists of `triton.Config`, and pruning of a user's own list inside `triton.autotune`.
+
+Tried with Triton 3.6 and 3.9. `early_config_prune` must return at least one configuration; one survivor is not
+benchmarked at all. `perf_model` is called only where more configurations are left than `top_k`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError, NoCandidates, nearest
+from ..hint import Hint
+from ..templates import Template
+from . import chosen, needs, renamed
+
+if TYPE_CHECKING:
+    import triton
+
+Make = Template | Callable[..., Template]
+"""An operator with its device, or a function from the kernel's arguments to one: `lambda M, N, K: ...`."""
+
+LAUNCH = ("num_warps", "num_stages")
+"""What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
+
+ALIASES = {
+    "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
+    "BLOCK_N": ("BLOCK_SIZE_N", "block_n", "BN"),
+    "BLOCK_K": ("BLOCK_SIZE_K", "block_k", "BK"),
+    "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
+    "SPLIT_K": ("split_k",),
+}
+"""Spellings in use for the keys of the matmul declaration."""
+
+_NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
+"""Launch options that the model has no part for, and the values at which that is exact."""
+
+
+def configs(
+    hints: Iterable[Hint], names: Mapping[str, str] | None = None, only: Sequence[str] | None = None
+) -> list[triton.Config]:
+    """`triton.Config` of each hint, in rank order, for `triton.autotune(configs=...)`.
+
+    `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` keeps the keys, in the kernel's
+    spelling, that the kernel has: one without split-K has no SPLIT_K. Hints that need a dropped key are left out.
+    """
+    try:
+        from triton import Config
+    except ImportError:
+        raise needs("Triton", "triton") from None
+    out = []
+    for hint in chosen(hints, "Triton", ("triton",)):
+        config = renamed(hint.config, names)
+        if only is None or _can_drop(hint, names, only):
+            kwargs = {k: v for k, v in config.items() if k not in LAUNCH and (only is None or k in only)}
+            out.append(Config(kwargs, **{k: config[k] for k in LAUNCH if k in config}))
+    if not out:
+        raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
+    return out
+
+
+def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) -> bool:
+    """Whether the keys outside `only` have the value that a kernel without them has."""
+    spelled = renamed(hint.config, names)
+    dropped = {ours for ours, theirs in zip(hint.config, spelled, strict=True) if theirs not in (*only, *LAUNCH)}
+    return all(ours == "GROUP_M" or (ours == "SPLIT_K" and hint.config[ours] == 1) for ours in dropped)
+
+
+def from_config(
+    config: triton.Config | Mapping[str, Any], names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
+) -> dict[str, int]:
+    """A `triton.Config`, or a dict as vLLM and SGLang keep them, in the keys that `rank(backend="triton")` takes.
+
+    Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
+    `ignore` are left out: compile-time switches that do not matter to the time.
+    """
+    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
+    ours = {alias: key for key, aliases in ALIASES.items() for alias in aliases}
+    ours |= {theirs: key for key, theirs in (names or {}).items()}
+    out: dict[str, int] = {}
+    for key, value in given.items():
+        if key in ignore:
+            continue
+        if key in _NEUTRAL:
+            neutral = _NEUTRAL[key]
+            if neutral is not None and value not in neutral:
+                raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
+            continue
+        out[ours.get(key, key)] = value
+    return out
+
+
+def _all_kwargs(config: triton.Config) -> dict[str, Any]:
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages,
+            "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
+
+
+def pruner(
+    template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
+    propose: bool = False,
+) -> Callable[..., list[Any]]:
+    """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.
+
+    With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead.
+    Raises NoCandidates where the model holds that none of the list can run, with the rules that say so.
+    """
+    if isinstance(topk, bool) or topk < 1:
+        raise ConfigError(f"topk must be at least 1, got {topk!r}")
+
+    def early_config_prune(configs_: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+        op = make(template, {**named_args, **kwargs})
+        if propose:
+            keys = list(configs_[0].kwargs)
+            spelled = names or spelling(keys)
+            found = op.recommend_hints(10 * topk, backend="triton")
+            return configs(found, spelled, only=keys)[:topk]
+        ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
+        return [configs_[i] for i in ranking.indices[:topk]]
+
+    return early_config_prune
+
+
+def perf_model(
+    template: Make, names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
+) -> Callable[..., float]:
+    """A `perf_model` for `prune_configs_by={"perf_model": ..., "top_k": ...}`: predicted seconds, infinite where the
+    configuration cannot run.
+    """
+
+    @lru_cache(maxsize=64)
+    def op_of(arguments: tuple[tuple[str, Any], ...]) -> Template:
+        return make(template, dict(arguments))
+
+    known = {"num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override", "pre_hook", *ALIASES}
+    known |= {alias for aliases in ALIASES.values() for alias in aliases} | set((names or {}).values()) | set(ignore)
+
+    def predicted_seconds(**arguments: Any) -> float:
+        config = {k: v for k, v in arguments.items() if k in known}
+        rest = {k: v for k, v in arguments.items() if k not in known and isinstance(v, int | str | float)}
+        try:
+            ranking = op_of(tuple(rest.items())).rank([from_config(config, names, ignore)], backend="triton")
+        except NoCandidates:
+            return float("inf")
+        return float(ranking.seconds[0])
+
+    return predicted_seconds
+
+
+def spelling(keys: Iterable[str]) -> dict[str, str]:
+    """Carver's keys to the spellings that a kernel's own keys show."""
+    present = set(keys)
+    return {ours: next(a for a in (ours, *aliases) if a in present)
+            for ours, aliases in ALIASES.items() if present & {ours, *aliases}}  # fmt: skip
+
+
+def make(template: Make, arguments: Mapping[str, Any]) -> Template:
+    """The operator for one call of the kernel: `template`, or what it makes of the arguments that it names."""
+    if isinstance(template, Template):
+        return template
+    parameters = inspect.signature(template).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return template(**arguments)
+    wanted = [p.name for p in parameters]
+    if lacking := [p.name for p in parameters if p.name not in arguments and p.default is p.empty]:
+        raise ConfigError(f"the kernel has no argument {lacking[0]!r}, which the template asks for; "
+                          f"{nearest(lacking[0], arguments)}")  # fmt: skip
+    return template(**{name: arguments[name] for name in wanted if name in arguments})

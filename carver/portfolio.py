@@ -1,0 +1,331 @@
+"""Portfolios: the few configurations that together lose least over a range of sizes, and which to use when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .descriptor import Arch
+from .errors import ConfigError, NoCandidates, ProblemError, nearest
+from .hint import Hint
+from .kernel import Kernel
+from .pricing import price
+from .problem import Problem
+from .ranking import Ranking, offered_kernels, rank, recommend
+from .space import given_space
+from .types import FloatArray, IntArray
+
+SAMPLES = 160
+"""Sizes that a portfolio is chosen on; as many others, between them, that it is checked on."""
+FROM_EACH = 16
+"""Candidates that each sampled size contributes."""
+NEVER = 1e6
+"""Loss of a configuration that cannot run: no mean over sizes outweighs it."""
+WORTH_A_BUCKET = 0.002
+"""Loss that a table may gain by merging two buckets."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Sizes up to `upto` (and beyond the bucket before it) use configuration `config` of the portfolio."""
+
+    upto: int
+    config: int
+
+
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Configurations, and a table from sizes of one axis to them.
+
+    `loss` is the weighted geometric mean, over sizes it was not chosen on, of predicted time over that of the best
+    configuration for that very size, less 1, dispatched by the table; `worst` the largest.
+    """
+
+    problem: Problem
+    arch: Arch
+    backend: str
+    axis: str
+    configs: tuple[tuple[str, Mapping[str, int]], ...]
+    """(kernel, configuration)."""
+    table: tuple[Bucket, ...]
+    loss: float
+    worst: float
+    single_loss: float
+    """The same for the best single configuration."""
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    def __getitem__(self, size: int) -> Mapping[str, int]:
+        """The configuration for a size."""
+        return self.configs[self.place(size)][1]
+
+    def place(self, size: int) -> int:
+        """Which configuration a size is dispatched to; the last bucket takes all that is larger."""
+        return next((b.config for b in self.table if size <= b.upto), self.table[-1].config)
+
+    def hints(self) -> Ranking:
+        """The configurations as hints for the largest size of each one's buckets, for the exporters, in the table's order."""
+        largest = max(b.upto for b in self.table)
+        kernel_hints = [replace(_hint(self, place, largest), rank=i) for i, place in enumerate(self._in_order())]
+        return rank(at(self.problem, self.axis, largest), self.arch, kernel_hints, self.backend)
+
+    def _in_order(self) -> list[int]:
+        return list(dict.fromkeys(b.config for b in self.table))
+
+    def hint(self, size: int) -> Hint:
+        """The hint of a size, predicted for that size."""
+        return _hint(self, self.place(size), size)
+
+    def measured(self, timings: Iterable[tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+        """Measured loss by size: time of what the table picks over the best measured, less 1.
+
+        `timings` are (size, configuration, seconds). A size where the pick was not measured is left out; where none
+        was, ConfigError.
+        """
+        rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
+        for size, config, seconds in timings:
+            rows.setdefault(int(size), []).append((dict(config), float(seconds)))
+        out = {}
+        for size, found in sorted(rows.items()):
+            picked = [s for config, s in found if config == dict(self[size])]
+            if picked:
+                out[size] = min(picked) / min(s for _, s in found) - 1
+        if not out:
+            raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "problem": self.problem.to_dict(), "arch": self.arch.name, "backend": self.backend, "axis": self.axis,
+            "configs": [{"kernel": kernel, **config} for kernel, config in self.configs],
+            "table": [{"upto": b.upto, "config": b.config} for b in self.table],
+            "predicted_loss": self.loss, "worst_loss": self.worst, "single_loss": self.single_loss,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_python(self, name: str = "choose") -> str:
+        """Source of a function from a size to a configuration, for a kernel's own repository."""
+        lines = [f"def {name}({self.axis}):"]
+        for bucket in self.table[:-1]:
+            lines += [f"    if {self.axis} <= {bucket.upto}:", f"        return {dict(self.configs[bucket.config][1])!r}"]
+        lines += [f"    return {dict(self.configs[self.table[-1].config][1])!r}"]
+        return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        keys = list(dict.fromkeys(key for _, config in self.configs for key in config))
+        low = 1
+        rows = [[f"{self.axis} from", "to", *keys]]
+        for b in self.table:
+            config = self.configs[b.config][1]
+            rows.append([str(low), str(b.upto), *(str(config.get(key, "")) for key in keys)])
+            low = b.upto + 1
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        body = "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
+        return (
+            f"{len(self)} configurations for {self.problem} over {self.axis} on {self.arch.title}, "
+            f"backend {self.backend}\n{body}\n"
+            f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
+            f"one configuration alone {self.single_loss:.1%}"
+        )
+
+
+def portfolio(
+    problem: Problem,
+    arch: Arch,
+    axis: str,
+    sizes: Iterable[int] | Mapping[int, float],
+    k: int = 4,
+    backend: str | None = None,
+    samples: int = SAMPLES,
+) -> Portfolio:
+    """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
+
+    `sizes` is a range, which counts each factor of size alike (a size between 1 and 2 weighs as much as one between
+    4096 and 8192), a list, which counts each entry alike, or a mapping from size to weight. Chosen greedily on a
+    matrix of predicted times, then improved by exchanges; each configuration can run at every sampled size.
+    """
+    if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
+        raise ProblemError(f"k must be a whole number of at least 1, got {k!r}")
+    if axis not in problem.sizes:
+        raise ProblemError(f"no axis {axis!r} to vary; {nearest(axis, problem.sizes)}")
+    chosen, weights, others, other_weights = _sampled(sizes, samples)
+    rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
+    union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
+    candidates = list(union.values())
+    times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
+    best = np.array([ranking.seconds[0] for ranking in rankings])
+    loss = np.minimum(np.log(times / best), np.log(NEVER))
+    order = _exchange(loss, weights, _greedy(loss, weights, k))
+    table = _table(chosen, loss[order], weights)
+    if isinstance(sizes, range):
+        table = _refined(table, chosen, lambda ns, rows: _times(
+            problem, arch, axis, ns, [candidates[order[i]] for i in rows], rankings[0].backend))  # fmt: skip
+    used = sorted({b.config for b in table})
+    table = tuple(Bucket(b.upto, used.index(b.config)) for b in table)
+    kept = [candidates[order[i]] for i in used]
+    found = Portfolio(problem, arch, rankings[0].backend, axis, tuple((h.kernel, h.config) for h in kept), table, 0, 0, 0)
+
+    ideal = np.array([recommend(at(problem, axis, n), arch, 1, backend).seconds[0] for n in others])
+    alone = candidates[int(np.argmin(loss @ weights))]
+    again = np.log(_times(problem, arch, axis, others, [*kept, alone], found.backend) / ideal)
+    picked = np.maximum(again[[found.place(n) for n in others], np.arange(len(others))], 0.0)
+    means = [float(np.expm1(other_weights @ row)) for row in (picked, np.maximum(again[-1], 0.0))]
+    return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
+
+
+def at(problem: Problem, axis: str, size: int) -> Problem:
+    """The problem with another size of one axis; rows along that axis are dense."""
+    varies = {t.name for t in problem.statement.tensors if any(a == axis for a, _ in problem.stored(t).index[-1])}
+    align = {name: n for name, n in problem.align_bytes.items() if name not in varies}
+    return replace(problem, sizes={**problem.sizes, axis: size}, align_bytes=align)
+
+
+def _sampled(
+    sizes: Iterable[int] | Mapping[int, float], samples: int
+) -> tuple[list[int], FloatArray, list[int], FloatArray]:
+    """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
+    if isinstance(sizes, range):
+        every = np.asarray(sizes, np.int64)
+        if not len(every) or every.min() < 1:
+            raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
+        low, high = float(every.min()), float(every.max())
+        steps = every[_nearest(every, np.geomspace(low, high, 2 * samples - 1))]
+        first, second = np.unique(steps[::2]), np.unique(steps[1::2])
+        second = np.setdiff1d(second, first)
+        second = second if len(second) else first
+        return first.tolist(), _octaves(first), second.tolist(), _octaves(second)
+    given = dict(sizes) if isinstance(sizes, Mapping) else dict.fromkeys(sizes, 1.0)
+    if not given or min(given) < 1 or min(given.values()) < 0 or not sum(given.values()) > 0:
+        raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
+    keys = sorted(given)
+    weights = np.array([given[n] for n in keys], float)
+    if len(keys) > samples:
+        cuts = np.unique(np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(samples) + 0.5) / samples))
+        owner = np.argmin(np.abs(np.log(np.array(keys))[:, None] - np.log(np.array(keys)[cuts])[None]), axis=1)
+        grouped = np.bincount(owner, weights, len(cuts))
+        return [keys[i] for i in cuts], grouped / grouped.sum(), keys, weights / weights.sum()
+    return keys, weights / weights.sum(), keys, weights / weights.sum()
+
+
+def _nearest(every: IntArray, wanted: FloatArray) -> IntArray:
+    after = np.clip(np.searchsorted(every, wanted), 1, max(len(every) - 1, 1)) if len(every) > 1 else np.zeros(len(wanted), int)
+    if len(every) == 1:
+        return after
+    before = after - 1
+    return np.where(wanted - every[before] < every[after] - wanted, before, after)
+
+
+def _octaves(sizes: IntArray) -> FloatArray:
+    """Each size's share of the range on a logarithmic scale."""
+    logs = np.log(sizes.astype(float))
+    edges = np.concatenate([logs[:1], (logs[1:] + logs[:-1]) / 2, logs[-1:]])
+    width = np.diff(edges) if len(sizes) > 1 else np.ones(1)
+    out: FloatArray = width / width.sum()
+    return out
+
+
+def _times(
+    problem: Problem, arch: Arch, axis: str, sizes: Sequence[int], candidates: Sequence[Hint], backend: str
+) -> FloatArray:
+    """Predicted seconds of every candidate (rows) at every size (columns); infinite where it cannot run. [s]"""
+    out = np.full((len(candidates), len(sizes)), np.inf)
+    for column, n in enumerate(sizes):
+        here = at(problem, axis, n)
+        for kernel in offered_kernels(here, arch, backend)[0]:
+            rows = [i for i, h in enumerate(candidates) if h.kernel == kernel.name]
+            if rows:
+                out[rows, column] = _priced(here, arch, kernel, [candidates[i].config for i in rows])
+    return out
+
+
+def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapping[str, int]]) -> FloatArray:
+    space, _ = given_space(problem, arch, kernel, configs)
+    seconds = np.full(len(configs), np.inf)
+    if len(space):
+        seconds[space.index] = price(space)[1].seconds
+    return seconds
+
+
+def _greedy(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
+    """Configurations one after the other, each the one that lowers the mean loss most."""
+    order: list[int] = []
+    covered = np.full(loss.shape[1], np.log(NEVER))
+    for _ in range(min(k, len(loss))):
+        order.append(int(np.argmin(np.minimum(loss, covered) @ weights)))
+        covered = np.minimum(covered, loss[order[-1]])
+    return order
+
+
+def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[int]:
+    """Swap one configuration at a time for a better one until none is."""
+    best = float(np.min(loss[order], axis=0) @ weights)
+    improved = True
+    while improved:
+        improved = False
+        for i in range(len(order)):
+            rest = [loss[j] for j in order[:i] + order[i + 1 :]]
+            covered = np.min(rest, axis=0) if rest else np.full(loss.shape[1], np.log(NEVER))
+            means = np.minimum(loss, covered) @ weights
+            new = int(np.argmin(means))
+            if means[new] < best - 1e-12:
+                order[i], best, improved = new, float(means[new]), True
+    return order
+
+
+def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple[Bucket, ...]:
+    """The best of the portfolio by size, neighbouring sizes merged while the mean loss grows by less than
+    `WORTH_A_BUCKET` in all.
+    """
+    groups = [[i] for i in range(len(sizes))]
+    totals = [loss[:, i] * weights[i] for i in range(len(sizes))]
+    spare = WORTH_A_BUCKET
+    while len(groups) > 1:
+        costs = [
+            (totals[i] + totals[i + 1]).min() - totals[i].min() - totals[i + 1].min() for i in range(len(groups) - 1)
+        ]
+        i = int(np.argmin(costs))
+        if costs[i] > spare:
+            break
+        spare -= max(costs[i], 0.0)
+        groups[i : i + 2] = [groups[i] + groups[i + 1]]
+        totals[i : i + 2] = [totals[i] + totals[i + 1]]
+    return tuple(Bucket(sizes[g[-1]], int(np.argmin(t))) for g, t in zip(groups, totals, strict=True))
+
+
+def _refined(
+    table: tuple[Bucket, ...], sizes: Sequence[int], times: Callable[[Sequence[int], Sequence[int]], FloatArray]
+) -> tuple[Bucket, ...]:
+    """The same buckets, each ending where, between two sampled sizes, the next configuration becomes the better one."""
+    out = list(table)
+    for i, (here, after) in enumerate(pairwise(table)):
+        following = sizes[sizes.index(here.upto) + 1]
+        between = [n for n in _steps(here.upto, following) if here.upto < n < following]
+        if between:
+            left, right = np.log(times(between, [here.config, after.config]))
+            behind = np.concatenate([[0.0], np.cumsum(left - right)])
+            cut = int(np.argmin(behind))
+            out[i] = Bucket(between[cut - 1] if cut else here.upto, here.config)
+    return tuple(out)
+
+
+def _steps(low: int, high: int) -> list[int]:
+    """At most about 16 sizes above `low`, multiples of the largest power of two that leaves so many: where tiles end."""
+    step = 1 << max(0, ((high - low) // 16).bit_length())
+    return list(range((low // step + 1) * step, high, step))
+
+
+def _hint(found: Portfolio, place: int, size: int) -> Hint:
+    problem, (name, config) = at(found.problem, found.axis, size), found.configs[place]
+    ranking = rank(problem, found.arch, [config], found.backend)
+    hint = ranking[0]
+    if hint.kernel != name:
+        raise NoCandidates(f"{problem} with {name} on {found.arch.name}", {})
+    return hint

@@ -1,0 +1,3 @@
+"""`from carver.roller.hint import Hint`."""
+
+from ..hint import Hint as Hint
