@@ -17,7 +17,7 @@ from carver.evaluate import clblast, tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import score
 from carver.ranking import rank
-from carver.space import given_space
+from carver.space import enumerate_space, given_space
 from carver.templates import MatmulTemplate
 
 pd = pytest.importorskip("pandas")
@@ -175,6 +175,12 @@ def test_clblast_rules(change: dict[str, int], reason: str) -> None:
     kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").parts[0].space.kernel
     _, why = given_space(SQUARE, load("gtx_680"), kernel, [XGEMM | change])
     assert why == {0: reason}
+
+
+def test_clblast_rules_leave_what_the_tuner_found_feasible() -> None:
+    """CLTune's own count for this kernel on this device, as published with its measurements."""
+    kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").parts[0].space.kernel
+    assert len(enumerate_space(SQUARE, load("gtx_680"), kernel)) == 241_600
 
 
 def test_matrix_profile_needs_a_matrix_unit() -> None:
