@@ -12,14 +12,21 @@ from .arch import HIP as HIP
 from .arch import Apple as Apple
 from .arch import load as load_arch
 from .arch import names as arch_names
+from .attention import FlashAttentionTemplate as FlashAttentionTemplate
 from .descriptor import Arch as Arch
 from .errors import CarverError as CarverError
+from .fused import GatedMLPTemplate as GatedMLPTemplate
+from .fused import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
+from .graph import Chain as Chain
 from .feed import triton_perf_model as triton_perf_model
 from .feed import triton_pruner as triton_pruner
 from .hint import Hint as Hint
 from .hint import NoRasterization as NoRasterization
 from .hint import Rasterization2DColumn as Rasterization2DColumn
 from .ranking import Ranking as Ranking
+from .templates import Conv2DTemplate as Conv2DTemplate
+from .templates import ConvTemplate as ConvTemplate
+from .templates import DedispersionTemplate as DedispersionTemplate
 from .templates import ElementwiseTemplate as ElementwiseTemplate
 from .templates import GEMVTemplate as GEMVTemplate
 from .templates import GeneralReductionTemplate as GeneralReductionTemplate
@@ -28,7 +35,9 @@ from .templates import OpTemplate as OpTemplate
 from .templates import ReductionTemplate as ReductionTemplate
 
 __all__ = [
-    "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "ElementwiseTemplate", "GEMVTemplate",
-    "GeneralReductionTemplate", "Hint", "MatmulTemplate", "NoRasterization", "OpTemplate", "Ranking",
-    "Rasterization2DColumn", "ReductionTemplate", "arch_names", "load_arch", "triton_perf_model", "triton_pruner",
+    "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "Chain", "Conv2DTemplate", "ConvTemplate",
+    "DedispersionTemplate", "ElementwiseTemplate", "FlashAttentionTemplate",
+    "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "MatmulSoftmaxTemplate", "MatmulTemplate",
+    "NoRasterization", "OpTemplate", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "arch_names",
+    "load_arch", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

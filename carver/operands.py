@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from . import arch as archs
+from .attention import FlashAttentionTemplate
 from .descriptor import Arch
 from .dtypes import BYTES
 from .errors import ProblemError
@@ -98,6 +99,10 @@ def _reduction(op: str, rows: int, cols: int, axis: int, dtype: str, out_dtype: 
     return ReductionTemplate(op, (rows, cols), axis, in_dtype=dtype, out_dtype=out_dtype)
 
 
+def _attention(batch: int, heads: int, seq: int, head_dim: int, dtype: str, **rest: Any) -> Template:
+    return FlashAttentionTemplate(batch, heads, seq=seq, head_dim=head_dim, in_dtype=dtype, **rest)
+
+
 def _op(computes: str, sizes: Sequence[str], dtype: str, **rest: Any) -> Template:
     extents: dict[str, Any] = {}
     for word in sizes:
@@ -147,6 +152,16 @@ FACES = {
                     help="1 along each row, 0 down each column"),
         ),
         _reduction,
+    ),
+    "attention": Face(
+        "softmax(Q K^T) V for BATCH sequences of SEQ queries, HEADS heads of HEAD_DIM.",
+        (
+            *_sizes("batch", "heads", "seq", "head_dim"), _DTYPE, _OUT,
+            _option("--kv-heads", type=int, help="heads of keys and values; as many as HEADS"),
+            _option("--seq-kv", type=int, help="keys; as many as queries"),
+            _option("--causal", is_flag=True, help="a query sees the keys up to its own"),
+        ),
+        _attention,
     ),
     "op": Face(
         "Any operator in index notation: 'C[m,n] += A[m,k] * B[k,n]' m=64 n=64 k=64.",

@@ -24,6 +24,10 @@ OPERATORS = {
     "elementwise": carver.ElementwiseTemplate((8192, 4096), inputs=2),
     "reduction-rows": carver.ReductionTemplate("sum", (4096, 4096)),
     "softmax": carver.ReductionTemplate("softmax", (4096, 4096)),
+    "attention-causal": carver.FlashAttentionTemplate(2, 32, 8, seq=8192, head_dim=128, causal=True),
+    "attention-decode": carver.FlashAttentionTemplate(8, 32, 8, seq=1, seq_kv=8192, head_dim=128),
+    "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
+    "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
 }
 DEVICES = {"cuda": ("h200_sxm", "rtx_3090"), "triton": ("h200_sxm", "a100_sxm_80", "mi300x"), "cpu": ("cpu_avx2",)}
 

@@ -27,7 +27,7 @@ pricing table
 ranking explain plots
 templates
 template roller portfolio
-attention
+attention fused
 graph
 export
 feed

@@ -9,6 +9,7 @@ from .attention import attention
 from .contraction import contraction
 from .cpu import cpu_contraction, cpu_stream
 from .delayed import delayed_sum
+from .fused import gated, matmul_softmax
 from .stream import stream
 from .window import window
 from .work import Work
@@ -21,5 +22,7 @@ MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
     "cpu_stream": cpu_stream,
     "window": window,
     "delayed_sum": delayed_sum,
+    "gated": gated,
+    "matmul_softmax": matmul_softmax,
 }
 """What a declaration's `model` key may name: the function that turns a space into demands."""

@@ -111,8 +111,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))
     taken = np.minimum(tk, keys)
     d, e = col("d"), col("e")
-    fill_q = rows * d * eq * sector_waste(d * eq, np.full(n, 16.0), arch.sector_bytes)
-    fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, np.full(n, 16.0), arch.sector_bytes)
+    fill_q = rows * d * eq * sector_waste(d * eq, col("row_align_q"), arch.sector_bytes)
+    fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, col("row_align_k"), arch.sector_bytes)
     read = fill_q / steps + fill_kv * busy
     read_q = heads_kv * group * queries * d * eq * np.where(packed, 1.0, split)
     read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
@@ -121,7 +121,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     # output: normalised rows, or partial ones that a second kernel joins
     partial = split > 1
     width = np.where(partial, 4.0, eo)
-    store = rows * (e * width * sector_waste(e * width, np.full(n, 16.0), arch.sector_bytes) + partial * LSE_BYTES)
+    store = rows * (e * width * sector_waste(e * width, col("row_align_out"), arch.sector_bytes) + partial * LSE_BYTES)
     accumulators = tm * value / lanes
     store_instr = accumulators * k["store_instr"]
     outputs = heads_kv * group * queries * e

@@ -1,0 +1,266 @@
+"""Fused attention: tiles counted by hand, shared memory as Triton allocates it, causal masks, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import carver
+from carver.cost.attention import causal_tiles
+from carver.errors import ConfigError, ProblemError
+from carver.evaluate import tables
+from carver.kernel import kernels
+from carver.pricing import price
+from carver.space import Space, given_space
+
+TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
+
+
+def space(arch: str, config: dict[str, int], **sizes: object) -> Space:
+    problem = carver.FlashAttentionTemplate(**sizes).problem  # type: ignore[arg-type]
+    (kernel,) = kernels("attention", "triton")
+    return given_space(problem, carver.load_arch(arch), kernel, [config])[0]
+
+
+@pytest.mark.parametrize(
+    ("arch", "head_dim", "dtype", "m", "n", "warps", "stages", "expected"),
+    [
+        # Q 128x128x2; 2 buffers of K and V, 64x128x2 each; the tile of the second product is square: P in registers
+        ("a100", 128, "float16", 128, 64, 4, 3, 32768 + 2 * 2 * 16384),
+        # wgmma reads the last stage while the next lands: 3 buffers
+        ("h200", 128, "float16", 128, 64, 4, 3, 32768 + 3 * 2 * 16384),
+        # 64 rows of 256: the warps share rows, P passes shared memory: 160 KiB + 8 KiB, over the limit of 163 KiB
+        ("rtx_3090", 32, "float16", 64, 64, 4, 2, 4096 + 2 * 4096),
+        ("a100", 128, "float16", 64, 64, 4, 3, 16384 + 2 * 2 * 16384 + 8192),
+        # 32-bit probabilities are converted through shared memory whatever the layout
+        ("a100", 64, "tf32", 128, 64, 4, 3, 32768 + 2 * 2 * 16384 + 32768),
+        # a head of 96 is padded to 128
+        ("a100", 96, "bfloat16", 128, 32, 4, 2, 32768 + 2 * 8192),
+    ],
+)
+def test_shared_memory(
+    arch: str, head_dim: int, dtype: str, m: int, n: int, warps: int, stages: int, expected: int
+) -> None:
+    config = {"BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
+    s = space(arch, config, seq=4096, head_dim=head_dim, in_dtype=dtype)
+    assert s["smem_bytes"][0] == expected
+
+
+def test_what_ran_and_what_did_not_on_an_a100() -> None:
+    """Outcomes of one published set of candidates, by head dimension and element width."""
+    tiles = [
+        (32, 64, 4),
+        (64, 16, 4),
+        (64, 64, 4),
+        (64, 128, 4),
+        (128, 32, 4),
+        (128, 64, 4),
+        (128, 64, 8),
+        (128, 128, 4),
+    ]
+    runs = {
+        ("float16", 16): 8, ("float16", 128): 8, ("bfloat16", 256): {0, 1, 4}, ("tf32", 32): 8,
+        ("tf32", 64): {0, 1, 2, 4, 5, 6}, ("tf32", 128): {0, 1, 4}, ("tf32", 256): {1},
+    }  # fmt: skip
+    configs = [{"BLOCK_M": m, "BLOCK_N": n, "num_warps": w, "num_stages": 3} for m, n, w in tiles]
+    for (dtype, head_dim), expected in runs.items():
+        op = carver.FlashAttentionTemplate(2, 8, seq=1024, head_dim=head_dim, in_dtype=dtype).with_arch("a100")
+        fits = set(op.rank(configs).indices)
+        assert fits == (set(range(8)) if expected == 8 else expected), (dtype, head_dim)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "own", "tile", "expected"),
+    [
+        (4, 4, 1, 1, 1 + 2 + 3 + 4),
+        (256, 256, 128, 64, 2 + 4),
+        (256, 256, 64, 128, 1 + 1 + 2 + 2),
+        (128, 512, 64, 64, 7 + 8),  # the last query sees all 512 keys
+        (512, 128, 128, 64, 0 + 0 + 0 + 2),  # three blocks of queries see nothing
+        (200, 200, 128, 64, 2 + 4),
+        (1, 4096, 16, 64, 64),
+    ],
+)
+def test_causal_tiles_by_hand(queries: int, keys: int, own: int, tile: int, expected: int) -> None:
+    assert causal_tiles(queries, keys, own, tile) == expected
+
+
+@given(*(st.integers(1, 300) for _ in range(2)), *(st.integers(1, 64) for _ in range(2)))
+def test_causal_tiles_are_counted_without_a_loop(queries: int, keys: int, own: int, tile: int) -> None:
+    def visible(block: int) -> int:
+        last = min((block + 1) * own, queries)
+        return min(max(last + keys - queries, 0), keys)
+
+    counted = sum(-(-visible(block) // tile) for block in range(-(-queries // own)))
+    assert causal_tiles(queries, keys, own, tile) == counted
+
+
+@given(st.integers(1, 500), st.integers(1, 500))
+def test_attended_pairs(queries: int, keys: int) -> None:
+    problem = carver.FlashAttentionTemplate(seq=queries, seq_kv=keys, causal=True).problem
+    assert problem.attended_pairs == sum(min(max(i + 1 + keys - queries, 0), keys) for i in range(queries))
+
+
+def test_flops_and_bytes_by_hand() -> None:
+    full = carver.FlashAttentionTemplate(2, 8, 2, seq=1024, head_dim=64).problem
+    assert full.flops == 2 * 2 * (2 * 8) * 1024 * 1024 * 64
+    assert full.compulsory_bytes == 2 * (2 * 1024 * 64) * (8 + 8 + 2 + 2)  # Q and O of 8 heads, K and V of 2
+    causal = carver.FlashAttentionTemplate(2, 8, 2, seq=1024, head_dim=64, causal=True).problem
+    assert causal.flops / full.flops == pytest.approx((1024 + 1) / 2 / 1024)
+    wide = carver.FlashAttentionTemplate(1, 1, seq=128, head_dim=192, value_dim=128).problem
+    assert wide.flops == 2 * 128 * 128 * (192 + 128)
+
+
+def test_grid_steps_and_traffic_by_hand() -> None:
+    s = space("h200", TILE, batch=2, heads=32, kv_heads=8, seq=4096, head_dim=128)
+    work, _ = price(s)
+    assert work.grid[0] == 2 * 32 * 32
+    assert work.steps[0] == 64
+    # one step brings 64 keys and values of 128 halves; the queries of a block come once
+    assert work.fill_bytes[0] == pytest.approx(2 * 64 * 128 * 2 + 128 * 128 * 2 / 64)
+    # 256 blocks in flight are two heads with 2 MiB of keys and values each: all of it stays in L2
+    assert work.facts["l2_hit_rate"][0] == 1
+    assert work.facts["dram_bytes"][0] == s.problem.compulsory_bytes
+
+
+def test_causal_costs_about_half() -> None:
+    full, causal = (
+        carver.FlashAttentionTemplate(4, 32, seq=8192, head_dim=128, causal=c).with_arch("h200").recommend_hints(1)[0]
+        for c in (False, True)
+    )
+    assert 0.5 < causal.predicted_ms / full.predicted_ms < 0.6
+
+
+def test_a_packed_group_reads_shared_keys_once() -> None:
+    sizes = {"batch": 4, "heads": 32, "kv_heads": 8, "seq": 1, "seq_kv": 16384, "head_dim": 128}
+    apart = space("h200", {**TILE, "BLOCK_M": 16}, **sizes)
+    packed = space("h200", {**TILE, "BLOCK_M": 16, "PACK_GQA": 1}, **sizes)
+    work_apart, work_packed = price(apart)[0], price(packed)[0]
+    assert work_apart.grid[0] == 4 * work_packed.grid[0] == 4 * 32
+    once = work_packed.fill_bytes * work_packed.steps * work_packed.grid
+    assert 3.9 < float((work_apart.fill_bytes * work_apart.steps * work_apart.grid / once)[0]) < 4
+
+
+def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
+    op = carver.FlashAttentionTemplate(1, 32, 8, seq=1, seq_kv=131072, head_dim=128).with_arch("h200")
+    best = op.recommend_hints(1)[0]
+    assert best.config["PACK_GQA"] == 1
+    assert best.config["SPLIT_KV"] * 8 >= 0.9 * 132
+    alone = op.rank([{**best.config, "SPLIT_KV": 1}])[0]
+    assert alone.predicted_ms > 3 * best.predicted_ms
+
+
+@pytest.mark.parametrize(
+    ("arch", "head_dim", "tile", "tflops"),
+    [
+        ("a100", 64, (128, 64), (160, 200)),
+        ("a100", 128, (128, 64), (195, 240)),
+        ("h100", 128, (128, 64), (480, 620)),
+        # 48 KiB of shared memory for two blocks on an SM
+        ("rtx_4090", 128, (128, 32), (140, 170)),
+    ],
+)
+def test_known_tiles_and_rates(arch: str, head_dim: int, tile: tuple[int, int], tflops: tuple[float, float]) -> None:
+    """FlashAttention-2 and PyTorch take these tiles, with 4 or 8 warps; the rates are the published ones."""
+    op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=head_dim).with_arch(arch)
+    hints = op.recommend_hints(10)
+    assert tflops[0] < hints[0].details["tflops"] < tflops[1]
+    sized = {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}
+    known = op.rank([{**sized, "num_warps": w, "num_stages": s} for w in (4, 8) for s in (2, 3)])
+    assert known[0].predicted_ms < 1.02 * hints[0].predicted_ms
+
+
+def test_large_heads_take_smaller_tiles() -> None:
+    op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=256).with_arch("h200")
+    assert all(h.config["BLOCK_M"] * h.config["BLOCK_N"] <= 128 * 64 for h in op.recommend_hints(5))
+
+
+@given(
+    st.integers(1, 4), st.sampled_from([1, 2, 4]), st.integers(1, 3), st.integers(1, 5000), st.integers(1, 5000),
+    st.sampled_from([16, 40, 64, 96, 128, 256]), st.booleans(), st.sampled_from(["float16", "bfloat16", "tf32"]),
+    st.sampled_from(["h200", "a100", "rtx_4090", "mi300x"]),
+)  # fmt: skip
+def test_any_size_is_answered(
+    batch: int, group: int, kv: int, seq: int, seq_kv: int, head_dim: int, causal: bool, dtype: str, arch: str
+) -> None:
+    op = carver.FlashAttentionTemplate(batch, kv * group, kv, seq, seq_kv, head_dim, causal, dtype).with_arch(arch)
+    hints = op.recommend_hints(5)
+    device = carver.load_arch(arch)
+    assert np.isfinite(hints.seconds).all()
+    assert (np.diff(hints.seconds) >= 0).all()
+    for h in hints:
+        assert h.launch.smem_bytes <= device.smem_per_block_bytes
+        assert h.details["padding"] >= 0.999 or causal
+        assert h.predicted_ms > 0
+    again = op.rank([h.config for h in hints])
+    assert again.seconds == pytest.approx(hints.seconds)
+
+
+def test_names_of_tilelang() -> None:
+    theirs = carver.FlashAttentionTemplate.named(
+        batch_size=4, num_heads=32, head_dim=128, seq_length=2048, seq_kv_length=4096, is_causal=True
+    )
+    ours = carver.FlashAttentionTemplate(4, 32, seq=2048, seq_kv=4096, head_dim=128, causal=True)
+    assert theirs.problem == ours.problem
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"heads": 32, "kv_heads": 5}, "multiple of kv_heads"),
+        ({"heads": 0}, "heads"),
+        ({"seq": 0}, "size q"),
+        ({"causal": 1}, "True or False"),
+        ({"causal": True, "visited": 3}, "block-sparse"),
+        ({"visited": -1}, "visited"),
+        ({"in_dtype": "int8"}, "floats"),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        carver.FlashAttentionTemplate(**arguments)  # type: ignore[arg-type]
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ProblemError, match="num_heads"):
+        carver.FlashAttentionTemplate.named(num_head=3)
+    with pytest.raises(ProblemError, match="twice"):
+        carver.FlashAttentionTemplate.named(heads=3, num_heads=3)
+
+
+def test_a_configuration_says_why_it_cannot_run() -> None:
+    op = carver.FlashAttentionTemplate(1, 8, seq=512, head_dim=256).with_arch("a100")
+    ranking = op.rank([TILE, {**TILE, "BLOCK_M": 100}, {**TILE, "BLOCK_M": 32}, {**TILE, "BLOCK_M": 16, "PACK_GQA": 2}])
+    assert ranking.indices == [2]
+    assert "shared memory" in ranking.reasons[0]
+    assert "powers of two" in ranking.reasons[1]
+    assert "PACK_GQA" in ranking.reasons[3]
+    with pytest.raises(ConfigError, match="BLOCK_N"):
+        op.rank([{"BLOCK_M": 64, "BLOCK_K": 64, "num_warps": 4, "num_stages": 2}])
+
+
+def test_a_table_of_flex_attention(tmp_path: Path) -> None:
+    meta = {"op": "flex_attention", "gpu": "NVIDIA A100 (SKU not recorded)", "arch": "sm_80"}
+    (tmp_path / "t.meta.json").write_text(json.dumps(meta))
+    files = {
+        "problems": "pid,b,h,m,n,kv_seq_length,dtype\n7,2,4,1024,64,1024,float32\n",
+        "configs": "cid,block_m,block_n,block_k,num_stages,num_warps\n0,64,16,-1,3,4\n1,128,128,-1,3,4\n",
+        "meas": "pid,cid,time_ms,reps,valid\n7,0,0.02,3,1\n7,1,,3,0\n",
+    }
+    for name, text in files.items():
+        with gzip.open(tmp_path / f"t_{name}.csv.gz", "wt") as file:
+            file.write(text)
+    (case,) = tables.read(tmp_path)
+    assert case.problem.sizes["d"] == 64
+    assert case.problem.dtypes["Q"] == "tf32"
+    assert case.problem.flops == 0, "these times were recorded with no key to visit"
+    ranking = case.ranked()
+    assert ranking is not None
+    assert ranking.indices == [0]
+    assert np.isnan(case.seconds[1])
