@@ -307,19 +307,16 @@ def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:
         keep = np.flatnonzero(seconds <= np.partition(seconds, topk - 1)[topk - 1])
         seconds, owner, rows = seconds[keep], owner[keep], rows[keep]
 
-    def key(i: int) -> tuple[Any, ...]:
-        part, row = parts[owner[i]], rows[i]
-        columns = part.space.columns
-        smem = columns["smem_bytes"][row] if "smem_bytes" in columns else 0
-        return (
-            seconds[i],
-            smem,
-            part.work.warps[row],
-            owner[i],
-            *(columns[t][row] for t in part.space.kernel.tunables),
-        )
-
-    order = sorted(range(len(seconds)), key=key)[:topk]
+    smem, warps, place = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows), int)
+    for number, part in enumerate(parts):
+        mine = np.flatnonzero(owner == number)
+        columns, at = part.space.columns, rows[mine]
+        smem[mine] = columns["smem_bytes"][at] if "smem_bytes" in columns else 0
+        warps[mine] = part.work.warps[at]
+        if part.space.kernel.tunables:
+            tunables = [columns[t][at] for t in reversed(list(part.space.kernel.tunables))]
+            place[mine[np.lexsort(tunables)]] = np.arange(len(mine))
+    order = np.lexsort((place, owner, warps, smem, seconds))[:topk]
     return tuple((int(owner[i]), int(rows[i])) for i in order)
 
 

@@ -199,6 +199,8 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
     if missing := kernel.tunables.keys() - row.keys():
         raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")
     for name, value in row.items():
+        if type(value) is int and value >= 0:
+            continue
         if isinstance(value, bool | np.bool_):
             row[name] = int(value)
         elif not hasattr(value, "__index__") or value.__index__() < 0:
