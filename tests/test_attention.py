@@ -264,3 +264,20 @@ def test_a_table_of_flex_attention(tmp_path: Path) -> None:
     assert ranking is not None
     assert ranking.indices == [0]
     assert np.isnan(case.seconds[1])
+
+
+def test_a_csv_of_attention(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "operator,arch,backend,heads,seq,head_dim,causal,config.BLOCK_M,config.BLOCK_N,config.num_warps,"
+        "config.num_stages,note.registers,time_ms,valid\n"
+        "attention,a100_sxm_80,triton,8,1024,128,True,128,64,4,3,255,0.3,1\n"
+        "attention,a100_sxm_80,triton,8,1024,128,True,256,128,8,4,,0,0\n"
+    )
+    (case,) = tables.read(path)
+    assert case.problem == carver.FlashAttentionTemplate(1, 8, seq=1024, head_dim=128, causal=True).problem
+    assert case.configs[0] == TILE
+    assert list(np.isfinite(case.seconds)) == [True, False]
+    ranking = case.ranked()
+    assert ranking is not None
+    assert ranking.indices == [0]

@@ -6,7 +6,7 @@ A table is recognised by what its description says it holds, never by its name:
 * `*.json.gz` with `configs` and `results`, or with `cases`, as `benchmarks/confirm.py` writes them
 * a database of carver's own measurements (`*.sqlite`, `*.db`)
 * `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
-  column a tunable, `time_ms`, and optionally `valid` (0 or 1)
+  column a tunable, `time_ms`, and optionally `valid` (0 or 1); columns `note.NAME` are passed over
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
         )  # fmt: skip
 
 
+_TIMED = ("time_ms", "valid")
+
+
 def csv_cases(path: Path) -> Iterator[Case]:
     """The documented CSV form; rows of one problem need not stand together."""
     with path.open(newline="") as file:
@@ -96,10 +99,10 @@ def csv_cases(path: Path) -> Iterator[Case]:
     if not rows or not needed <= rows[0].keys():
         given = ", ".join(rows[0]) if rows else "no rows"
         raise ConfigError(f"{path}: a table of measurements has columns {', '.join(sorted(needed))}; got {given}")
-    fixed = needed | {"valid"}
+    fixed = needed | {*_TIMED}
     problems: dict[tuple[tuple[str, str], ...], list[dict[str, str]]] = {}
     for row in rows:
-        key = tuple((k, v) for k, v in row.items() if not k.startswith("config.") and k not in ("time_ms", "valid"))
+        key = tuple((k, v) for k, v in row.items() if not k.startswith(("config.", "note.")) and k not in _TIMED)
         problems.setdefault(key, []).append(row)
     for key, group in problems.items():
         head = dict(key)
