@@ -15,11 +15,11 @@ from .arch import names as arch_names
 from .attention import FlashAttentionTemplate as FlashAttentionTemplate
 from .descriptor import Arch as Arch
 from .errors import CarverError as CarverError
+from .feed import triton_perf_model as triton_perf_model
+from .feed import triton_pruner as triton_pruner
 from .fused import GatedMLPTemplate as GatedMLPTemplate
 from .fused import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
 from .graph import Chain as Chain
-from .feed import triton_perf_model as triton_perf_model
-from .feed import triton_pruner as triton_pruner
 from .hint import Hint as Hint
 from .hint import NoRasterization as NoRasterization
 from .hint import Rasterization2DColumn as Rasterization2DColumn
