@@ -15,7 +15,10 @@ def triton_pruner(
     """`triton.autotune(configs, key, prune_configs_by={"early_config_prune": carver.triton_pruner(op, topk=5)})`.
 
     Keeps the `topk` of the kernel's own list that are predicted fastest. `template` is an operator with its device or
-    a function of the kernel's arguments that makes one: `lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch("h200")`.
+    a function of the kernel's arguments that makes one:
+
+        lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch("h200")
+
     `names` maps BLOCK_M and the like to the kernel's keys where they have unusual names; `ignore` are its keys that do
     not matter to the time. `propose` tries carver's own candidates instead of the list.
     """

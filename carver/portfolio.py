@@ -20,13 +20,15 @@ from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
 from .types import FloatArray, IntArray
 
-SAMPLES = 160
-"""Sizes that a portfolio is chosen on; as many others, between them, that it is checked on."""
+SAMPLES = 128
+"""Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
 FROM_EACH = 16
 """Candidates that each sampled size contributes."""
+STARTS = 64
+"""Candidates that the search starts from, besides the best of each sampled size."""
 NEVER = 1e6
 """Loss of a configuration that cannot run: no mean over sizes outweighs it."""
-WORTH_A_BUCKET = 0.002
+WORTH_A_BUCKET = 0.001
 """Loss that a table may gain by merging two buckets."""
 
 
@@ -42,8 +44,9 @@ class Bucket:
 class Portfolio:
     """Configurations, and a table from sizes of one axis to them.
 
-    `loss` is the weighted geometric mean, over sizes it was not chosen on, of predicted time over that of the best
-    configuration for that very size, less 1, dispatched by the table; `worst` the largest.
+    `loss` is the weighted geometric mean of predicted time, dispatched by the table, over that of the best
+    configuration for that very size, less 1; of a range, half the sizes it is taken over had no part in the choice.
+    `worst` is the largest.
     """
 
     problem: Problem
@@ -70,13 +73,10 @@ class Portfolio:
         return next((b.config for b in self.table if size <= b.upto), self.table[-1].config)
 
     def hints(self) -> Ranking:
-        """The configurations as hints for the largest size of each one's buckets, for the exporters, in the table's order."""
+        """The configurations, ranked for the largest size, in the form that every exporter takes."""
         largest = max(b.upto for b in self.table)
-        kernel_hints = [replace(_hint(self, place, largest), rank=i) for i, place in enumerate(self._in_order())]
-        return rank(at(self.problem, self.axis, largest), self.arch, kernel_hints, self.backend)
-
-    def _in_order(self) -> list[int]:
-        return list(dict.fromkeys(b.config for b in self.table))
+        every = [_hint(self, place, largest) for place in range(len(self))]
+        return rank(at(self.problem, self.axis, largest), self.arch, every, self.backend)
 
     def hint(self, size: int) -> Hint:
         """The hint of a size, predicted for that size."""
@@ -115,7 +115,8 @@ class Portfolio:
         """Source of a function from a size to a configuration, for a kernel's own repository."""
         lines = [f"def {name}({self.axis}):"]
         for bucket in self.table[:-1]:
-            lines += [f"    if {self.axis} <= {bucket.upto}:", f"        return {dict(self.configs[bucket.config][1])!r}"]
+            config = dict(self.configs[bucket.config][1])
+            lines += [f"    if {self.axis} <= {bucket.upto}:", f"        return {config!r}"]
         lines += [f"    return {dict(self.configs[self.table[-1].config][1])!r}"]
         return "\n".join(lines) + "\n"
 
@@ -163,7 +164,7 @@ def portfolio(
     times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
     best = np.array([ranking.seconds[0] for ranking in rankings])
     loss = np.minimum(np.log(times / best), np.log(NEVER))
-    order = _exchange(loss, weights, _greedy(loss, weights, k))
+    order = _cover(loss, weights, int(k))
     table = _table(chosen, loss[order], weights)
     if isinstance(sizes, range):
         table = _refined(table, chosen, lambda ns, rows: _times(
@@ -171,7 +172,8 @@ def portfolio(
     used = sorted({b.config for b in table})
     table = tuple(Bucket(b.upto, used.index(b.config)) for b in table)
     kept = [candidates[order[i]] for i in used]
-    found = Portfolio(problem, arch, rankings[0].backend, axis, tuple((h.kernel, h.config) for h in kept), table, 0, 0, 0)
+    configs = tuple((h.kernel, h.config) for h in kept)
+    found = Portfolio(problem, arch, rankings[0].backend, axis, configs, table, 0.0, 0.0, 0.0)
 
     ideal = np.array([recommend(at(problem, axis, n), arch, 1, backend).seconds[0] for n in others])
     alone = candidates[int(np.argmin(loss @ weights))]
@@ -197,30 +199,34 @@ def _sampled(
         if not len(every) or every.min() < 1:
             raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
         low, high = float(every.min()), float(every.max())
-        steps = every[_nearest(every, np.geomspace(low, high, 2 * samples - 1))]
-        first, second = np.unique(steps[::2]), np.unique(steps[1::2])
-        second = np.setdiff1d(second, first)
-        second = second if len(second) else first
-        return first.tolist(), _octaves(first), second.tolist(), _octaves(second)
+        steps = np.unique(every[_nearest(every, np.geomspace(low, high, 2 * samples - 1))])
+        first = np.unique(np.append(steps[::2], steps[-1]))
+        return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
     given = dict(sizes) if isinstance(sizes, Mapping) else dict.fromkeys(sizes, 1.0)
     if not given or min(given) < 1 or min(given.values()) < 0 or not sum(given.values()) > 0:
         raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
     keys = sorted(given)
     weights = np.array([given[n] for n in keys], float)
-    if len(keys) > samples:
-        cuts = np.unique(np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(samples) + 0.5) / samples))
-        owner = np.argmin(np.abs(np.log(np.array(keys))[:, None] - np.log(np.array(keys)[cuts])[None]), axis=1)
-        grouped = np.bincount(owner, weights, len(cuts))
-        return [keys[i] for i in cuts], grouped / grouped.sum(), keys, weights / weights.sum()
-    return keys, weights / weights.sum(), keys, weights / weights.sum()
+    weights /= weights.sum()
+    return (*_thinned(keys, weights, samples), *_thinned(keys, weights, 2 * samples))
+
+
+def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int], FloatArray]:
+    """At most so many of the sizes, spread by weight; each stands for those that are closest to it."""
+    if len(keys) <= most:
+        return keys, weights
+    cuts = np.unique(np.searchsorted(np.cumsum(weights), (np.arange(most) + 0.5) / most))
+    logs = np.log(np.array(keys, float))
+    edges = (logs[cuts[1:]] + logs[cuts[:-1]]) / 2
+    grouped: FloatArray = np.bincount(np.searchsorted(edges, logs), weights, len(cuts)).astype(np.float64)
+    return [keys[i] for i in cuts], grouped
 
 
 def _nearest(every: IntArray, wanted: FloatArray) -> IntArray:
-    after = np.clip(np.searchsorted(every, wanted), 1, max(len(every) - 1, 1)) if len(every) > 1 else np.zeros(len(wanted), int)
-    if len(every) == 1:
-        return after
-    before = after - 1
-    return np.where(wanted - every[before] < every[after] - wanted, before, after)
+    after = np.clip(np.searchsorted(every, wanted), min(1, len(every) - 1), len(every) - 1)
+    before = np.maximum(after - 1, 0)
+    out: IntArray = np.where(wanted - every[before] < every[after] - wanted, before, after)
+    return out
 
 
 def _octaves(sizes: IntArray) -> FloatArray:
@@ -254,11 +260,22 @@ def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapp
     return seconds
 
 
-def _greedy(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
-    """Configurations one after the other, each the one that lowers the mean loss most."""
-    order: list[int] = []
-    covered = np.full(loss.shape[1], np.log(NEVER))
-    for _ in range(min(k, len(loss))):
+def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
+    """`k` rows whose lowest entries have the least mean: greedy from each of the best starts, then exchanges.
+
+    Greedy alone starts from a compromise that a good set has no place for, and exchanges do not always get rid of it.
+    """
+    starts = np.argsort(loss @ weights, kind="stable")[:STARTS].tolist()
+    starts += [int(np.argmin(column)) for column in loss.T]
+    found = [_exchange(loss, weights, _greedy(loss, weights, k, first)) for first in dict.fromkeys(starts)]
+    return min(found, key=lambda order: float(np.min(loss[order], axis=0) @ weights))
+
+
+def _greedy(loss: FloatArray, weights: FloatArray, k: int, first: int) -> list[int]:
+    """Rows one after the other, each the one that lowers the mean most."""
+    order = [first]
+    covered = loss[first]
+    while len(order) < min(k, len(loss)):
         order.append(int(np.argmin(np.minimum(loss, covered) @ weights)))
         covered = np.minimum(covered, loss[order[-1]])
     return order
@@ -317,7 +334,7 @@ def _refined(
 
 
 def _steps(low: int, high: int) -> list[int]:
-    """At most about 16 sizes above `low`, multiples of the largest power of two that leaves so many: where tiles end."""
+    """Some 16 sizes above `low`: multiples of a power of two, which is where tiles end."""
     step = 1 << max(0, ((high - low) // 16).bit_length())
     return list(range((low // step + 1) * step, high, step))
 

@@ -47,7 +47,7 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...]) -> lis
     if odd := {h.backend for h in found} - set(backends):
         taken, got = " or ".join(map(repr, backends)), ", ".join(map(repr, sorted(odd)))
         raise ConfigError(
-            f"{target} takes hints of backend {taken}, got {got}; ask for them: recommend_hints(backend={backends[0]!r})"
+            f"{target} takes hints of backend {taken}, got {got}; ask with recommend_hints(backend={backends[0]!r})"
         )
     return found
 

@@ -45,7 +45,8 @@ def _config(hint: Hint) -> dict[str, Any]:
     else:
         schedule, epilogue = "KernelScheduleAuto", "EpilogueScheduleAuto"
     return {
-        "tile_shape": (2 * block_m if pair else block_m, block_n, hint.rstep[0]), "cluster_shape": _cluster(hint), "stages": hint.pipeline_stage,
+        "tile_shape": (2 * block_m if pair else block_m, block_n, hint.rstep[0]),
+        "cluster_shape": _cluster(hint), "stages": hint.pipeline_stage,
         "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": width,
     }  # fmt: skip
 

@@ -63,8 +63,9 @@ def tuned(arch: Arch | str = "auto", topk: int = 5) -> Iterator[InductorChoices]
     from torch._inductor import config
     from torch._inductor.virtualized import V
 
-    # the class is part of the key of compiled graphs; the instance is what is asked
-    with config.patch(inductor_choices_class=lambda: handler), V.set_choices_handler(handler):
+    # the instance is what is asked, the class part of the key of compiled graphs; in this order, so that what was
+    # there before is put back
+    with V.set_choices_handler(handler), config.patch(inductor_choices_class=lambda: handler):
         yield handler
 
 

@@ -19,7 +19,9 @@ from ..errors import ConfigError, NoCandidates, ProblemError
 from ..problem import Problem
 from ..ranking import rank, recommend
 from ..templates import MatmulTemplate
-from .triton import from_config as from_config  # the reverse mapping: the same keys as any Triton configuration
+from .triton import from_config
+
+__all__ = ["BATCHES", "DTYPES", "ConfigFile", "block_fp8", "from_config", "moe"]
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)
 """Tokens of a batch that the projects' own tuning scripts cover."""
@@ -124,8 +126,8 @@ def _seconds(problem: Problem, arch: Arch, candidates: Sequence[Mapping[str, int
 
 
 def _matmul(m: int, n: int, k: int, types: tuple[str, str], batch: int) -> Problem:
-    out = "bfloat16" if types[0] != "bfloat16" else None
-    return MatmulTemplate(m, n, k, batch=batch, trans_B=True, in_dtype=types[0], b_dtype=types[1], out_dtype=out).problem
+    op = MatmulTemplate(m, n, k, batch, trans_B=True, in_dtype=types[0], b_dtype=types[1], out_dtype="bfloat16")
+    return op.problem
 
 
 def _types(dtype: str) -> tuple[str, str]:
@@ -147,11 +149,12 @@ def _suffix(dtype: str, shape: tuple[int, int] | None, project: str) -> str:
     if project not in ("vllm", "sglang"):
         raise ConfigError(f"project is vllm or sglang, got {project!r}")
     comma = ", " if project == "sglang" else ","
-    return (f",dtype={dtype}" if dtype else "") + (f",block_shape=[{shape[0]}{comma}{shape[1]}]" if shape else "") + ".json"
+    blocks = f",block_shape=[{shape[0]}{comma}{shape[1]}]" if shape else ""
+    return (f",dtype={dtype}" if dtype else "") + blocks + ".json"
 
 
 def _device(arch: Arch, device_name: str) -> str:
-    """As the driver prints it, with underscores; vLLM has one name for the H200 family."""
+    """As the driver prints it, with underscores."""
     name = device_name or (arch.device_names[0] if arch.device_names else "")
     if not name:
         raise ConfigError(f"{arch.name} has no name that a driver prints; say which with device_name")

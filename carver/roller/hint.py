@@ -1,3 +1,5 @@
 """`from carver.roller.hint import Hint`."""
 
-from ..hint import Hint as Hint
+from ..hint import Hint
+
+__all__ = ["Hint"]

@@ -1,4 +1,5 @@
-"""`from carver.roller.rasterization import NoRasterization`: one object here, a class there; `is not` works for both."""
+"""`from carver.roller.rasterization import NoRasterization`: an object here, a class there; `is not` works for both."""
 
-from ..hint import NoRasterization as NoRasterization
-from ..hint import Rasterization2DColumn as Rasterization2DColumn
+from ..hint import NoRasterization, Rasterization2DColumn
+
+__all__ = ["NoRasterization", "Rasterization2DColumn"]
