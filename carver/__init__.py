@@ -5,6 +5,8 @@
     print(op.recommend_hints(topk=10))
 """
 
+import typing
+
 from ._version import __version__ as __version__
 from .arch import CPU as CPU
 from .arch import CUDA as CUDA
@@ -34,10 +36,39 @@ from .templates import MatmulTemplate as MatmulTemplate
 from .templates import OpTemplate as OpTemplate
 from .templates import ReductionTemplate as ReductionTemplate
 
+if typing.TYPE_CHECKING:
+    from .tune import JIT as JIT
+    from .tune import AutoTuner as AutoTuner
+    from .tune import AutotuneResult as AutotuneResult
+    from .tune import Kernel as Kernel
+    from .tune import Param as Param
+    from .tune import SearchSpace as SearchSpace
+    from .tune import TensorSupplyType as TensorSupplyType
+    from .tune import autotune as autotune
+    from .tune import check_bucket as check_bucket
+    from .tune import jit as jit
+    from .tune import set_autotune_inputs as set_autotune_inputs
+
+_LATE = (
+    "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
+    "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
+)
+"""Names of the tuner, which is imported when one of them is first used."""
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'carver' has no attribute {name!r}")
+    from . import tune
+
+    return getattr(tune, name)
+
+
 __all__ = [
-    "CPU", "CUDA", "HIP", "Apple", "Arch", "CarverError", "Chain", "Conv2DTemplate", "ConvTemplate",
-    "DedispersionTemplate", "ElementwiseTemplate", "FlashAttentionTemplate",
-    "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "MatmulSoftmaxTemplate", "MatmulTemplate",
-    "NoRasterization", "OpTemplate", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "arch_names",
-    "load_arch", "triton_perf_model", "triton_pruner",
+    "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "CarverError", "Chain",
+    "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "ElementwiseTemplate", "FlashAttentionTemplate",
+    "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate",
+    "MatmulTemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn",
+    "ReductionTemplate", "SearchSpace", "TensorSupplyType", "arch_names", "autotune", "check_bucket", "jit",
+    "load_arch", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=4096, n=4096, k=4096).with_arch(...)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ from .ranking import Ranking, rank, recommend
 
 if TYPE_CHECKING:
     from .portfolio import Portfolio
+
+TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
+"""The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
 
 REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
@@ -42,7 +46,7 @@ class Template:
         `backend` is "cuda" (carver's own kernels; the default for a GPU), "cpu", "triton" or another tool
         that templates/ has a declaration for.
         """
-        key = (topk, backend)
+        key = (topk, backend) if self.arch else (topk, backend, TUNED_ON.get())
         if key not in self._answers:
             self._answers[key] = recommend(self.problem, self._device(), topk, backend)
         return self._answers[key]
@@ -71,9 +75,10 @@ class Template:
         return equivalent_function(self.problem)
 
     def _device(self) -> Arch:
-        if self.arch is None:
+        arch = self.arch or TUNED_ON.get()
+        if arch is None:
             raise ProblemError("no device named; call .with_arch(carver.CUDA('h200')) first")
-        return self.arch
+        return arch
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"

@@ -126,7 +126,8 @@ def test_import_is_light() -> None:
     heavy = {"torch", "pycuda", "scipy", "networkx", "rich", "click", "pandas", "matplotlib", "sqlite3", "asyncio"}
     assert not heavy & loaded
     ours = {name for name in loaded if name.startswith("carver.")}
-    late = ("device", "bench", "cli", "report", "records", "explain", "plots", "evaluate", "fit", "worker", "export")
+    late = ("device", "bench", "cli", "report", "records", "explain", "plots", "evaluate", "fit", "worker", "export",
+            "tune")
     assert not [name for name in ours if name.split(".")[1] in late]
     code = "import sys, numpy; print(*sys.modules, sep='\\n')"
     numpy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -140,5 +141,6 @@ def test_all_names_what_is_public() -> None:
         for name, value in vars(carver).items()
         if not name.startswith("_") and not isinstance(value, type(carver)) and name != "annotations"
     }
-    assert public == set(carver.__all__)
+    assert public | set(carver._LATE) == set(carver.__all__)
+    assert all(getattr(carver, name) for name in carver._LATE)
     assert carver.__version__.count(".") == 2

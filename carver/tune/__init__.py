@@ -1,0 +1,32 @@
+"""Tune kernels: candidates from a ranking, compiled side by side, each run, checked and timed in a process of its own.
+
+    with carver.set_autotune_inputs(a, b):
+        kernel = matmul(4096, 4096, 4096)      # a function under @carver.autotune(configs=...) and @carver.jit
+
+docs/tuning.md is the guide.
+"""
+
+from .configs import GEMM_GRID_288, SearchSpace
+from .decorator import Autotuned, BucketCost, autotune, check_bucket
+from .inputs import TensorSupplyType, set_autotune_inputs
+from .jit import JIT, jit
+from .result import AutotuneResult
+from .spec import Kernel, Param
+from .tuner import AutoTuner
+
+__all__ = [
+    "GEMM_GRID_288",
+    "JIT",
+    "AutoTuner",
+    "AutotuneResult",
+    "Autotuned",
+    "BucketCost",
+    "Kernel",
+    "Param",
+    "SearchSpace",
+    "TensorSupplyType",
+    "autotune",
+    "check_bucket",
+    "jit",
+    "set_autotune_inputs",
+]  # fmt: skip

@@ -1,0 +1,214 @@
+"""Candidates: lists, callables, generators and spaces of configs or hints, checked against what a function takes."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..descriptor import Arch
+from ..errors import ConfigError, NoCandidates, nearest
+from ..hint import Hint, NoRasterizationType
+from ..templates import TUNED_ON, Template
+
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate: its place in the list, what the function is called with, and what the model said."""
+
+    index: int
+    config: Mapping[str, Any]
+    hint: Hint | None = None
+    predicted_ms: float | None = None
+
+
+class SearchSpace:
+    """The product of some values a tunable, less what its constraints refuse; enumerated when it is iterated.
+
+    SearchSpace(block=[64, 128], stages=range(1, 4)).where(lambda block, stages: block * stages <= 256)
+    """
+
+    def __init__(self, **values: Iterable[Any]) -> None:
+        self.values = {name: tuple(each) for name, each in values.items()}
+        if empty := [name for name, each in self.values.items() if not each]:
+            raise ConfigError(f"tunable {empty[0]!r} has no values")
+        self.rules: tuple[Callable[..., bool], ...] = ()
+
+    def where(self, allowed: Callable[..., bool]) -> SearchSpace:
+        """The same space with one more constraint, which names the tunables that it looks at as its arguments."""
+        wanted = list(inspect.signature(allowed).parameters)
+        if unknown := [name for name in wanted if name not in self.values]:
+            raise ConfigError(f"a constraint asks for {unknown[0]!r}; {nearest(unknown[0], self.values)}")
+        narrowed = SearchSpace(**self.values)
+        narrowed.rules = (*self.rules, allowed)
+        return narrowed
+
+    def __iter__(self) -> Iterator[Config]:
+        wanted = [(allowed, list(inspect.signature(allowed).parameters)) for allowed in self.rules]
+        for combination in itertools.product(*self.values.values()):
+            config = dict(zip(self.values, combination, strict=True))
+            if all(allowed(*(config[name] for name in each)) for allowed, each in wanted):
+                yield config
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+GEMM_GRID_288 = SearchSpace(
+    block_M=(64, 128, 256), block_N=(64, 128, 256), block_K=(32, 64), num_stages=(0, 1, 2, 3), thread_num=(128, 256),
+    enable_rasteration=(True, False),
+)  # fmt: skip
+"""The grid that TileLang's own GEMM example searches: what a ranking's first ten have to beat."""
+
+
+@contextmanager
+def answering_for(arch: Arch) -> Iterator[None]:
+    """Within it a template that names no device answers for this one."""
+    token = TUNED_ON.set(arch)
+    try:
+        yield
+    finally:
+        TUNED_ON.reset(token)
+
+
+_HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
+    "block_m": lambda h: h.block[0],
+    "block_n": lambda h: h.block[1] if len(h.block) > 1 else None,
+    "block_k": lambda h: h.rstep[0] if h.rstep else None,
+    "num_stages": lambda h: h.pipeline_stage,
+    "stages": lambda h: h.pipeline_stage,
+    "threads": lambda h: h.launch.threads,
+    "thread_num": lambda h: h.launch.threads,
+    "num_threads": lambda h: h.launch.threads,
+    "num_warps": lambda h: h.num_warps,
+    "split_k": lambda h: h.split_k,
+    "enable_rasteration": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
+    "enable_rasterization": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
+    "group_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1),
+    "group_size_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1),
+}
+"""What tunables are called by people, in lower case, and where a hint says the same."""
+
+
+def from_hint(hint: Hint, wanted: Iterable[str]) -> Config:
+    """A hint in a function's own words: the names of its config, and the usual ones for what follows from it."""
+    own = {name.lower(): value for name, value in hint.config.items()}
+    config: Config = {}
+    for name in wanted:
+        word = name.lower()
+        value = own.get(word)
+        if value is None and word in _HINT_NAMES:
+            value = _HINT_NAMES[word](hint)
+        if value is not None:
+            config[name] = value
+    return config
+
+
+def expand(
+    configs: Any, signature: inspect.Signature, bound: Mapping[str, Any], arch: Callable[[], Arch], what: str
+) -> list[Entry]:
+    """The candidates of one call. Raises ConfigError for keys that the function does not take, or that are missing."""
+    made = configs
+    if callable(configs) and not isinstance(configs, Iterable):
+        with answering_for(arch()):
+            made = _call(configs, bound, what)
+            made = made if isinstance(made, Template) else list(made)
+    if isinstance(made, Template):
+        with answering_for(arch()):
+            made = made.recommend_hints()
+    if isinstance(made, Mapping | str) or not isinstance(made, Iterable):
+        raise ConfigError(f"configs of {what} must be a list of dicts or hints, or what gives one; got {made!r}")
+    if isinstance(rejected := getattr(made, "rejected", None), Mapping) and not list(made):
+        raise NoCandidates(what, rejected)
+    given = list(made)
+    if not given:
+        raise ConfigError(f"no configurations to tune for {what}: {_why_empty(configs)}")
+    names = [
+        p.name for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in bound
+    ]  # fmt: skip
+    return [_entry(i, each, signature, names, bound, what) for i, each in enumerate(given)]
+
+
+def _why_empty(configs: Any) -> str:
+    if isinstance(configs, SearchSpace):
+        return "its constraints refuse every combination"
+    return f"{'the callable returned' if callable(configs) else 'the list is'} empty"
+
+
+def _call(configs: Callable[..., Any], bound: Mapping[str, Any], what: str) -> Any:
+    """The user's callable, with those of the call's arguments that it names."""
+    parameters = inspect.signature(configs).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return configs(**bound)
+    missing = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    if lost := [name for name in missing if name not in bound]:
+        known = nearest(lost[0], bound) if bound else "the call gives no arguments"
+        raise ConfigError(f"configs of {what} asks for {lost[0]!r}; {known}")
+    return configs(**{p.name: bound[p.name] for p in parameters if p.name in bound})
+
+
+def _entry(
+    index: int, given: Any, signature: inspect.Signature, names: list[str], bound: Mapping[str, Any], what: str
+) -> Entry:
+    if isinstance(given, Hint):
+        if "hint" in signature.parameters:
+            return Entry(index, {"hint": given}, given, given.predicted_ms)
+        return Entry(index, from_hint(given, names), given, given.predicted_ms)
+    config = dict(given) if isinstance(given, Mapping) else _triton_config(given)
+    if config is None:
+        raise ConfigError(f"config {index} of {what} must be a dict or a hint, got {given!r}")
+    if takes_config(signature):
+        return Entry(index, config)
+    anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    if fixed := config.keys() & bound.keys():
+        raise ConfigError(f"config {index} of {what} sets {min(fixed)!r}, which the call fixes to {bound[min(fixed)]!r}")
+    if unknown := [] if anything else [name for name in config if name not in names]:
+        raise ConfigError(f"config {index} of {what} has unknown key {unknown[0]!r}; {nearest(unknown[0], names)}")
+    return Entry(index, config)
+
+
+def takes_config(signature: inspect.Signature) -> bool:
+    """Whether the function wants the whole config as one argument of that name."""
+    return "config" in signature.parameters
+
+
+def _triton_config(given: Any) -> Config | None:
+    """`triton.Config` by its attributes."""
+    kwargs = getattr(given, "kwargs", None)
+    if not isinstance(kwargs, Mapping):
+        return None
+    extra = {name: getattr(given, name, None) for name in ("num_warps", "num_stages", "num_ctas")}
+    return {**kwargs, **{name: value for name, value in extra.items() if value is not None}}
+
+
+def check_bound(
+    entries: list[Entry], signature: inspect.Signature, bound: Mapping[str, Any], what: str
+) -> tuple[str, ...]:
+    """Required parameters that neither the call nor the configs bind: the arrays of a function that does the work.
+
+    Raises ConfigError where configs differ in what they leave open.
+    """
+    if takes_config(signature):
+        keys: set[str] = {"config"}
+    else:
+        keys = set(entries[0].config)
+        for entry in entries:
+            missing = [
+                name for name in sorted(keys ^ entry.config.keys())
+                if name in signature.parameters and signature.parameters[name].default is inspect.Parameter.empty
+            ]  # fmt: skip
+            if missing:
+                raise ConfigError(
+                    f"config {entry.index} of {what} and config 0 do not both give {missing[0]!r}, which has no default"
+                )
+    return tuple(
+        p.name for p in signature.parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        and p.name not in bound and p.name not in keys
+    )  # fmt: skip

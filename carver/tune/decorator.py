@@ -1,0 +1,222 @@
+"""`carver.autotune`: a function that tunes itself at its first call for a key, and what sharing a key costs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import ConfigError
+from ..templates import Template
+from . import cache
+from .jit import JIT
+from .keys import Bucket, bucket_of, call_key
+from .lane import digest
+from .plan import Settings
+from .result import AutotuneResult
+from .spec import param_of
+from .tuner import AutoTuner, build_python
+
+MANY_KEYS = 64
+"""Tunings of one function in one process after which it is probably keyed on too much."""
+
+
+class Autotuned:
+    """What `carver.autotune` makes of a function: calling it tunes if need be and gives the best kernel.
+
+    For a function that works on arrays itself, the call tunes for their types and shapes, and runs.
+    """
+
+    def __init__(
+        self,
+        fn: JIT | Callable[..., Any],
+        configs: Any,
+        key: Sequence[str] | Callable[..., Hashable] | None,
+        bucket: str | Bucket | None,
+        do_not_specialize: Sequence[str],
+        template: Template | Callable[..., Template] | None,
+        settings: Mapping[str, Any],
+        where: Mapping[str, Any],
+    ) -> None:
+        self.jit = fn if isinstance(fn, JIT) else JIT(fn)
+        self.fn = self.jit.fn
+        self.configs, self.key, self.bucket = configs, key, bucket
+        self.do_not_specialize = tuple(do_not_specialize)
+        self.template = template
+        self.settings, self.where = dict(settings), dict(where)
+        bucket_of(bucket)
+        Settings(**self.settings)
+        self._results: dict[str, AutotuneResult] = {}
+        self._kernels: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        functools.update_wrapper(self, self.fn)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._sets_tunables(args, kwargs):
+            return self.jit(*args, **kwargs)
+        found = self.result(*args, **kwargs)
+        arrays = [a for a in (*args, *kwargs.values()) if param_of("", a) is not None]
+        kernel = self._kernel(found, args, kwargs)
+        return kernel(*arrays) if arrays else kernel
+
+    def result(self, *args: Any, **kwargs: Any) -> AutotuneResult:
+        """The result for the key of this call; the same object for the same key."""
+        key = self._key(args, kwargs)
+        with self._lock:
+            if key in self._results and not cache.all_off():
+                return self._results[key]
+            found = self._tuner(args, kwargs).run(**self.where, **self.settings)
+            self._results[key] = found
+            self._kernels[self._exact(args, kwargs)] = found.kernel
+            if len(self._results) == MANY_KEYS:
+                warnings.warn(
+                    f"{self.jit.name} was tuned for {MANY_KEYS} different keys in this process: bucket the sizes "
+                    "(bucket='pow2'), or leave arguments out of the key (key=, do_not_specialize=)",
+                    stacklevel=3,
+                )
+            return found
+
+    def par_compile(self, *args: Any, **kwargs: Any) -> list[Any]:
+        return self.jit.par_compile(*args, **kwargs)
+
+    def check_bucket(
+        self, sizes: Sequence[tuple[Any, ...] | Mapping[str, Any]], measure: bool = True
+    ) -> list[BucketCost]:
+        """What it costs to share one tuning among these calls; see `check_bucket`."""
+        return check_bucket(self, sizes, measure)
+
+    def _tuner(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AutoTuner:
+        template = self.template
+        if template is not None and not isinstance(template, Template):
+            bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
+            template = template(**{k: bound[k] for k in inspect.signature(template).parameters if k in bound})
+        return AutoTuner(self.jit, self.configs, template).set_kernel_args(*args, **kwargs)
+
+    def _sets_tunables(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the caller chose a value for what is tuned."""
+        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
+        if isinstance(self.configs, list | tuple):
+            return any(isinstance(c, Mapping) and c.keys() & bound.keys() for c in self.configs)
+        asked = set(inspect.signature(self.configs).parameters) if callable(self.configs) else set[str]()
+        parameters = self.jit.signature.parameters
+        return any(parameters[n].default is not inspect.Parameter.empty and n not in asked for n in bound)
+
+    def _key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
+        part = call_key(bound, self.key, self.bucket, self.do_not_specialize, self.jit.name)
+        return digest([part])
+
+    def _exact(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
+        return digest([call_key(bound, None, None, (), self.jit.name)])
+
+    def _kernel(self, found: AutotuneResult, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The winner for exactly this call: another size of the same bucket takes its configuration, compiled anew."""
+        key = self._exact(args, kwargs)
+        if key not in self._kernels:
+            plan = self._tuner(args, kwargs).plan(Settings(**self.settings))
+            same = next((e for e in plan.entries if dict(e.config) == dict(found.config)), None)
+            entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
+            self._kernels[key] = build_python(plan, entry)
+        return self._kernels[key]
+
+
+def autotune(
+    fn: JIT | Callable[..., Any] | None = None,
+    *,
+    configs: Any = None,
+    template: Template | Callable[..., Template] | None = None,
+    topk: int = 10,
+    key: Sequence[str] | Callable[..., Hashable] | None = None,
+    bucket: str | Bucket | None = None,
+    do_not_specialize: Sequence[str] = (),
+    devices: Sequence[str] | None = None,
+    executor: Any = None,
+    parallel: int | None = None,
+    **settings: Any,
+) -> Any:
+    """Tune the decorated function at its first call for each key.
+
+    `configs` are dicts, hints, or a callable or generator function of the call's arguments that gives them; without
+    it, the first `topk` hints of `template`. `settings` are those of `AutoTuner.set_profile_args`: warmup and rep
+    in runs, timeout in seconds a candidate.
+    """
+    if configs is None and template is None:
+        raise ConfigError("autotune needs configs=, or a template= to take hints from")
+
+    def hints(**bound: Any) -> Any:
+        made = template if isinstance(template, Template) or template is None else template(
+            **{k: bound[k] for k in inspect.signature(template).parameters if k in bound}
+        )
+        assert made is not None
+        return made.recommend_hints(topk)
+
+    chosen = hints if configs is None else configs
+    ranked_by = None if configs is None else template
+    where = {"devices": devices, "executor": executor, "parallel": parallel}
+
+    def decorate(each: JIT | Callable[..., Any]) -> Autotuned:
+        return Autotuned(each, chosen, key, bucket, do_not_specialize, ranked_by, settings, where)
+
+    return decorate if fn is None else decorate(fn)
+
+
+@dataclass(frozen=True)
+class BucketCost:
+    """What one call of a bucket loses by the configuration of the bucket's first: ratios minus 1, None where unknown."""
+
+    call: Any
+    bucket: Any
+    config: Mapping[str, Any]
+    best_config: Mapping[str, Any]
+    predicted: float | None
+    measured: float | None
+
+
+def check_bucket(
+    tuned: Autotuned, sizes: Sequence[tuple[Any, ...] | Mapping[str, Any]], measure: bool = True
+) -> list[BucketCost]:
+    """What sharing costs: for every call, its time with the shared configuration over that with its own best, minus 1.
+
+    The shared configuration is the best for the first of `sizes` that falls into the bucket, as it would be in use.
+    `predicted` needs hints as configs, or a template; `measured` tunes every size, and is left out without `measure`.
+    """
+    if not sizes:
+        raise ConfigError("check_bucket needs the argument sets to compare: [(1000, 1000), (1024, 1024)]")
+    shared: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+    found = []
+    for call in sizes:
+        args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (tuple(call), {})
+        bound = tuned.jit.signature.bind_partial(*args, **kwargs).arguments
+        part = call_key(bound, tuned.key, tuned.bucket, tuned.do_not_specialize, tuned.jit.name)
+        bucket = digest([part])
+        tuner = tuned._tuner(args, kwargs)
+        plan = tuner.plan(Settings(**{**tuned.settings, "baseline": None}))
+        ranked = [e for e in plan.entries if e.predicted_ms is not None]
+        guess = min(ranked, key=lambda e: e.predicted_ms or 0.0).config if ranked else {}
+        own = tuner.run(**tuned.where, **{**tuned.settings, "baseline": None}) if measure else None
+        first = shared.setdefault(bucket, (guess, own.config if own else {}))
+        predicted = _excess({_frozen(e.config): e.predicted_ms for e in ranked}, first[0], guess)
+        measured = None
+        if own is not None:
+            times = {_frozen(m.config): m.median_ms for m in own.table if m.ok}
+            if _frozen(first[1]) not in times:  # not among this size's own candidates
+                settings = {**tuned.settings, "baseline": dict(first[1])}
+                again = tuner.run(**tuned.where, **settings)
+                times[_frozen(first[1])] = again.baseline_ms
+            measured = _excess(times, first[1], own.config)
+        found.append(BucketCost(call, part, first[1] or first[0], own.config if own else guess, predicted, measured))
+    return found
+
+
+def _frozen(config: Mapping[str, Any]) -> str:
+    return digest([{k: str(v) for k, v in config.items()}])
+
+
+def _excess(times: Mapping[str, float | None], shared: Mapping[str, Any], best: Mapping[str, Any]) -> float | None:
+    a, b = times.get(_frozen(shared)), times.get(_frozen(best))
+    return a / b - 1 if a and b else None

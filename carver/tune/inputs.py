@@ -1,0 +1,221 @@
+"""What every candidate is run on: one set of inputs a tuning, given, supplied or drawn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device import decode, encode
+from ..device.buffers import is_gpuarray, is_torch
+from ..errors import ConfigError, nearest
+from .spec import Param, element, param_of
+
+Array = npt.NDArray[Any]
+
+_GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
+
+
+class TensorSupplyType(Enum):
+    """How inputs are drawn where none are given. `Auto` looks at the element type.
+
+    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`. Uniform: [-1, 1) too, integers
+    like Auto. Normal: mean 0, deviation 1; Randn: the same name for it. Zero, One: constants. Normal draws of an
+    integer type are rounded. 8-bit floats saturate.
+    """
+
+    Auto = "auto"
+    Integer = "integer"
+    Uniform = "uniform"
+    Normal = "normal"
+    Randn = "randn"
+    Zero = "zero"
+    One = "one"
+
+    @classmethod
+    def of(cls, given: TensorSupplyType | str) -> TensorSupplyType:
+        if isinstance(given, cls):
+            return given
+        names = {member.value: member for member in cls}
+        if str(given).lower() not in names:
+            raise ConfigError(f"no supply_type {given!r}; {nearest(str(given), [m.name for m in cls])}")
+        return names[str(given).lower()]
+
+
+@contextmanager
+def set_autotune_inputs(*inputs: Any) -> Iterator[None]:
+    """Within it every tuning runs on these arrays (or on the one list of them), whatever else would supply some."""
+    given = tuple(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs
+    if not given:
+        raise ConfigError("set_autotune_inputs takes at least one input")
+    token = _GIVEN.set(given)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def given_inputs() -> tuple[Any, ...] | None:
+    return _GIVEN.get()
+
+
+@dataclass(frozen=True)
+class Value:
+    """One argument as it travels: an array on the host as stored bits, or a plain number or text.
+
+    `form` is what the function gets it as: numpy, torch, or plain.
+    """
+
+    name: str
+    form: str
+    dtype: str
+    content: Any
+
+    @property
+    def param(self) -> Param:
+        return Param(self.name, self.content.shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The arguments of every run, in order, and where they came from."""
+
+    values: tuple[Value, ...]
+    origin: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of all contents."""
+        digest = hashlib.sha256()
+        for value in self.values:
+            digest.update(f"{value.name} {value.form} {value.dtype}\0".encode())
+            if value.form == "plain":
+                digest.update(repr(value.content).encode())
+            else:
+                digest.update(np.ascontiguousarray(value.content).data)
+        return digest.hexdigest()
+
+    def write(self, folder: Path) -> list[dict[str, Any]]:
+        """Arrays as `.npy` files, without pickles; what `Runner.setup` reads."""
+        manifest = []
+        for i, value in enumerate(self.values):
+            entry: dict[str, Any] = {"name": value.name, "form": value.form, "dtype": value.dtype}
+            if value.form == "plain":
+                entry["content"] = value.content
+            else:
+                entry["path"] = str(folder / f"in{i}.npy")
+                np.save(entry["path"], value.content, allow_pickle=False)
+            manifest.append(entry)
+        return manifest
+
+
+def from_user(given: Sequence[Any], names: Sequence[str], origin: str) -> Inputs:
+    """Arrays and plain values as the user gave them."""
+    return Inputs(tuple(_value(each, name) for each, name in zip(given, names, strict=True)), origin)
+
+
+def _value(given: Any, name: str) -> Value:
+    if given is None or isinstance(given, bool | int | float | str):
+        return Value(name, "plain", type(given).__name__, given)
+    if isinstance(given, np.generic):
+        return Value(name, "plain", given.dtype.name, given.item())
+    param = param_of(name, given)
+    if param is None:
+        raise ConfigError(f"input {name} is a {type(given).__name__}; give NumPy arrays, torch tensors or plain values")
+    form = "numpy"
+    if is_torch(given):
+        form = "torch"
+        host = given.detach().cpu().contiguous()
+        stored = host.view(_torch_bits(param.dtype, host)).numpy()
+    elif is_gpuarray(given):
+        stored = given.get()
+    else:
+        stored = np.ascontiguousarray(given)
+    return Value(name, form, param.dtype, np.array(stored).view(element(param.dtype)))
+
+
+def _torch_bits(dtype: str, tensor: Any) -> Any:
+    """The torch type of equal width that NumPy knows."""
+    import torch
+
+    return {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8}.get(dtype, tensor.dtype)
+
+
+def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, form: str) -> Inputs:
+    """Inputs drawn by type, the same for the same seed; outputs are zeros. Needs sizes in numbers."""
+    rng = np.random.default_rng(seed)
+    values = []
+    for p in params:
+        drawn = np.zeros(p.extents, np.float32) if p.is_output else _draw(rng, p, supply_type)
+        values.append(Value(p.name, form, p.dtype, encode(drawn, p.dtype)))
+    return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
+
+
+def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
+    shape, whole = p.extents, p.dtype.startswith("int")
+    match how:
+        case TensorSupplyType.Zero:
+            return np.zeros(shape, np.float32)
+        case TensorSupplyType.One:
+            return np.ones(shape, np.float32)
+        case TensorSupplyType.Normal | TensorSupplyType.Randn:
+            return rng.standard_normal(shape, np.float32)
+        case TensorSupplyType.Integer:
+            return rng.integers(-2, 3, shape).astype(np.float32)
+    return rng.integers(-2, 3, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
+
+
+def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
+    """What the user's `supply_prog(signature)` returned; the signature is a list of `Param`."""
+    returned = program(list(params))
+    given = list(returned) if isinstance(returned, list | tuple) else [returned]
+    labels = list(names) if len(names) == len(given) else [f"arg{i}" for i in range(len(given))]
+    return from_user(given, labels, "supply_prog")
+
+
+def check_memory(params: Sequence[Param], room_bytes: int, device: str) -> None:
+    """Raises ConfigError before anything is allocated that cannot fit."""
+    needed = sum(p.size_bytes for p in params)
+    if needed > room_bytes:
+        largest = max(params, key=lambda p: p.size_bytes)
+        raise ConfigError(
+            f"the inputs take {needed / 1e9:.3g} GB ({largest.name} alone {largest.size_bytes / 1e9:.3g} GB); {device} "
+            f"has {room_bytes / 1e9:.3g} GB"
+        )
+
+
+def as_argument(value: Mapping[str, Any] | Value, kind: str, ordinal: int = 0) -> Any:
+    """A fresh copy in the form that a function takes: NumPy, torch on the device, or the plain value."""
+    v = value if isinstance(value, Value) else _read(value)
+    if v.form == "plain":
+        return v.content
+    if v.form == "numpy":
+        return np.array(decode(v.content, v.dtype))
+    import torch
+
+    bits = torch.from_numpy(np.array(v.content.view(np.int16) if v.content.dtype == np.uint16 else v.content))
+    name = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}.get(v.dtype, v.dtype)
+    return bits.view(getattr(torch, name)).to(f"cuda:{ordinal}" if kind == "cuda" else "cpu")
+
+
+def _read(entry: Mapping[str, Any]) -> Value:
+    if entry["form"] == "plain":
+        return Value(entry["name"], "plain", entry["dtype"], entry["content"])
+    return Value(entry["name"], entry["form"], entry["dtype"], np.load(entry["path"], allow_pickle=False))
+
+
+def host(array: Any) -> Array:
+    """Any array as float64 on the host, to be compared."""
+    if is_torch(array):
+        return np.asarray(array.detach().to("cpu").double().numpy())
+    if is_gpuarray(array):
+        array = array.get()
+    return np.asarray(array, np.float64)

@@ -1,0 +1,276 @@
+"""A device under test: its worker process, the inputs there, and the check of what comes back.
+
+A `Spec` says all of it in values that travel, so that a lane can be made where the device is: here, one process a
+GPU, or in a worker of an executor on another host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .._cache import cache_folder
+from ..bench import SETUP_TIMEOUT_S
+from ..device import Source, c_compiler, compile_source, cuda_compiler
+from ..device.cpu import cores_available
+from ..errors import CompileError, CompileTimeout, ConfigError, RunError
+from ..records import Records
+from ..trial import program_from_dict, program_to_dict
+from ..worker import Reply, Worker
+from .checks import Checker
+from .fork import Forked, Inline, may_fork
+from .inputs import Inputs
+from .runner import Code, Runner, decoded
+from .spec import bundle, unpack
+
+_LEASE_S = 600.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How each candidate is run. Part of what a result is known by."""
+
+    warmup: int = 25
+    rep: int = 100
+    timeout_s: float = 100.0
+    warm_cache: bool = False
+    slow_factor: float = 4.0
+    reset_to_zero: tuple[str | int, ...] = ()
+    restore_value: tuple[str | int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, least in (("warmup", 0), ("rep", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} must be a whole number of runs, at least {least}, got {value!r}")
+        if not self.timeout_s > 0:
+            raise ConfigError(f"timeout must be a time above 0 in seconds, got {self.timeout_s!r}")
+        if not self.slow_factor > 1:
+            raise ConfigError(f"slow_factor must be above 1, got {self.slow_factor!r}")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One candidate, ready to run: a program with its binary, or a config for Python code."""
+
+    key: str
+    config: Mapping[str, Any]
+    program: Mapping[str, Any] | None = None
+    binary: tuple[str, str, str] | None = None
+    files: Mapping[str, str] | None = None
+    """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
+
+    def job(self) -> dict[str, Any]:
+        config = {k: v for k, v in self.config.items() if isinstance(v, str | int | float | bool | None | list | tuple)}
+        binary = list(self.binary) if self.binary else None
+        return {"key": self.key, "config": config, "program": self.program, "binary": binary}
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """Everything that a lane needs. Compared by `identity`."""
+
+    identity: str
+    device: str
+    kind: str
+    inputs: Inputs
+    call: Mapping[str, Any]
+    out: tuple[int, ...]
+    """Places of the outputs among the inputs."""
+    outputs: int
+    hidden: tuple[int, ...]
+    """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
+    profile: Profile
+    checker: Checker
+    code: Code = field(default_factory=Code)
+    isolate: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
+
+    def __hash__(self) -> int:
+        return hash((self.identity, self.device))
+
+
+class Lane:
+    """One worker process on one device. A context manager."""
+
+    def __init__(self, spec: Spec, references: Mapping[str, Any] | None = None) -> None:
+        self.spec = spec
+        threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
+        known = references or (spec.code.references() if spec.code.needed else {})
+        self.worker: Worker | Forked | Inline
+        if not spec.isolate:
+            self.worker = Inline(lambda: Runner(spec.device, spec.code))
+        elif known is not None:
+            self.worker = Worker("carver.tune.runner:start", {"device": spec.device, "code": known}, env=threads)
+        elif may_fork():
+            self.worker = Forked(lambda: Runner(spec.device, spec.code))
+        else:
+            raise ConfigError(
+                "the function cannot be imported by another process (it is a closure, or in __main__), and this "
+                "process uses CUDA already, so that it cannot be forked: define the function in a module, tune before "
+                "the first CUDA call, or pass isolate=False, which gives up timeouts"
+            )
+        tmp = os.environ.get("CARVER_TMP_DIR")
+        if tmp:
+            Path(tmp).mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="carver-tune-", dir=tmp))
+        self._manifest: list[dict[str, Any]] | None = None
+        self._set_up_in = 0
+        self._checked = False
+        self._described: Mapping[str, Any] | None = None
+
+    def __enter__(self) -> Lane:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.worker.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def described(self) -> Mapping[str, Any]:
+        """Name and state of the device."""
+        if self._described is None:
+            reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
+            if reply.outcome != "ok":
+                raise RunError(f"the device does not answer: {reply.message}")
+            self._described = reply.data
+        return self._described
+
+    def measure(self, work: Work, best_ms: float | None = None) -> dict[str, Any]:
+        """Compile if need be, run and check once, time. What became of it, in plain values."""
+        found: dict[str, Any] = {
+            "outcome": "ok", "message": "", "samples_ms": [], "error": None, "host": platform.node(), "resources": {},
+            "checked": False,
+        }  # fmt: skip
+        s = self.spec
+        if work.files is not None:
+            built = build(work, s.kind, s.profile.timeout_s)
+            if isinstance(built, Reply):
+                return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
+            work = built
+        found |= {"device": self.described["name"], "state": dict(self.described["state"])}
+        if s.checker.wanted and not self._checked:
+            s.checker.prepare(s.inputs, s.kind, s.outputs, s.hidden)
+            self._checked = True
+        shutil.rmtree(self._folder / "out", ignore_errors=True)
+        (self._folder / "out").mkdir()
+        reply = self._ask({"do": "check", "work": work.job(), "to": str(self._folder / "out")}, s.profile.timeout_s)
+        if reply.outcome != "ok":
+            return found | {"outcome": reply.outcome, "message": reply.message}
+        found |= {"resources": reply.data["resources"], "state": reply.data["state"], "checked": s.checker.wanted}
+        found["reference_ms"] = s.checker.ref_latency_ms
+        if s.checker.wanted:
+            outputs = [
+                decoded(np.load(self._folder / "out" / f"out{i}.npy", allow_pickle=False), dtype)
+                for i, dtype in enumerate(reply.data["outputs"])
+            ]
+            outcome, message, found["error"] = s.checker.check(outputs)
+            if outcome != "ok":
+                return found | {"outcome": outcome, "message": message}
+        job = {
+            "do": "sample", "work": work.job(), "warmup": s.profile.warmup, "rep": s.profile.rep,
+            "seconds": s.profile.timeout_s / 4, "cold": not s.profile.warm_cache, "best_ms": best_ms,
+            "slow_factor": s.profile.slow_factor,
+        }  # fmt: skip
+        reply = self._ask(job, s.profile.timeout_s)
+        if reply.outcome != "ok":
+            return found | {"outcome": reply.outcome, "message": reply.message}
+        return found | {"samples_ms": list(reply.data["samples_ms"]), "message": reply.message}
+
+    def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        """The reply in a worker that has the inputs. If SIGKILL from outside took the worker, asks once more."""
+        reply = self._ask_once(job, timeout_s)
+        if reply.killed:
+            again = self._ask_once(job, timeout_s)
+            reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
+        return reply
+
+    def _ask_once(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        self.worker.start()
+        if self._set_up_in != self.worker.started:
+            s = self.spec
+            if self._manifest is None:
+                self._manifest = s.inputs.write(self._folder)
+            setup = {
+                "do": "setup", "inputs": self._manifest, "call": dict(s.call), "out": list(s.out),
+                "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
+            }  # fmt: skip
+            reply = self.worker.call(setup, SETUP_TIMEOUT_S)
+            if reply.killed:
+                return reply
+            if reply.outcome != "ok":
+                raise ConfigError(f"the inputs cannot be set up: {reply.message}")
+            self._set_up_in = self.worker.started
+        return self.worker.call(job, timeout_s)
+
+
+def build(work: Work, kind: str, timeout_s: float) -> Work | Reply:
+    """The work with its binary, compiled here; a Reply that says why where there is none."""
+    assert work.program is not None
+    program = program_from_dict(work.program)
+    source = program.source
+    if work.files is not None and not source.path.is_file():
+        source = Source(unpack(work.files), source.defines, source.flags, source.entries, source.isa)
+        program = replace(program, source=source)
+    try:
+        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s)
+    except CompileTimeout as e:
+        return Reply("timeout", str(e))
+    except CompileError as e:
+        return Reply("compile_error", str(e))
+    except RunError as e:
+        return Reply("crash", str(e))
+    return replace(
+        work, program=program_to_dict(program), binary=(str(binary.path), binary.sha256, binary.log), files=None
+    )
+
+
+def portable(work: Work) -> Work:
+    """The work with the text of its source, for a host that may not have the file."""
+    if work.program is None:
+        return work
+    return replace(work, files=MappingProxyType(bundle(program_from_dict(work.program).source)), binary=None)
+
+
+def lease_name(device: str) -> str:
+    """What processes on one host take turns by; the same as a benchmark's."""
+    kind, _, ordinal = device.partition(":")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if kind == "cuda" else ""
+    return f"{kind}:{ordinal or '0'} {visible} of {platform.node()}"
+
+
+@lru_cache(maxsize=1)
+def _lane_here(spec: Spec, references: str) -> Lane:
+    """Kept between the tasks of one tuning; its worker ends with this process."""
+    return Lane(spec, json.loads(references))
+
+
+def measure_remote(spec: Spec, references: Mapping[str, Any], work: Work, best_ms: float | None) -> dict[str, Any]:
+    """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
+    lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
+    with Records(cache_folder() / "records.sqlite") as records, records.lease(
+        lease_name(spec.device), ttl_s=_LEASE_S, wait_s=float("inf")
+    ):
+        return lane.measure(work, best_ms) | {"worker_pid": os.getpid()}
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """SHA-256 of plain values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,50 @@
+"""What is tried and chosen: to a file in the run's folder, and to the terminal if CARVER_PRINT_AUTOTUNING is set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from .._cache import cache_folder
+from ..records import Measurement, now
+from .result import first_line
+
+
+def runs_folder() -> Path:
+    return cache_folder() / "tune-runs"
+
+
+class RunLog:
+    """Appends to `autotune.log` in the folder of one run. A context manager."""
+
+    def __init__(self, run_id: str) -> None:
+        self.path = runs_folder() / run_id / "autotune.log"
+        self._shown = os.environ.get("CARVER_PRINT_AUTOTUNING", "") not in ("", "0")
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> RunLog:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("a", encoding="utf-8")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            self.say(f"ended by {type(error).__name__}: {error}")
+        if self._file is not None:
+            self._file.close()
+
+    def say(self, text: str) -> None:
+        if self._file is not None:
+            self._file.write(f"{now()} {text}\n")
+            self._file.flush()
+        if self._shown:
+            print(f"carver: {text}", file=sys.stderr, flush=True)
+
+    def candidate(self, place: int, count: int, m: Measurement, recorded: bool) -> None:
+        time = f"{m.median_ms:.4g} ms" if m.ok and m.median_ms else f"{m.outcome}: {first_line(m.message)}"
+        said = f", predicted {m.predicted_ms:.4g} ms" if m.predicted_ms else ""
+        words = " ".join(f"{k}={v}" for k, v in m.config.items())
+        self.say(f"[{place}/{count}] {words}: {time}{said}{' (recorded)' if recorded else ''}")

@@ -1,0 +1,357 @@
+"""One tuning before it runs: candidates, what each is made of, inputs, device, and the key that it is known by."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .. import arch as archs
+from ..descriptor import Arch
+from ..device.library import namespace
+from ..errors import CarverError, ConfigError, RunError
+from ..templates import Template
+from ..trial import program_to_dict
+from .checks import Checker, guarded
+from .configs import Entry, check_bound, expand, takes_config
+from .inputs import Inputs, TensorSupplyType, check_memory, from_user, given_inputs, supplied, supply
+from .jit import JIT, device_name
+from .keys import Unstable, device_key, plain, source_key
+from .lane import Profile, Spec, Work, digest
+from .runner import Code
+from .search import strategy
+from .spec import HintKernel, Kernel, Param, hint_params, param_of
+
+
+@dataclass
+class Settings:
+    """Everything that `set_profile_args` and `run` take, with its default."""
+
+    warmup: int = 25
+    rep: int = 100
+    timeout: float = 100.0
+    supply_type: TensorSupplyType | str = TensorSupplyType.Auto
+    supply_prog: Callable[..., Any] | None = None
+    ref_prog: Callable[..., Any] | None = None
+    manual_check_prog: Callable[..., Any] | None = None
+    skip_check: bool = False
+    rtol: float = 1e-2
+    atol: float = 1e-2
+    max_mismatched_ratio: float = 0.01
+    reset_to_zero: Sequence[str | int] = ()
+    restore_value: Sequence[str | int] = ()
+    pre_hook: Callable[..., Any] | None = None
+    bench: Callable[..., Any] | None = None
+    warm_cache: bool = False
+    slow_factor: float = 4.0
+    isolate: bool = True
+    seed: int = 0
+    search: str = "rank"
+    early_stop: bool = False
+    trials: int | None = None
+    seconds: float | None = None
+    baseline: Mapping[str, Any] | bool | None = None
+
+    def __post_init__(self) -> None:
+        self.supply_type = TensorSupplyType.of(self.supply_type)
+        strategy(self.search)
+        if self.early_stop and self.search != "rank":
+            raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
+        for name in ("trials", "seconds"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise ConfigError(f"{name} must be above 0, got {value!r}")
+
+    def profile(self) -> Profile:
+        return Profile(
+            self.warmup, self.rep, float(self.timeout), self.warm_cache, float(self.slow_factor),
+            tuple(self.reset_to_zero), tuple(self.restore_value),
+        )  # fmt: skip
+
+    def checker(self) -> Checker:
+        return Checker(
+            self.ref_prog, self.manual_check_prog, self.skip_check, self.rtol, self.atol, self.max_mismatched_ratio
+        )
+
+
+@dataclass
+class Plan:
+    """One tuning, with nothing run yet: candidates, what each is made of, inputs, and the key."""
+
+    name: str
+    jit: JIT
+    bound: Mapping[str, Any]
+    entries: list[Entry]
+    kernels: list[Kernel | HintKernel | RunError | None]
+    """What the function returned for each config; None for Python code, which only its worker runs."""
+    device: str
+    arch: Arch
+    params: tuple[Param, ...] | None
+    out: tuple[int, ...]
+    inputs: Inputs
+    settings: Settings
+    code: Code
+    key: str
+    notes: tuple[str, ...]
+    kept: bool
+    """Whether anything of it may be kept beyond this process."""
+    identity: list[Any] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        return self.device.partition(":")[0]
+
+    @property
+    def python(self) -> bool:
+        return self.code.function is not None
+
+    def spec(self, device: str) -> Spec:
+        count = len(self.inputs.values)
+        out = tuple(place % count for place in self.out)
+        names = [v.name for v in self.inputs.values]
+        restored = self.settings.restore_value
+        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored if isinstance(n, int) or n in names}
+        return Spec(
+            digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
+            max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.profile(),
+            self.settings.checker(), self.code, self.settings.isolate,
+        )  # fmt: skip
+
+    def _call(self) -> Mapping[str, Any]:
+        return {} if not self.python else self.bound
+
+    def work(self, index: int) -> Work | RunError:
+        """A candidate for a lane, its key included."""
+        entry, kernel = self.entries[index], self.kernels[index]
+        if isinstance(kernel, RunError):
+            return kernel
+        try:
+            if kernel is None or (isinstance(kernel, Kernel) and kernel.is_triton):
+                return Work(self.candidate_key(entry, None), dict(entry.config))
+            params = tuple(v.param for v in self.inputs.values)
+            program = kernel.program(params, self.arch)
+            plain_program = program_to_dict(program)
+            known = {**plain_program, "source": source_key(program.source, self.kind)}
+            return Work(self.candidate_key(entry, known), plain_config(entry.config), plain_program)
+        except ConfigError as e:
+            return RunError(str(e))
+
+    def candidate_key(self, entry: Entry, program: Any) -> str:
+        config = plain(dict(entry.config)) if self.kept else [self.key, entry.index]
+        return digest([*self.identity, program, config])
+
+
+def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as it is recorded; a hint by its own config."""
+    hint = config.get("hint")
+    shown = {**hint.config, **{k: v for k, v in config.items() if k != "hint"}} if hint is not None else dict(config)
+    return {k: v if isinstance(v, int | float | str | bool | None) else str(v) for k, v in shown.items()}
+
+
+def make_plan(
+    jit: JIT, configs: Any, args: Sequence[Any], kwargs: Mapping[str, Any], settings: Settings,
+    template: Template | None,
+) -> Plan:  # fmt: skip
+    """Expand and check all that can be checked without running a candidate."""
+    name = jit.name
+    arrays = [a for a in args if param_of("", a) is not None]
+    try:
+        bound = dict(jit.signature.bind_partial(*args, **kwargs).arguments)
+    except TypeError as e:
+        raise ConfigError(f"{name}{jit.signature}: {e}") from None
+    fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
+    guess = _likely_arch(jit, arrays)
+    entries = expand(configs, jit.signature, fixed, guess, name)
+    if template is not None:
+        entries = _ranked(entries, template, guess)
+    if settings.baseline:
+        entries.append(_baseline(entries, settings.baseline, jit, fixed))
+    whole = takes_config(jit.signature)
+    open_names = [n for n in check_bound(entries, jit.signature, fixed, name)]
+    given = tuple(bound[n] for n in open_names if n in bound) or given_inputs()
+    direct = bool(open_names)
+    if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
+        raise ConfigError(
+            f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs; if they are the "
+            "arrays that it works on, give them with carver.set_autotune_inputs(...)"
+        )
+    kernels: list[Kernel | HintKernel | RunError | None] = [None] * len(entries)
+    if not direct:
+        kernels = _kernels(jit, fixed, entries, whole, name)
+    made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
+    python = made is None or (isinstance(made, Kernel) and made.is_triton)
+    values = given or ()
+    on_gpu = any(_on_gpu(v) for v in values)
+    kind = "cuda" if on_gpu or (made is not None and made.kind == "cuda") else "cpu"
+    device = device_name(jit.target, "python" if made is None else kind) if not on_gpu else device_name("auto", "cuda")
+    if made is None and jit.target == "auto":
+        device = "cuda:0" if on_gpu else "cpu"
+    arch = archs.load(device)
+    hint = next((e.hint for e in entries if e.hint is not None), None)
+    params = jit.params_of(made, fixed)
+    if params is None and hint is not None and not direct:
+        params = hint_params(hint)
+    out = jit.outputs(None if python else made, params, device)
+    names = open_names if direct else [p.name for p in params or ()]
+    inputs = _inputs(given, params, names, out, settings, device, arch, name)
+    code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
+    return _keyed(Plan(
+        name, jit, fixed, entries, kernels, device, arch, params, out, inputs, settings, code, "", (), True,
+    ))  # fmt: skip
+
+
+def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
+    """The device that candidates are asked for before there is a kernel: the target's, the arrays', this machine's."""
+
+    def load() -> Arch:
+        if jit.target != "auto":
+            return archs.load(device_name(jit.target, "python"))
+        values = [*arrays, *(given_inputs() or ())]
+        if any(_on_gpu(v) for v in values):
+            return archs.load("cuda:0")
+        try:
+            return archs.CUDA("auto")
+        except CarverError:
+            return archs.CPU("auto")
+
+    return load
+
+
+def _on_gpu(value: Any) -> bool:
+    device = getattr(getattr(value, "device", None), "type", "")
+    return device == "cuda" or type(value).__name__ == "GPUArray"
+
+
+def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) -> list[Entry]:
+    """Predictions for configs in a backend's own words, from ranking them with a template."""
+    target = template.arch or arch()
+    backend = "cpu" if target.kind == "cpu" else "triton" if "num_warps" in entries[0].config else "cuda"
+    ranking = template.with_arch(target).rank([dict(e.config) for e in entries], backend)
+    times = {hint.index: hint.predicted_ms for hint in ranking}
+    return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries]
+
+
+def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT, fixed: Mapping[str, Any]) -> Entry:
+    """The config that the winner is compared with: one that is given, or (True) the function's own defaults."""
+    if isinstance(given, Mapping):
+        return Entry(len(entries), dict(given))
+    parameters = jit.signature.parameters
+    config = {k: parameters[k].default for k in entries[0].config if k in parameters}
+    if missing := [k for k, v in config.items() if v is parameters[k].empty]:
+        raise ConfigError(f"baseline=True takes the defaults of {jit.name}; {missing[0]!r} has none")
+    return Entry(len(entries), config)
+
+
+def _kernels(
+    jit: JIT, fixed: Mapping[str, Any], entries: list[Entry], whole: bool, name: str
+) -> list[Kernel | HintKernel | RunError | None]:
+    """What the function returns for each config, as far as that is a description; None for all where it is code."""
+    found: list[Kernel | HintKernel | RunError | None] = []
+    for entry in entries:
+        options = {"config": dict(entry.config)} if whole else dict(entry.config)
+        try:
+            with guarded(f"{name}({_said(entry.config)})"):
+                made = jit.fn(**{**fixed, **options})
+        except (CarverError, AssertionError) as e:
+            found.append(RunError(str(e) or "an assertion of the function failed"))
+            continue
+        if not isinstance(made, Kernel | HintKernel):
+            return [None] * len(entries)
+        if isinstance(made, Kernel) and made.is_triton:
+            return [made] * len(entries)
+        found.append(made)
+    if all(isinstance(each, RunError) for each in found):
+        raise RunError(f"{name} fails for every config; the first: {found[0]}")
+    return found
+
+
+def _said(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={v!r}" for k, v in config.items())
+
+
+def _inputs(
+    given: tuple[Any, ...] | None, params: tuple[Param, ...] | None, names: Sequence[str], out: tuple[int, ...],
+    settings: Settings, device: str, arch: Arch, what: str,
+) -> Inputs:  # fmt: skip
+    """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made."""
+    kind = device.partition(":")[0]
+    form = "torch" if kind == "cuda" and namespace("cuda").__name__ == "torch" else "numpy"
+    if given is None and settings.supply_prog is None:
+        if params is None:
+            raise ConfigError(
+                f"the arrays of {what} are not known: give inputs with carver.set_autotune_inputs(...), supply_prog=, "
+                "or describe them with Kernel(params=[('A', (M, K), 'float16'), ...])"
+            )
+        room = arch.dram_bytes if kind == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        check_memory(params, int(room), device)
+        marked = _marked(params, out)
+        return supply(marked, TensorSupplyType.of(settings.supply_type), settings.seed, form)
+    marked = _marked(params, out) if params else ()
+    if given is not None:
+        found = from_user(given, _labels(names, marked, len(given)), "set_autotune_inputs")
+    else:
+        assert settings.supply_prog is not None
+        with guarded("supply_prog"):
+            found = supplied(settings.supply_prog, marked, [p.name for p in marked])
+    if marked and len(found.values) == len(marked) - sum(p.is_output for p in marked):
+        drawn = iter(found.values)
+        zeros = [Param(p.name, p.extents, p.dtype, True) for p in marked if p.is_output]
+        made = iter(supply(zeros, TensorSupplyType.Zero, 0, form).values)
+        return Inputs(tuple(next(made) if p.is_output else next(drawn) for p in marked), found.origin)
+    return found
+
+
+def _labels(names: Sequence[str], marked: Sequence[Param], count: int) -> list[str]:
+    if len(names) == count:
+        return list(names)
+    inputs = [p.name for p in marked if not p.is_output]
+    return inputs if len(inputs) == count else [f"arg{i}" for i in range(count)]
+
+
+def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
+    places = {place % len(params) for place in out}
+    return tuple(Param(p.name, p.shape, p.dtype, i in places) for i, p in enumerate(params))
+
+
+def _keyed(plan: Plan) -> Plan:
+    """The plan with its key; where something has no identity beyond this process, with one of its own."""
+    s = plan.settings
+    hooks = {n: getattr(s, n) for n in ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench")}
+    kept, notes = True, tuple[str, ...]()
+    given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
+    arrays = [
+        [v.name, v.form, v.dtype, v.content if v.form == "plain" else list(v.content.shape)] for v in plan.inputs.values
+    ]
+    try:
+        identity: list[Any] = [
+            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), asdict(s.profile()),
+            [s.skip_check, s.rtol, s.atol, s.max_mismatched_ratio, s.isolate], {k: plain(v) for k, v in hooks.items()},
+            given, arrays, device_key(plan.kind, plan.arch), plan.device.partition(":")[0],
+        ]  # fmt: skip
+        every = [plain(dict(e.config)) for e in plan.entries]
+    except Unstable as e:
+        identity, every, kept = [uuid.uuid4().hex], [], False
+        notes = (f"not kept beyond this process: {e}",)
+    programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
+    baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
+    search = [s.search, s.early_stop, s.trials, s.seconds, s.seed, baseline]
+    plan.identity, plan.notes, plan.kept = identity, notes, kept
+    plan.key = digest([identity, every, programs, search])
+    return plan
+
+
+def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan) -> Any:
+    """Source with its headers and macros, and the launch; nothing for Python code, whose function is in the key."""
+    if not isinstance(kernel, Kernel | HintKernel) or (isinstance(kernel, Kernel) and kernel.is_triton):
+        return str(kernel) if isinstance(kernel, RunError) else None
+    launch: list[Any] = []
+    if isinstance(kernel, Kernel):
+        launch = [str(kernel.grid), str(kernel.block), kernel.shared_bytes, [str(x) for x in kernel.scalars]]
+    try:
+        return [source_key(kernel.compiled_from(plan.arch), plan.kind), *launch]
+    except ConfigError as e:
+        return str(e)
+
+
+_SCHEMA = 1

@@ -1,0 +1,294 @@
+"""What tuning gives back: the winner, ready to call, and everything that was tried."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import arch as archs
+from ..device import (
+    Binary,
+    Buffer,
+    Device,
+    Loaded,
+    Program,
+    Source,
+    c_compiler,
+    compile_source,
+    cuda_compiler,
+    open_device,
+)  # fmt: skip
+from ..device.buffers import address, empty_like
+from ..errors import ConfigError, RunError
+from ..records import Measurement
+from ..trial import program_from_dict, program_to_dict
+from . import cache
+from .spec import HintKernel, Kernel, Param, bundle, param_of, unpack
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@lru_cache(maxsize=8)
+def _device(name: str) -> Device:
+    return open_device(name)
+
+
+def compiler_of(kind: str) -> Any:
+    return c_compiler() if kind == "cpu" else cuda_compiler()
+
+
+class Built:
+    """A kernel of source, compiled when first needed and loaded when first called: `c = kernel(a, b)`.
+
+    Takes all arrays in order, or only those that are no outputs: these it allocates, where `params` says their shapes.
+    Returns the output, or a tuple of them.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | HintKernel | None,
+        device: str,
+        params: Sequence[Param] | None,
+        out: Sequence[int],
+        program: Program | None = None,
+        binary: Binary | None = None,
+    ) -> None:
+        self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
+        self._program, self._binary = program, binary
+        self._loaded: dict[Any, tuple[Loaded, Buffer | None]] = {}
+
+    @property
+    def kind(self) -> str:
+        return self.device_name.partition(":")[0]
+
+    @property
+    def source(self) -> Source:
+        if self._program is not None:
+            return self._program.source
+        assert self.kernel is not None
+        return self.kernel.compiled_from(archs.load(self.device_name))
+
+    def compile(self, timeout_s: float | None = None) -> Binary:
+        if self._binary is None:
+            self._binary = compile_source(self.source, compiler_of(self.kind), timeout_s)
+        return self._binary
+
+    def program(self, params: Sequence[Param] | None = None) -> Program:
+        if self._program is not None:
+            return self._program
+        known = params or self.params
+        if known is None or self.kernel is None:
+            raise ConfigError("the kernel's arrays are not known: give Kernel(params=...)")
+        return self.kernel.program(known, archs.load(self.device_name))
+
+    def __call__(self, *arrays: Any) -> Any:
+        params = self.params
+        if params is None:
+            found = [param_of(f"arg{i}", a) for i, a in enumerate(arrays)]
+            if None in found:
+                raise RunError(f"takes arrays; got {', '.join(type(a).__name__ for a in arrays)}")
+            params = [p for p in found if p is not None]
+        count = len(params)
+        out = [place % count for place in self.out]
+        if len(arrays) not in (count, count - len(out)):
+            names = ", ".join(p.name for p in params)
+            outputs = ", ".join(params[i].name for i in out) or "none"
+            raise RunError(f"takes {names} (outputs, which may be left out: {outputs}); got {len(arrays)} arrays")
+        every = list(arrays)
+        if len(arrays) < count:
+            for place in sorted(out):
+                every.insert(place, None)
+            for place in out:
+                spec = params[place].tensor()
+                made = empty_like(arrays, spec)
+                every[place] = _device(self.device_name).empty(spec.shape, spec.dtype) if made is None else made
+        loaded, workspace = self._load(params)
+        specs = [p.tensor() for p in params]
+        pointers = {spec.name: address(a, spec, self.kind) for spec, a in zip(specs, every, strict=True)}
+        loaded.launch(pointers | {"workspace": workspace.pointer if workspace else 0})
+        returned = [every[place] for place in out]
+        return returned[0] if len(returned) == 1 else tuple(returned) or None
+
+    def _load(self, params: Sequence[Param]) -> tuple[Loaded, Buffer | None]:
+        key = tuple((p.name, p.extents, p.dtype) for p in params)
+        if key not in self._loaded:
+            program, device = self.program(params), _device(self.device_name)
+            room = device.empty((program.workspace_bytes,), "int8") if program.workspace_bytes else None
+            self._loaded[key] = device.load(self.compile(), program), room
+        return self._loaded[key]
+
+
+@dataclass(frozen=True, eq=False)
+class AutotuneResult:
+    """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
+
+    Times are medians. `stopped` says why the search ended, `env` device, driver, versions and inputs.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    latency_ms: float
+    table: tuple[Measurement, ...]
+    env: Mapping[str, Any]
+    stopped: str
+    trials: int
+    seconds: float
+    key: str
+    predicted_ms: float | None = None
+    ref_latency_ms: float | None = None
+    baseline_ms: float | None = None
+    notes: tuple[str, ...] = ()
+    built: Built | None = None
+    make: Callable[[], Any] | None = None
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The winner, callable: `result.kernel(a, b)`."""
+        if self.built is not None:
+            return self.built
+        if self.make is None:
+            raise ConfigError(
+                f"{self.name} is Python code, of which only the configuration is kept: call the function with "
+                f"{dict(self.config)}"
+            )
+        return self.make()
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many candidates ended how, the ones that worked left out."""
+        counts: dict[str, int] = {}
+        for m in self.table:
+            if not m.ok:
+                counts[m.outcome] = counts.get(m.outcome, 0) + 1
+        return counts
+
+    @property
+    def speedup(self) -> float | None:
+        """The baseline's time over the winner's."""
+        return self.baseline_ms / self.latency_ms if self.baseline_ms else None
+
+    def summary(self) -> str:
+        return summarise(self.name, self.table, self.config, self.latency_ms, self.baseline_ms, self.stopped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "name": self.name, "config": _plain(self.config), "latency_ms": self.latency_ms,
+            "predicted_ms": self.predicted_ms, "ref_latency_ms": self.ref_latency_ms, "baseline_ms": self.baseline_ms,
+            "stopped": self.stopped, "trials": self.trials, "seconds": self.seconds, "notes": list(self.notes),
+            "env": _plain(self.env), "key": self.key, "table": [m.to_dict() for m in self.table],
+        }  # fmt: skip
+
+    def save(self, path: Path | str) -> None:
+        """A folder with `result.json`, and for a kernel of source its source, headers and binary."""
+        cache.write(Path(path), *self._files())
+
+    def _files(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        found, files = self.to_dict(), dict[str, bytes]()
+        if self.built is None:
+            return found, files
+        program, binary = self.built.program(), self.built.compile()
+        for name, text in bundle(program.source).items():
+            files[name] = text.encode()
+        files[f"kernel{binary.path.suffix}"] = binary.path.read_bytes()
+        plain = program_to_dict(program)
+        plain["source"][0] = program.source.path.name
+        found["kernel"] = {
+            "program": plain, "sources": [name for name in files if not name.startswith("kernel" + binary.path.suffix)],
+            "binary": f"kernel{binary.path.suffix}", "sha256": binary.sha256, "log": binary.log,
+            "compiler": compiler_of(self.built.kind).identity, "device": self.built.device_name,
+            "out": list(self.built.out),
+            "params": [[p.name, list(p.shape), p.dtype, p.is_output] for p in self.built.params or ()],
+        }  # fmt: skip
+        return found, files
+
+    @classmethod
+    def load(cls, path: Path | str, device: str | None = None) -> AutotuneResult:
+        """What `save` wrote, verified. The kernel is the saved binary where it fits `device`, else compiled anew."""
+        return cls.from_dict(cache.read(Path(path)), Path(path), device)
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], folder: Path, device: str | None = None) -> AutotuneResult:
+        built = _restore(d["kernel"], folder, device) if "kernel" in d else None
+        return cls(
+            d["name"], d["config"], d["latency_ms"], tuple(Measurement.from_dict(m) for m in d["table"]), d["env"],
+            d["stopped"], d["trials"], d["seconds"], d["key"], d["predicted_ms"], d["ref_latency_ms"],
+            d["baseline_ms"], tuple(d["notes"]), built,
+        )  # fmt: skip
+
+    def __rich__(self) -> Table:
+        from rich.table import Table
+
+        out = Table(title=self.summary(), title_justify="left", title_style="")
+        for name in ("config", "ms", "predicted", "outcome"):
+            out.add_column(name, justify="left" if name in ("config", "outcome") else "right")
+        for m in sorted(self.table, key=lambda m: m.median_ms or math.inf):
+            out.add_row(
+                _words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
+                f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
+                m.outcome if m.ok else f"{m.outcome}: {first_line(m.message)}",
+            )  # fmt: skip
+        return out
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        text = io.StringIO()
+        Console(file=text, width=120, color_system=None).print(self.__rich__())
+        return text.getvalue()
+
+
+def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
+    """The kernel of a saved result."""
+    where = device or d["device"]
+    kind = where.partition(":")[0]
+    if kind != d["device"].partition(":")[0]:
+        raise ConfigError(f"the saved kernel is for {d['device']}; it cannot run on {where}")
+    program = program_from_dict(d["program"])
+    texts = {name: (folder / name).read_text() for name in (program.source.path.name, *d["sources"])}
+    source = replace(program.source, path=unpack(texts))
+    if kind == "cuda":
+        source = replace(source, isa=archs.load(where).isa)
+    program = replace(program, source=source)
+    binary = None
+    if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):
+        binary = Binary(folder / d["binary"], d["sha256"], d["log"], 0.0, cached=True)
+    params = [Param(name, tuple(shape), dtype, out) for name, shape, dtype, out in d["params"]]
+    return Built(None, where, params, d["out"], program, binary)
+
+
+def _fits(kind: str, compiler: str) -> bool:
+    """A cubin runs wherever its ISA does; a CPU binary was made for the instruction set that its compiler saw."""
+    return kind == "cuda" or compiler == compiler_of(kind).identity
+
+
+def summarise(
+    name: str, table: Sequence[Measurement], config: Mapping[str, Any], latency_ms: float, baseline_ms: float | None,
+    stopped: str,
+) -> str:  # fmt: skip
+    """The findings in a few lines."""
+    outcomes: dict[str, int] = {}
+    for m in table:
+        outcomes[m.outcome] = outcomes.get(m.outcome, 0) + 1
+    counts = ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in sorted(outcomes.items()))
+    gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms else ""
+    return f"{name}: {latency_ms:.4g} ms with {_words(config)}{gain}\n{len(table)} tried: {counts}; {stopped}"
+
+
+def first_line(message: str) -> str:
+    return message.strip().splitlines()[0][:160] if message.strip() else ""
+
+
+def _words(config: Mapping[str, Any]) -> str:
+    return " ".join(f"{k}={v}" for k, v in config.items())
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(dict(value), default=str)))

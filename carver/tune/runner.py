@@ -1,0 +1,362 @@
+"""What the process does that runs candidates: keep the inputs, make each kernel, run it once, time it.
+
+A kernel in C or CUDA comes as a `Program` and its binary. Anything else is Python code of the user's, which this
+process imports by name, or was forked with.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..device import Binary, Buffer, Loaded, open_device
+from ..device.buffers import decode, is_gpuarray, is_torch
+from ..errors import ConfigError, RunError
+from ..trial import program_from_dict
+from .inputs import as_argument
+from .spec import Kernel, element
+
+LEAST_SAMPLES = 3
+"""Timed runs of a candidate, however slow it is."""
+
+SLOW_SAMPLES = 5
+"""Runs after which a candidate that is far slower than the best is given up."""
+
+_OUTCOMES = {
+    "OutOfResources": "does_not_fit", "CompilationError": "compile_error", "CompileTimeError": "compile_error",
+    "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory", "AssertionError": "does_not_fit",
+    "ConfigError": "does_not_fit", "KernelError": "does_not_fit", "CompileError": "compile_error",
+}  # fmt: skip
+"""What an exception of the user's code says about the candidate, by the name of its class; any other is a crash."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Python that runs in the worker process: the tuned function, and what the user hooks in."""
+
+    function: Callable[..., Any] | None = None
+    pre_hook: Callable[..., Any] | None = None
+    bench: Callable[..., Any] | None = None
+    direct: bool = False
+    """The function does the work itself on the arrays; else it returns a callable that does."""
+    whole: bool = False
+    """It takes the config as one argument, `config`."""
+
+    @property
+    def needed(self) -> bool:
+        return any((self.function, self.pre_hook, self.bench))
+
+    def references(self) -> dict[str, Any] | None:
+        """The functions by module and name; None where one of them cannot be imported elsewhere."""
+        out: dict[str, Any] = {"direct": self.direct, "whole": self.whole}
+        for name in ("function", "pre_hook", "bench"):
+            if (fn := getattr(self, name)) is not None:
+                if (where := reference(fn)) is None:
+                    return None
+                out[name] = where
+        return out
+
+    @classmethod
+    def resolve(cls, references: Mapping[str, Any]) -> Code:
+        functions = {k: _resolve(v) for k, v in references.items() if isinstance(v, str)}
+        return cls(direct=references.get("direct", False), whole=references.get("whole", False), **functions)
+
+
+def reference(fn: Callable[..., Any]) -> str | None:
+    """"module:name" if importing that gives the function, decorated or not."""
+    module, name = getattr(fn, "__module__", None), getattr(fn, "__qualname__", None)
+    if not module or module == "__main__" or not name or "<" in name:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is not None and _undecorated(found) is fn else None
+
+
+def _undecorated(found: Any) -> Any:
+    """The user's function within what `jit` and `autotune` made of it."""
+    while not callable(getattr(found, "__code__", None)) and hasattr(found, "fn"):
+        found = found.fn
+    return found
+
+
+def _resolve(where: str) -> Callable[..., Any]:
+    module, _, name = where.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    fn: Callable[..., Any] = _undecorated(found)
+    return fn
+
+
+class Failed(ConfigError):
+    """The user's code raised; `outcome` says what that means for the candidate."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        self.outcome = outcome
+        super().__init__(message)
+
+
+class _candidate:
+    """Whatever a candidate's Python code raises in this block is its outcome."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, Failed):
+            names = [each.__name__ for each in type(error).__mro__]
+            outcome = next((_OUTCOMES[name] for name in names if name in _OUTCOMES), "crash")
+            raise Failed(outcome, f"{type(error).__name__}: {error}") from error
+
+
+class Runner:
+    """The handler of one worker process; see `carver.worker`."""
+
+    def __init__(self, device: str, code: Code | Mapping[str, Any]) -> None:
+        self.device = open_device(device)
+        self.ordinal = int(device.partition(":")[2] or 0)
+        self.code = code if isinstance(code, Code) else Code.resolve(code)
+        self._loaded: dict[str, Loaded] = {}
+        self._made: dict[str, Callable[..., Any]] = {}
+        self._warm: set[str] = set()
+
+    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        arguments = {name: value for name, value in job.items() if name != "do"}
+        try:
+            match job["do"]:
+                case "describe":
+                    d = self.device
+                    return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state()}
+                case "setup":
+                    return self.setup(**arguments)
+                case "check":
+                    return self.check(**arguments)
+                case "sample":
+                    return self.sample(**arguments)
+        except Failed as e:
+            return {"outcome": e.outcome, "message": str(e)}
+        raise ValueError(f"no job {job['do']!r}")
+
+    def setup(
+        self,
+        inputs: Sequence[Mapping[str, Any]],
+        call: Mapping[str, Any],
+        out: Sequence[int],
+        reset_to_zero: Sequence[str | int],
+        restore_value: Sequence[str | int],
+    ) -> Mapping[str, Any]:
+        """Load the inputs; `out` are the places of outputs among them, `call` the arguments of the user's function."""
+        self._manifest, self._call, self._out = list(inputs), call, list(out)
+        self._names = [entry["name"] for entry in inputs]
+        self._reset = [self._place(n) for n in reset_to_zero]
+        self._restored = [self._place(n) for n in restore_value]
+        self._buffers: list[Buffer] | None = None
+        self._workspace: Buffer | None = None
+        self._arguments: list[Any] | None = None
+        self._saved: dict[int, Any] = {}
+        return {}
+
+    def _place(self, name: str | int) -> int:
+        if isinstance(name, int) and -len(self._names) <= name < len(self._names):
+            return name % len(self._names)
+        if name in self._names:
+            return self._names.index(str(name))
+        raise ConfigError(f"no argument {name!r}; the kernel's are {', '.join(self._names)}")
+
+    def check(self, work: Mapping[str, Any], to: str) -> Mapping[str, Any]:
+        """One run; its outputs as `.npy` files in the folder `to`, with their element types."""
+        run = self._runner(work)
+        if self._buffers is not None:
+            for place in self._out:
+                if place not in self._reset and place not in self._restored:
+                    self.device.fill(self._buffers[place], 0xFF)  # what the kernel does not write must not look right
+        self._prepare(work)
+        with _candidate():
+            returned = run()
+            self.device.synchronize()
+        found = self._outputs(returned)
+        dtypes = []
+        for i, (values, dtype) in enumerate(found):
+            np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
+            dtypes.append(dtype)
+        resources = {}
+        if (loaded := self._loaded.get(work["key"])) is not None:
+            resources = {
+                entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in loaded.resources.items()
+            }
+        return {"outputs": dtypes, "resources": resources, "state": self.device.state()}
+
+    def sample(
+        self,
+        work: Mapping[str, Any],
+        *,
+        warmup: int,
+        rep: int,
+        seconds: float,
+        cold: bool,
+        best_ms: float | None,
+        slow_factor: float,
+    ) -> Mapping[str, Any]:
+        """`rep` timings after `warmup` runs, fewer where they would take longer than `seconds`. [ms]"""
+        run = self._runner(work)
+
+        def once() -> None:
+            run()
+
+        with _candidate():
+            if self.code.bench is not None:
+                said = self.code.bench(once)
+                samples = [float(x) for x in said] if isinstance(said, Sequence) else [float(said)]
+                return {"samples_ms": samples}
+            began = time.perf_counter()
+            first = self._time(once, work, 1, cold)[0]
+            each = max(time.perf_counter() - began, 1e-7)
+            warm = [first] if warmup == 0 else []
+            for _ in range(min(warmup - 1, int(seconds / 4 / max(first, 1e-7)))):
+                self._prepare(work)
+                once()
+            self.device.synchronize()
+            count = max(LEAST_SAMPLES, min(rep, int(seconds / each)))
+            samples = warm + self._time(once, work, min(SLOW_SAMPLES, count), cold)
+            slow = best_ms is not None and min(samples) * 1e3 > slow_factor * best_ms
+            if not slow and count > len(samples):
+                samples += self._time(once, work, count - len(samples), cold)
+        return {"samples_ms": [x * 1e3 for x in samples], "message": _gave_up(best_ms, slow_factor) if slow else ""}
+
+    def _time(self, run: Callable[[], None], work: Mapping[str, Any], repeats: int, cold: bool) -> list[float]:
+        if not self._reset and not self._restored and self.code.pre_hook is None:
+            return self.device.time(run, repeats, cold=cold)
+        samples = []
+        for _ in range(repeats):
+            self._prepare(work)
+            samples += self.device.time(run, 1, cold=cold)
+        return samples
+
+    def _runner(self, work: Mapping[str, Any]) -> Callable[[], Any]:
+        """What runs the candidate once, compiled and loaded."""
+        if work.get("program") is None:
+            return self._python(work)
+        program = program_from_dict(work["program"])
+        if self._buffers is None:
+            self._buffers = []
+            for entry in self._manifest:
+                if entry["form"] == "plain":
+                    raise ConfigError(f"{entry['name']} is no array; give scalars in Kernel(scalars=...)")
+                self._buffers.append(self.device.upload(np.load(entry["path"], allow_pickle=False), entry["dtype"]))
+            self._saved = {place: self.device.download(self._buffers[place]) for place in self._restored}
+        if len(self._buffers) != len(program.tensors):
+            raise ConfigError(f"the kernel takes {len(program.tensors)} arrays, {len(self._buffers)} are given")
+        key = work["key"]
+        if key not in self._loaded:
+            path, sha256, log = work["binary"]
+            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), program)
+        if program.workspace_bytes > (self._workspace.size_bytes if self._workspace else 0):
+            self._workspace = None  # frees the smaller one first
+            self._workspace = self.device.empty((program.workspace_bytes,), "int8")
+        pointers = {t.name: b.pointer for t, b in zip(program.tensors, self._buffers, strict=True)}
+        pointers["workspace"] = self._workspace.pointer if self._workspace else 0
+        loaded = self._loaded[key]
+        return lambda: loaded.launch(pointers)
+
+    def _python(self, work: Mapping[str, Any]) -> Callable[[], Any]:
+        if self._arguments is None:
+            self._arguments = [as_argument(entry, self.device.kind, self.ordinal) for entry in self._manifest]
+            self._saved = {place: _copy(self._arguments[place]) for place in self._restored}
+        code, key, arguments = self.code, work["key"], self._arguments
+        assert code.function is not None
+        config = dict(work["config"])
+        options = {"config": config} if code.whole else config
+        if code.direct:
+            function = code.function
+            given = {**self._call, **options}
+            return lambda: function(*arguments, **given)
+        if key not in self._made:
+            with _candidate():
+                made = code.function(**self._call, **options)
+            made = made.launcher() if isinstance(made, Kernel) else made
+            if not callable(made):
+                raise Failed("crash", f"the function returned {made!r}, not a kernel nor a callable")
+            self._made[key] = made
+        kernel = self._made[key]
+        return lambda: kernel(*arguments)
+
+    def _outputs(self, returned: Any) -> list[tuple[Any, str]]:
+        """Values of the outputs with their element types; 8-bit floats and bfloat16 as float32."""
+        if self._buffers is not None:
+            chosen = [self._buffers[place] for place in self._out]
+            return [(self.device.download(b), b.dtype) for b in chosen]
+        assert self._arguments is not None
+        arrays = list(returned) if isinstance(returned, list | tuple) else [returned]
+        if self._out or returned is None:
+            arrays = [self._arguments[place] for place in self._out]
+        return [_to_host(a) for a in arrays]
+
+    def _prepare(self, work: Mapping[str, Any]) -> None:
+        """Before a run: zeros into what the kernel adds to, given values back into what it changes, the user's hook."""
+        if self._buffers is not None:
+            for place in self._reset:
+                self.device.fill(self._buffers[place], 0)
+            for place, saved in self._saved.items():
+                fresh = self.device.upload(saved, self._buffers[place].dtype)
+                _overwrite(self.device, self._buffers[place], fresh)
+        elif self._arguments is not None:
+            for place in self._reset:
+                self._arguments[place][...] = 0
+            for place, saved in self._saved.items():
+                self._arguments[place][...] = saved
+        if self.code.pre_hook is not None:
+            values = self._arguments if self._arguments is not None else self._buffers or []
+            views = [_view(v) for v in values]
+            self.code.pre_hook(dict(zip(self._names, views, strict=True)) | {"config": dict(work["config"])})
+
+
+def start(device: str, code: Mapping[str, Any]) -> Runner:
+    """The factory that `carver.worker` calls."""
+    return Runner(device, code)
+
+
+def _gave_up(best_ms: float | None, factor: float) -> str:
+    return f"more than {factor:g} x slower than the best ({best_ms:.4g} ms): timed {SLOW_SAMPLES} times only"
+
+
+def _copy(array: Any) -> Any:
+    return array.clone() if is_torch(array) else array.copy()
+
+
+def _view(value: Any) -> Any:
+    """What a hook sees of a buffer: the NumPy array on the CPU."""
+    return value.owner if isinstance(value, Buffer) and isinstance(value.owner, np.ndarray) else value
+
+
+def _overwrite(device: Any, to: Buffer, fresh: Buffer) -> None:
+    if isinstance(to.owner, np.ndarray):
+        to.owner[...] = fresh.owner
+        return
+    from pycuda import driver
+
+    driver.memcpy_dtod(to.owner, fresh.owner, to.size_bytes)
+
+
+def _to_host(array: Any) -> tuple[Any, str]:
+    if is_torch(array):
+        name = str(array.dtype).removeprefix("torch.")
+        wide = array.detach().float() if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2") else array.detach()
+        return wide.cpu().numpy(), name
+    if is_gpuarray(array):
+        return array.get(), str(array.dtype)
+    values = np.asarray(array)
+    if values.dtype == object:
+        raise RunError(f"an output is a {type(array).__name__}; outputs must be arrays or numbers")
+    return values, str(values.dtype)
+
+
+def decoded(values: Any, dtype: str) -> Any:
+    """An output file's values; stored bits become numbers."""
+    return decode(values, dtype) if dtype in ("bfloat16",) and values.dtype == element(dtype) else values

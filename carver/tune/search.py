@@ -1,0 +1,235 @@
+"""The order in which candidates are tried, and when to stop: rank order, exhaustive, random, local, genetic.
+
+A strategy is a function of the choices, of `measure`, which takes places of candidates and gives their times [s]
+(infinite where one failed), and of a seed. It returns why it stopped. `measure` raises `BudgetSpent`
+when it may try no more. Strategies see nothing else, so that recorded tables replay as they would have run.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import ConfigError, nearest
+from ..types import FloatArray, IntArray
+
+Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
+
+PRIOR_SPREAD = 0.06
+"""Standard deviation of ln(measured / predicted) among candidates near the best, before anything is measured."""
+
+PRIOR_WEIGHT = 6.0
+"""How many measurements the prior spread counts for."""
+
+WORTH = 0.01
+"""A gain below this share of the time is not worth another trial."""
+
+DOUBT = 0.05
+"""Early stop: the chance left that some candidate is still faster by more than `WORTH`."""
+
+
+_MANY = 64  # of an exhaustive search at once, so that budgets are looked at
+
+
+class BudgetSpent(Exception):
+    """No more trials, or no more seconds."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Candidates as a strategy sees them: configs, and predicted times [s], NaN where the model does not say."""
+
+    configs: Sequence[Mapping[str, Any]]
+    predicted: FloatArray
+    width: int = 1
+    """How many can be measured at once."""
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Best predicted first; those without a prediction behind them, as they were given."""
+        return [int(i) for i in np.argsort(np.where(np.isnan(self.predicted), np.inf, self.predicted), kind="stable")]
+
+    @cached_property
+    def axes(self) -> list[list[Any]]:
+        """The values of every key, sorted where they are numbers."""
+        names = dict.fromkeys(name for config in self.configs for name in config)
+        found = []
+        for name in names:
+            values = list(dict.fromkeys(_plain(config.get(name)) for config in self.configs))
+            numbers = all(isinstance(v, int | float) for v in values)
+            found.append(sorted(values) if numbers else sorted(values, key=repr))
+        return [values for values in found if len(values) > 1]
+
+    @cached_property
+    def places(self) -> IntArray:
+        """Coordinates of the candidates on the axes: shape (candidates, axes)."""
+        names = dict.fromkeys(name for config in self.configs for name in config)
+        columns = []
+        for name in names:
+            values = [_plain(config.get(name)) for config in self.configs]
+            distinct = list(dict.fromkeys(values))
+            if len(distinct) < 2:
+                continue
+            numbers = all(isinstance(v, int | float) for v in distinct)
+            rank = {v: i for i, v in enumerate(sorted(distinct) if numbers else sorted(distinct, key=repr))}
+            columns.append([rank[v] for v in values])
+        return np.array(columns, np.int64).reshape(len(columns), len(self.configs)).T
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | None) else repr(value)
+
+
+@dataclass
+class Residuals:
+    """Measured against predicted times, as a normal distribution of ln(measured / predicted) learned on the way."""
+
+    logs: list[float] = field(default_factory=list)
+    predicted: list[float] = field(default_factory=list)
+    best: float = math.inf
+
+    def add(self, predicted: float, measured: float) -> None:
+        if math.isfinite(measured) and predicted > 0:
+            self.logs.append(math.log(measured / predicted))
+            self.predicted.append(predicted)
+            self.best = min(self.best, measured)
+
+    @property
+    def centre(self) -> float:
+        return sum(self.logs) / len(self.logs)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation, with the prior as so many further measurements."""
+        squares = sum((x - self.centre) ** 2 for x in self.logs)
+        return math.sqrt((PRIOR_WEIGHT * PRIOR_SPREAD**2 + squares) / (PRIOR_WEIGHT + len(self.logs) - 1))
+
+    def chance(self, left: FloatArray) -> float:
+        """That some candidate of these predicted times [s] is faster than the best by more than `WORTH`.
+
+            1 - product over candidates of (1 - Phi((ln(best (1 - WORTH) / predicted) - centre) / spread))
+        """
+        if not self.logs or not len(left):
+            return 1.0 if len(left) else 0.0
+        z = (np.log(self.best * (1 - WORTH) / left) - self.centre) / self.spread
+        one = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
+        return float(1 - np.prod(1 - one))
+
+
+def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop: bool = False) -> str:
+    """Best predicted first; with `early_stop`, until the model and its residuals say that nothing left can win."""
+    if early_stop and np.isnan(choices.predicted).any():
+        raise ConfigError(
+            "early_stop asks the model what the rest could still gain, and some candidates have no prediction: give "
+            "hints as configs, or a template to rank them with"
+        )
+    seen = Residuals()
+    order = choices.order
+    for start in range(0, len(order), choices.width):
+        batch = order[start : start + choices.width]
+        for i, seconds in zip(batch, measure(batch), strict=True):
+            seen.add(float(choices.predicted[i]), seconds)
+        left = choices.predicted[order[start + choices.width :]]
+        if early_stop and len(left) and seen.chance(left) < DOUBT:
+            return (
+                f"early stop after {start + len(batch)} of {len(order)}: measured / predicted is "
+                f"{math.exp(seen.centre):.3g} within {100 * seen.spread:.2g} %, nothing left is likely to win by 1 %"
+            )
+    return f"all {len(order)} candidates tried"
+
+
+def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
+    """Every candidate, as many at once as can be."""
+    order = choices.order
+    for start in range(0, len(order), _MANY):
+        measure(order[start : start + _MANY])
+    return f"all {len(order)} candidates tried"
+
+
+def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
+    """Drawn blindly, without replacement."""
+    order = list(range(len(choices)))
+    random.Random(seed).shuffle(order)
+    for start in range(0, len(order), choices.width):
+        measure(order[start : start + choices.width])
+    return f"all {len(order)} candidates tried"
+
+
+def local(choices: Choices, measure: Measure, seed: int = 0, *, start: int | None = None) -> str:
+    """From the best predicted (or `start`), the untried neighbours of the best so far, nearest first.
+
+    A neighbour differs in one key by one step, or, where none is left, in more. When all within two steps are
+    tried, goes on from the best predicted of the rest.
+    """
+    where = choices.places
+    first = choices.order[0] if start is None else start
+    times = dict(zip([first], measure([first]), strict=True))
+    rest = [i for i in choices.order if i not in times]
+    while rest:
+        best = min(times, key=lambda i: (times[i], i))
+        steps = np.abs(where[rest] - where[best]).sum(axis=1) if where.size else np.zeros(len(rest), int)
+        near = [i for i, far in sorted(zip(rest, steps, strict=True), key=lambda pair: pair[1]) if far <= 2]
+        batch = (near or rest)[: choices.width]
+        times |= dict(zip(batch, measure(batch), strict=True))
+        rest = [i for i in rest if i not in times]
+    return f"all {len(choices)} candidates tried"
+
+
+POPULATION = 12
+"""Of a generation of the genetic search."""
+
+
+def genetic(choices: Choices, measure: Measure, seed: int = 0, *, seeded: bool = True) -> str:
+    """Differential evolution over the candidates' coordinates, the first generation half from the ranking if `seeded`.
+
+    A point between candidates is taken for the nearest. Ends when three generations in a row bring nothing new.
+    """
+    from scipy.optimize import differential_evolution
+
+    where = choices.places
+    if len(choices) <= POPULATION or not where.size:
+        return rank_order(choices, measure, seed)
+    scale = np.maximum(where.max(axis=0), 1)
+    times: dict[int, float] = {}
+    idle = 0
+
+    def evaluate(_: object, points: Any) -> list[float]:
+        nonlocal idle
+        found = [int(np.argmin((((where - p) / scale) ** 2).sum(axis=1))) for p in points]
+        new = [i for i in dict.fromkeys(found) if i not in times]
+        idle = 0 if new else idle + 1
+        for at in range(0, len(new), choices.width):
+            batch = new[at : at + choices.width]
+            times.update(zip(batch, measure(batch), strict=True))
+        return [times[i] if math.isfinite(times[i]) else 1e30 for i in found]
+
+    rng = np.random.default_rng(seed)
+    head = choices.order[: POPULATION // 2] if seeded and not np.isnan(choices.predicted).all() else []
+    others = [int(i) for i in rng.permutation(len(choices)) if int(i) not in head]
+    first = where[[*head, *others[: POPULATION - len(head)]]].astype(float)
+    differential_evolution(
+        lambda point: 0.0, list(zip(np.zeros(len(scale)), scale + 1e-9, strict=True)), init=first, seed=seed,
+        maxiter=10_000, polish=False, updating="deferred", workers=evaluate, tol=0.0, atol=-1.0, mutation=(0.4, 0.9),
+        callback=lambda *_, **__: idle >= 3,
+    )  # fmt: skip
+    return f"{len(times)} of {len(choices)} tried; three generations brought nothing new"
+
+
+STRATEGIES: Mapping[str, Callable[..., str]] = {
+    "rank": rank_order, "exhaustive": exhaustive, "random": random_order, "local": local, "genetic": genetic,
+}  # fmt: skip
+
+
+def strategy(name: str) -> Callable[..., str]:
+    if name not in STRATEGIES:
+        raise ConfigError(f"no search {name!r}; {nearest(name, STRATEGIES)}")
+    return STRATEGIES[name]

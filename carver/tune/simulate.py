@@ -1,0 +1,168 @@
+"""Search strategies on recorded tables: trials and seconds until one is within 1 % of the best measured.
+
+    carver simulate tests/data/h200_gemm.json.gz
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..evaluate.cases import Case
+from ..types import FloatArray
+from .search import Choices, exhaustive, genetic, local, random_order, rank_order
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+GOAL = 0.99
+"""Share of the best candidate's speed that counts as reached."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one trial takes beside its runs. [s] A candidate that fails costs its compilation only."""
+
+    compile_s: float = 2.0
+    overhead_s: float = 0.05
+    warmup: int = 25
+    rep: int = 100
+
+    def trial(self, seconds: float) -> float:
+        ran = np.isfinite(seconds)
+        return self.compile_s + (self.overhead_s + (self.warmup + self.rep) * float(seconds) if ran else 0.0)
+
+
+SEARCHES: Mapping[str, Callable[..., str]] = {
+    "rank order + early stop": partial(rank_order, early_stop=True),
+    "rank order": rank_order,
+    "local, from the ranking": local,
+    "genetic, from the ranking": genetic,
+    "genetic, blind": partial(genetic, seeded=False),
+    "random": random_order,
+    "exhaustive": exhaustive,
+}
+BLIND = ("genetic, blind", "random", "genetic, from the ranking")
+"""Those that draw: replayed with several seeds."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One replay. `to_goal` and `goal_s` are None where it stopped before the goal."""
+
+    search: str
+    case: str
+    seed: int
+    to_goal: int | None
+    goal_s: float | None
+    trials: int
+    seconds: float
+    reached: float
+    """The best measured time over that of its own best: its share of the possible speed."""
+    exhaustive_s: float
+
+
+def choices_of(case: Case) -> tuple[Choices, FloatArray]:
+    """The candidates of a case that the rules let pass, with predictions [s] and measured times [s], inf where failed.
+
+    What the model rejects is tried by nobody but counts for the best.
+    """
+    ranking = case.ranked()
+    keep = np.array(ranking.indices if ranking else [], int)
+    predicted = ranking.seconds if ranking else np.zeros(0)
+    given = np.argsort(keep)  # strategies must not see the ranking in the order of the list
+    times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
+    configs = [case.configs[i] for i in keep[given]]
+    return Choices(configs, predicted[given]), times[keep[given]]
+
+
+def replay(
+    case: Case, search: str, seed: int = 0, cost: Cost | None = None, given: tuple[Choices, FloatArray] | None = None
+) -> Trace:
+    """One strategy on one table. Exhaustive search counts until its end: it knows no sooner."""
+    price = cost or Cost()
+    choices, times = given or choices_of(case)
+    best = float(np.nanmin(case.seconds))
+    spent, trials, found = 0.0, 0, float("inf")
+    goal: tuple[int, float] | None = None
+    known: set[int] = set()
+
+    def measure(batch: Sequence[int]) -> list[float]:
+        nonlocal spent, trials, found, goal
+        for i in batch:
+            if i not in known:
+                known.add(i)
+                trials += 1
+                spent += price.trial(float(times[i]))
+                found = min(found, float(times[i]))
+            if goal is None and found <= best / GOAL:
+                goal = trials, spent
+        return [float(times[i]) for i in batch]
+
+    SEARCHES[search](choices, measure, seed)
+    if search == "exhaustive" and goal:
+        goal = trials, spent
+    total = sum(price.trial(float(t)) for t in times)
+    return Trace(
+        search, f"{case.table}: {case.problem}", seed, goal[0] if goal else None, goal[1] if goal else None, trials,
+        spent, best / found, total,
+    )  # fmt: skip
+
+
+def simulate(cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None) -> list[Trace]:
+    """Every strategy on every case; those that draw, once a seed."""
+    traces = []
+    for case in cases:
+        given = choices_of(case)
+        if len(given[0]) < 2:
+            continue
+        for search in SEARCHES:
+            for seed in range(seeds if search in BLIND else 1):
+                traces.append(replay(case, search, seed, cost, given))
+    return traces
+
+
+def summary(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """One row a strategy: medians over cases and seeds; a replay that never got there counts as the longest."""
+    rows = []
+    for search in SEARCHES:
+        own = [t for t in traces if t.search == search]
+        if not own:
+            continue
+        trials = [float("inf") if t.to_goal is None else t.to_goal for t in own]
+        share = [float("inf") if t.goal_s is None else t.goal_s / t.exhaustive_s for t in own]
+        seconds = [float("inf") if t.goal_s is None else t.goal_s for t in own]
+        rows.append({
+            "search": search, "replays": len(own), "reached": sum(t.to_goal is not None for t in own) / len(own),
+            "trials": statistics.median(trials), "trials_p90": float(np.quantile(trials, 0.9, method="higher")),
+            "seconds": statistics.median(seconds), "of_exhaustive": statistics.median(share),
+            "trials_to_stop": statistics.median(t.trials for t in own),
+            "seconds_to_stop": statistics.median(t.seconds for t in own),
+            "speed": statistics.median(t.reached for t in own), "speed_worst": min(t.reached for t in own),
+        })  # fmt: skip
+    return rows
+
+
+def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
+    return {"goal": GOAL, "summary": summary(traces), "replays": [asdict(t) for t in traces]}
+
+
+def table(traces: Sequence[Trace]) -> Table:
+    from rich.table import Table
+
+    cases = len({t.case for t in traces})
+    out = Table(title=f"Until within 1 % of the best, {cases} problems: medians", title_justify="left")
+    for name in ("search", "reached", "trials", "90 %", "seconds", "of exhaustive", "stops after", "speed", "worst"):
+        out.add_column(name, justify="left" if name == "search" else "right")
+    for row in summary(traces):
+        out.add_row(
+            row["search"], f"{100 * row['reached']:.0f} %", f"{row['trials']:.3g}", f"{row['trials_p90']:.3g}",
+            f"{row['seconds']:.3g}", f"1/{1 / row['of_exhaustive']:.3g}" if row["of_exhaustive"] else "0",
+            f"{row['trials_to_stop']:.3g}", f"{row['speed']:.3f}", f"{row['speed_worst']:.3f}",
+        )  # fmt: skip
+    return out

@@ -1,0 +1,253 @@
+"""What a tuned function gives back: a kernel in CUDA or C with its launch, and the arguments it takes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import dtypes
+from .._cache import cache_folder
+from ..descriptor import Arch
+from ..device import Call, Program, Scalar, Source, TensorSpec, render
+from ..device.buffers import STORAGE, is_gpuarray, is_torch
+from ..device.render import CPU_FLAGS, CUDA_FLAGS
+from ..errors import ConfigError, KernelError
+from ..hint import Hint
+
+Dim3: TypeAlias = int | Sequence[int]
+_ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows
+_LETTERS = {np.dtype(kind).char: kind for kind in ("i4", "u4", "i8", "u8", "i2", "u2", "i1", "u1", "f4", "f8")}
+_HEADERS = (".h", ".cuh", ".hpp", ".inc")
+
+
+@dataclass(frozen=True)
+class Param:
+    """An array argument of a kernel. A size that is only known when it is called is a name in `shape`."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str
+    is_output: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(n if isinstance(n, str) else int(n) for n in self.shape))
+        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+
+    @property
+    def symbolic(self) -> tuple[str, ...]:
+        return tuple(n for n in self.shape if isinstance(n, str))
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape in numbers. Raises ConfigError for symbolic sizes."""
+        if self.symbolic:
+            raise ConfigError(
+                f"{self.name} has the symbolic size {', '.join(self.symbolic)}: give inputs with "
+                "carver.set_autotune_inputs(...), or supply_prog=, which see real sizes"
+            )
+        return tuple(int(n) for n in self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        return int(np.prod(self.extents, dtype=np.int64)) * dtypes.BYTES[self.dtype]
+
+    def tensor(self) -> TensorSpec:
+        return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
+
+
+def param_of(name: str, value: Any, is_output: bool = False) -> Param | None:
+    """The description of an array; None for anything else."""
+    if is_torch(value):
+        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype), is_output)
+    if isinstance(value, np.ndarray) or is_gpuarray(value):
+        return Param(name, tuple(value.shape), str(value.dtype), is_output)
+    return None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One concrete kernel of your own: source, macros and launch.
+
+    `source` is a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function. `grid` and
+    `block` are counts, `scalars` follow the pointers of the arrays in the call: a Python int is a C `int`, a float a
+    `float`, a NumPy scalar what it is. `params` describes the arrays; without it they are those of the hints' problem,
+    else those that are given as inputs. `flags` go to the compiler behind carver's own.
+    """
+
+    source: Any
+    entry: str = ""
+    grid: Any = 1
+    block: Dim3 = 1
+    shared_bytes: int = 0
+    defines: Mapping[str, Any] = field(default_factory=dict)
+    scalars: Sequence[Any] = ()
+    params: Sequence[Param | tuple[Any, ...]] | None = None
+    flags: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "defines", MappingProxyType(dict(self.defines)))
+        if self.params is not None:
+            made = tuple(p if isinstance(p, Param) else Param(*p) for p in self.params)
+            object.__setattr__(self, "params", made)
+        if self.is_triton:
+            return
+        if not isinstance(self.source, str | os.PathLike):
+            raise KernelError(f"source must be a path, source text or a Triton function, got {self.source!r}")
+        if not self.entry:
+            raise KernelError("a kernel from source needs entry=, the name of the function to launch")
+
+    @property
+    def is_triton(self) -> bool:
+        return hasattr(self.source, "__getitem__") and callable(getattr(self.source, "run", None))
+
+    @property
+    def kind(self) -> str:
+        """The kind of device that it runs on: "cpu" or "cuda"."""
+        if self.is_triton:
+            return "cuda"
+        if _is_text(self.source):
+            return "cuda" if "__global__" in str(self.source) else "cpu"
+        return "cpu" if Path(self.source).suffix.lower() == ".c" else "cuda"
+
+    def program(self, params: Sequence[Param], arch: Arch) -> Program:
+        """What the device layer compiles and launches, for these arrays."""
+        grid, block = dim3("grid", self.grid), dim3("block", self.block)
+        source = self.compiled_from(arch)
+        tensors = [p.tensor() for p in params]
+        args: tuple[str | Scalar, ...] = (*(t.name for t in tensors), *(scalar(value) for value in self.scalars))
+        call = Call(self.entry, grid, block, int(self.shared_bytes), args)
+        return Program(source, (call,), 0, tuple(tensors[:-1]), tensors[-1])
+
+    def compiled_from(self, arch: Arch) -> Source:
+        path = _path(self.source, self.kind)
+        if not path.is_file():
+            raise KernelError(f"source {path} is no file; give the path of a .cu or .c file, or the text itself")
+        own = CUDA_FLAGS if self.kind == "cuda" else CPU_FLAGS
+        macros = {name: _macro(name, value) for name, value in self.defines.items()}
+        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), isa(self.kind, arch))
+
+    def launcher(self) -> Callable[..., Any]:
+        """A Triton function with its grid and constants bound; takes the arrays."""
+        grid = self.grid if callable(self.grid) else dim3("grid", self.grid)
+        launch, scalars, constants = self.source[grid], tuple(self.scalars), dict(self.defines)
+
+        def run(*arrays: Any) -> None:
+            launch(*arrays, *scalars, **constants)
+
+        return run
+
+
+@dataclass(frozen=True)
+class HintKernel:
+    """carver's own kernel of a hint, where a user's function would return its `Kernel`."""
+
+    hint: Hint
+
+    @property
+    def kind(self) -> str:
+        return self.hint.backend
+
+    def program(self, params: Sequence[Param], arch: Arch) -> Program:
+        return render(self.hint, arch)
+
+    def compiled_from(self, arch: Arch) -> Source:
+        return render(self.hint, arch).source
+
+
+def hint_params(hint: Hint) -> tuple[Param, ...]:
+    """The arrays of a hint's problem, inputs first; leading axes of extent 1 (a batch of one) are left out."""
+    problem = hint.problem
+    found = []
+    for tensor in (*problem.statement.inputs, problem.statement.output):
+        shape = problem.stored(tensor).shape(problem.sizes)
+        while len(shape) > 1 and shape[0] == 1:
+            shape = shape[1:]
+        is_output = tensor is problem.statement.output
+        found.append(Param(tensor.name, shape, problem.dtypes[tensor.name], is_output))
+    return tuple(found)
+
+
+def program_params(program: Program) -> tuple[Param, ...]:
+    return tuple(Param(t.name, t.shape, t.dtype, t is program.output) for t in program.tensors)
+
+
+def isa(kind: str, arch: Arch) -> str:
+    return arch.isa if kind == "cuda" else "native"
+
+
+def dim3(what: str, value: Any) -> tuple[int, int, int]:
+    """A launch extent as three counts."""
+    sizes = tuple(value) if isinstance(value, Iterable) else (value,)
+    whole = all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() > 0 for n in sizes)
+    if not 1 <= len(sizes) <= 3 or not whole:
+        raise ConfigError(f"{what} must be one to three whole numbers above 0, got {value!r}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def scalar(value: Any) -> Scalar:
+    """A launch argument as C sees it."""
+    if isinstance(value, np.generic) and value.dtype.char in _LETTERS:
+        return Scalar(value.dtype.char.replace("l", "q").replace("L", "Q"), value.item())
+    if isinstance(value, bool | int) and -(2**31) <= value < 2**31:
+        return Scalar("i", int(value))
+    if isinstance(value, float):
+        return Scalar("f", value)
+    raise ConfigError(
+        f"a scalar must be an int of 32 bits, a float or a NumPy scalar, got {value!r}; use numpy.int64(...)"
+    )
+
+
+def _macro(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int | float | str | np.generic):
+        return str(value)
+    raise ConfigError(f"macro {name} must be a number or text, got {value!r}")
+
+
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str) and "\n" in source
+
+
+def _path(source: Any, kind: str) -> Path:
+    if not _is_text(source):
+        return Path(source).resolve()
+    return unpack({f"kernel.{'cu' if kind == 'cuda' else 'c'}": str(source)})
+
+
+def bundle(source: Source) -> dict[str, str]:
+    """The text of a source and of the headers beside it, by file name, the source first."""
+    found = {source.path.name: source.path.read_text()}
+    for path in sorted(source.path.parent.iterdir()):
+        if path.suffix in _HEADERS and path != source.path:
+            found[path.name] = path.read_text(errors="replace")
+    return found
+
+
+def unpack(files: Mapping[str, str]) -> Path:
+    """The first of the files, all written to a folder of the cache that is named after their contents."""
+    digest = hashlib.sha256()
+    for name, text in files.items():
+        digest.update(f"{name}\0{len(text)}\0{text}".encode())
+    home = cache_folder() / "sources" / digest.hexdigest()[:32]
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = home / Path(name).name
+        if not path.is_file() or path.read_text() != text:
+            private = path.with_name(f"{path.name}.{os.getpid()}.{id(text)}")
+            private.write_text(text)
+            private.replace(path)
+    return home / Path(next(iter(files))).name
+
+
+def element(dtype: str) -> np.dtype[Any]:
+    """What NumPy keeps an element in."""
+    return np.dtype(STORAGE[dtype])

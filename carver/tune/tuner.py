@@ -1,0 +1,375 @@
+"""The tuner: from a function and candidates to the fastest right one."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from .. import reference
+from ..bench import LEASE_S, versions
+from ..device.buffers import is_torch
+from ..errors import ConfigError, RunError
+from ..records import Measurement, Records, now
+from ..templates import Template
+from . import cache
+from .configs import Entry
+from .jit import JIT
+from .lane import Work, digest, lease_name
+from .log import RunLog
+from .plan import Plan, Settings, make_plan, plain_config
+from .pool import Pool
+from .result import AutotuneResult, Built, summarise
+from .search import BudgetSpent, Choices, strategy
+from .spec import HintKernel, Kernel
+
+RENEW_S = 60.0
+"""How often a run says that it is alive. [s]"""
+
+OWN = "user"
+"""The backend of measurements of users' kernels in the records."""
+
+
+class AutoTuner:
+    """Tune a function over candidates; every setter returns the tuner.
+
+    tuner = AutoTuner.from_kernel(kernel=matmul, configs=[...]).set_profile_args(ref_prog=...)
+    result = tuner.run(warmup=25, rep=100)
+    """
+
+    def __init__(self, fn: JIT | Callable[..., Any], configs: Any, template: Template | None = None) -> None:
+        inner = fn
+        if isinstance(decorated := getattr(fn, "jit", None), JIT):
+            inner = decorated
+        self.jit = inner if isinstance(inner, JIT) else JIT(inner)
+        self.configs = configs
+        self.template = template
+        self._args: tuple[Any, ...] = ()
+        self._kwargs: dict[str, Any] = {}
+        self._profile: dict[str, Any] = {}
+
+    @classmethod
+    def from_kernel(
+        cls, kernel: JIT | Callable[..., Any], configs: Any, args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None, template: Template | None = None,
+    ) -> AutoTuner:  # fmt: skip
+        """A tuner of a function, decorated or not. `args` are those of its arguments that are not tuned.
+
+        `template` ranks configs that are plain dicts in carver's own words, so that they are tried in that order.
+        """
+        tuner = cls(kernel, configs, template)
+        return tuner.set_kernel_args(*args, **(kwargs or {}))
+
+    @classmethod
+    def from_template(cls, template: Template, topk: int = 10, backend: str | None = None) -> AutoTuner:
+        """A tuner of carver's own kernels for an operator, checked against its reference in float64."""
+
+        def own(hint: Any) -> HintKernel:
+            return HintKernel(hint)
+
+        own.__name__ = own.__qualname__ = template.problem.operator
+        target = "auto" if template.arch is None else "cpu" if template.arch.kind == "cpu" else "cuda"
+        tuner = cls(JIT(own, target=target), lambda: template.recommend_hints(topk, backend))
+        problem = template.problem
+
+        def right(*inputs: Any) -> Any:
+            xp = sys.modules["torch"] if is_torch(inputs[0]) else np
+            names = [*(t.name for t in problem.statement.inputs), "bias"]
+            values = {name: _float64(x) for name, x in zip(names, inputs, strict=False)}
+            return reference.representable(problem, reference.expected(problem, values, xp)[0], xp)
+
+        return tuner.set_profile_args(ref_prog=right)
+
+    def set_kernel_args(self, *args: Any, **kwargs: Any) -> AutoTuner:
+        """The arguments of the function that are not tuned."""
+        self._args, self._kwargs = args, kwargs
+        return self
+
+    def set_compile_args(self, out_idx: Sequence[int] | int | None = None, target: str | None = None) -> AutoTuner:
+        """Which arrays are outputs, and the device; flags and macros are the kernel's own."""
+        places = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx) if out_idx is not None else self.jit.out_idx
+        self.jit = JIT(self.jit.fn, places, target or self.jit.target, self.jit.params)
+        return self
+
+    def set_profile_args(self, **settings: Any) -> AutoTuner:
+        """How candidates are run and checked: any field of `Settings`. Times in seconds, warmup and rep in runs."""
+        Settings(**{**self._profile, **settings})
+        self._profile |= settings
+        return self
+
+    def run(
+        self,
+        warmup: int | None = None,
+        rep: int | None = None,
+        timeout: float | None = None,
+        *,
+        devices: Sequence[str] | None = None,
+        executor: Executor | None = None,
+        parallel: int | None = None,
+        fresh: bool = False,
+        **settings: Any,
+    ) -> AutotuneResult:
+        """Tune, or return what was tuned before. `settings` are those of `set_profile_args`, for this run.
+
+        `devices` are several of one machine ("cuda:0", "cuda:1"), one process each. `executor` is any
+        `concurrent.futures.Executor`, whose workers then measure, `parallel` at a time. `fresh` tunes again.
+        """
+        named = {"warmup": warmup, "rep": rep, "timeout": timeout}
+        chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
+        return self.tune(self.plan(Settings(**chosen)), devices, executor, parallel, fresh)
+
+    def plan(self, settings: Settings) -> Plan:
+        """Expand and check the candidates, the inputs and the key; runs nothing of a candidate's."""
+        return make_plan(self.jit, self.configs, self._args, self._kwargs, settings, self.template)
+
+    def tune(
+        self, plan: Plan, devices: Sequence[str] | None = None, executor: Executor | None = None,
+        parallel: int | None = None, fresh: bool = False,
+    ) -> AutotuneResult:  # fmt: skip
+        """Carry a plan out: from the cache, else by measuring what the records lack."""
+        kept = plan.kept and not fresh
+        if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
+            return found
+        ttl = max(LEASE_S, 4 * float(plan.settings.timeout))
+        with ExitStack() as stack:
+            records = stack.enter_context(Records())
+            renew = [stack.enter_context(records.lease(f"tune {plan.key}", ttl_s=ttl, wait_s=float("inf")))]
+            if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
+                return found  # another process tuned it while we waited
+            again = not kept or cache.all_off()
+            run = records.begin(plan.key, plan.arch.title, asdict(plan.settings.profile()), fresh=again)
+            log = stack.enter_context(RunLog(run.run_id))
+            lanes = list(dict.fromkeys(devices or (plan.device,)))
+            if executor is None:
+                for each in lanes:
+                    renew.append(stack.enter_context(records.lease(lease_name(each), ttl_s=ttl, wait_s=float("inf"))))
+            pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
+            attempt = _Attempt(plan, records, run.run_id, pool, log, lambda: [each() for each in renew], kept)
+            result = attempt.search()
+            records.finish(run)
+            if plan.kept and not cache.disk_off():
+                cache.write(cache.tune_folder() / plan.key, *result._files())
+        return result
+
+    def _cached(self, plan: Plan) -> AutotuneResult | None:
+        folder = cache.tune_folder() / plan.key
+        if not folder.exists():
+            return None
+        try:
+            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, None)
+        except (cache.Foreign, KeyError, ConfigError) as e:
+            warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
+            return None
+        return _finished(found, plan)
+
+
+class _Attempt:
+    """The search of one run: what is known, what is measured, when to stop."""
+
+    def __init__(
+        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, renew: Callable[[], object],
+        reuse: bool,
+    ) -> None:  # fmt: skip
+        self.plan, self.records, self.run_id, self.pool, self.log, self.renew = plan, records, run_id, pool, log, renew
+        self.reuse = reuse and not cache.all_off()
+        self.tried: dict[int, Measurement] = {}
+        self.began = time.monotonic()
+        self.works = {i: plan.work(i) for i in range(len(plan.entries))}
+        self.reference_ms: float | None = None
+        self.order: Sequence[int] = ()
+
+    def search(self) -> AutotuneResult:
+        plan, s = self.plan, self.plan.settings
+        count = len(plan.entries) - (1 if s.baseline else 0)
+        predicted = np.array([(e.predicted_ms or np.nan) * 1e-3 for e in plan.entries[:count]])
+        choices = Choices([plain_config(e.config) for e in plan.entries[:count]], predicted, self.pool.width)
+        self.order = choices.order
+        where = f"{plan.device} ({plan.arch.title})"
+        self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
+        for note in plan.notes:
+            self.log.say(note)
+        options = {"early_stop": True} if s.early_stop else {}
+        try:
+            stopped = strategy(s.search)(choices, self.measure, s.seed, **options)
+        except BudgetSpent as e:
+            stopped = str(e)
+        baseline = self._measured(count) if s.baseline else None
+        return self._result(stopped, baseline)
+
+    def measure(self, batch: Sequence[int]) -> list[float]:
+        """Times of these candidates [s], from the records where they have them; infinite where one failed."""
+        s = self.plan.settings
+        wanted = [i for i in batch if i not in self.tried]
+        if wanted and s.trials is not None and len(self.tried) + len(wanted) > s.trials:
+            wanted = wanted[: s.trials - len(self.tried)]
+            if not wanted:
+                raise BudgetSpent(f"the budget of {s.trials} trials is spent")
+        if wanted and self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
+            raise BudgetSpent(f"the budget of {s.seconds:g} s is spent")
+        fresh = []
+        for i in wanted:
+            if (known := self._recorded(i)) is not None:
+                self._keep(i, known, recorded=True)
+            else:
+                fresh.append(i)
+        self._run(fresh)
+        if any(i not in self.tried for i in batch):
+            raise BudgetSpent(f"the budget of {s.trials} trials is spent")
+        return [_seconds(self.tried[i]) for i in batch]
+
+    def _measured(self, index: int) -> Measurement:
+        if index not in self.tried:
+            known = self._recorded(index)
+            self._keep(index, known, recorded=True) if known else self._run([index])
+        return self.tried[index]
+
+    def _run(self, indices: Sequence[int]) -> None:
+        ready = {}
+        for i in indices:
+            work = self.works[i]
+            if isinstance(work, RunError):
+                self._store(i, {"outcome": "does_not_fit", "message": str(work)})
+            else:
+                ready[i] = work
+        best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
+        self.renew()
+        renewed = time.monotonic()
+        for i, found in self.pool.measure(ready, self._ahead(indices), best):
+            self._store(i, found)
+            if time.monotonic() - renewed > RENEW_S:
+                self.renew()
+                renewed = time.monotonic()
+
+    def _ahead(self, indices: Sequence[int]) -> dict[int, Work]:
+        """What rank order measures next."""
+        if self.plan.settings.search != "rank":
+            return {}
+        rest = (i for i in self.order if i not in self.tried and i not in indices)
+        return {i: work for i in rest if isinstance(work := self.works[i], Work)}
+
+    def _recorded(self, index: int) -> Measurement | None:
+        """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
+        work = self.works[index]
+        if not self.reuse or isinstance(work, RunError):
+            return None
+        found = self.records.find(candidate=work.key)
+        own = [m for m in found if m.run_id == self.run_id]
+        sure = [m for m in found if m.outcome in ("ok", "wrong_result", "compile_error")]
+        return (own or sure)[-1] if own or sure else None
+
+    def _store(self, index: int, found: Mapping[str, Any]) -> None:
+        plan, entry, work = self.plan, self.plan.entries[index], self.works[index]
+        hint = entry.hint
+        own = isinstance(plan.kernels[index], HintKernel)
+        m = Measurement(
+            run_id=self.run_id,
+            candidate=digest([plan.key, index]) if isinstance(work, RunError) else work.key,
+            outcome=found["outcome"],
+            message=found["message"],
+            operator=hint.problem.operator if hint else plan.name,
+            problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": _sizes(plan.bound)},
+            kernel=hint.kernel if hint and own else plan.name,
+            backend=hint.backend if hint and own else OWN,
+            config=plain_config(entry.config),
+            arch=plan.arch.name,
+            device=found.get("device") or plan.arch.title,
+            host=found.get("host") or platform.node(),
+            rank=hint.rank if hint else None,
+            predicted_ms=entry.predicted_ms,
+            bound=hint.bound if hint else "",
+            terms_ms=dict(hint.terms_ms) if hint else {},
+            error=None if found.get("error") is None else min(float(found["error"]), 1e300),
+            device_info={**found.get("state", {}), "resources": found.get("resources", {}),
+                         "checked": found.get("checked", False), "reference_ms": found.get("reference_ms")},
+            versions=versions(),
+            hint=hint.to_dict() if hint and own else None,
+        )  # fmt: skip
+        if m.ok:
+            m = m.with_round(found["samples_ms"], found.get("state", {}))
+        self.records.put(m)
+        self._keep(index, m, recorded=False)
+
+    def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
+        self.tried[index] = m
+        self.reference_ms = self.reference_ms or m.device_info.get("reference_ms")
+        self.log.candidate(len(self.tried), len(self.plan.entries), m, recorded)
+
+    def _result(self, stopped: str, baseline: Measurement | None) -> AutotuneResult:
+        plan = self.plan
+        table = tuple(self.tried[i] for i in sorted(self.tried))
+        right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
+        if not right:
+            counts: dict[str, int] = {}
+            for m in table:
+                counts[m.outcome] = counts.get(m.outcome, 0) + 1
+            said = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sorted(counts.items()))
+            first = next((f"{_short(m.config)}: {m.message.strip()}" for m in table if m.message), "")
+            raise RunError(
+                f"no configuration of {plan.name} works on {plan.arch.title}: {said}; the first, {first}\n"
+                f"log: {self.log.path}"
+            )
+        best = min(right, key=lambda i: _seconds(self.tried[i]))
+        m = self.tried[best]
+        baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
+        assert m.median_ms is not None
+        text = summarise(plan.name, table, m.config, m.median_ms, baseline_ms, stopped)
+        self.log.say(text)
+        env = {
+            "device": m.device, "host": m.host, "device_info": dict(m.device_info), "versions": versions(),
+            "inputs": plan.inputs.origin, "inputs_sha256": plan.inputs.checksum, "created_at": now(),
+            "run_id": self.run_id, "log": str(self.log.path), "checked": bool(m.device_info.get("checked")),
+        }  # fmt: skip
+        found = AutotuneResult(
+            plan.name, plain_config(plan.entries[best].config), m.median_ms, table, env, stopped, len(table),
+            time.monotonic() - self.began, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
+        )  # fmt: skip
+        return _finished(found, plan, best)
+
+
+def _short(config: Mapping[str, Any]) -> str:
+    return " ".join(f"{k}={v}" for k, v in config.items())
+
+
+def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> AutotuneResult:
+    """The result with its kernel, built from the plan where it was not saved with it."""
+    place = best
+    if place is None:
+        place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
+    if place is None or found.built is not None:
+        return found
+    kernel, entry = plan.kernels[place], plan.entries[place]
+    if isinstance(kernel, Kernel | HintKernel) and not (isinstance(kernel, Kernel) and kernel.is_triton):
+        values = plan.inputs.values
+        out = {p % len(values) for p in plan.out}
+        params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
+        return replace(found, built=Built(kernel, plan.device, params, plan.out))
+    return replace(found, make=lambda: build_python(plan, entry))
+
+
+def build_python(plan: Plan, entry: Entry) -> Any:
+    """The winner of Python code, in this process."""
+    options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
+    if plan.code.direct:
+        return lambda *arrays: plan.jit.fn(*arrays, **{**plan.bound, **options})
+    made = plan.jit.fn(**{**plan.bound, **options})
+    return plan.jit.build(made, plan.bound)
+
+
+def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(v) for name, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)}
+
+
+def _seconds(m: Measurement) -> float:
+    return m.median_ms * 1e-3 if m.ok and m.median_ms else float("inf")
+
+
+def _float64(x: Any) -> Any:
+    return x.double() if is_torch(x) else np.asarray(x, np.float64)
