@@ -65,6 +65,7 @@ CONSTANTS = {
     "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
     "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down per register of a thread that does not fit"),
     # threads that read their operands one by one
+    "vector_efficiency": Constant(1.0, 0.7, 1.0, "the share of the peak rate for a loop of products on vector units"),
     "unroll_instr": Constant(4.0, 0.5, 40.0, "loop and addresses between two unrolled runs of products"),
     "read_merge": Constant(1.7, 1.0, 2.0, "reads of one address by neighbouring lanes that one pass serves"),
     "read_latency_clk": Constant(20.0, 2.0, 60.0, "shared memory's latency that a warp sees in each product"),

@@ -89,11 +89,11 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         own = delivery(space, k, resident)
         # idle lanes cost what the others do; an instruction on packed halves makes two products
         filled = lanes / np.maximum(col("threads"), 1.0)
-        math_clk = math_clk * col("passes", 1) * filled
+        math_clk = math_clk * k["math_efficiency"] / k["vector_efficiency"] * col("passes", 1) * filled
         packed = _rate(space, 0) / arch.vector_flops_per_clk("float32")
         fma = fma * col("passes", 1) * filled / max(1.0, packed)
         smem_clk, instructions, spill_bytes = own.port_clk, own.instructions + fma, own.spill_bytes
-        math_clk = np.maximum(math_clk, instructions / slots / k["math_efficiency"])
+        math_clk = np.maximum(math_clk, instructions / slots / k["vector_efficiency"])
         body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
         alone = joined(math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
         prefetched = col("prefetched", 1) > 0
