@@ -30,9 +30,9 @@ SCORE_OPS = 3.5
 INDEPENDENT_OVERLAP, LOCKSTEP_OVERLAP = 1.5, 1.25
 """Exponents that join products and softmax: of blocks that drift apart, of the warps that a barrier keeps in step.
 
-At 1 the two follow each other, far above it they hide each other. From the rates that are published for two
-blocks of four warps on an A100 (FlashAttention-2, arXiv 2307.08691: 190 TFLOP/s at a head of 64, 225 at 128), and for
-one block of two warp groups without ping-pong on an H100 (FlashAttention-3, arXiv 2407.08608, table 2: 570 at 128).
+At 1 the two follow each other, far above it they hide each other. Not measured: set by hand so that an A100 comes out
+at the upper part of the 50 to 73 % of its peak that FlashAttention-2 reports (arXiv 2307.08691), where products and
+softmax that hide each other would reach 90 %. `benchmarks/attention.py` collects what a fit needs.
 """
 
 COPY_BYTES = 16

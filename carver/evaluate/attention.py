@@ -12,11 +12,11 @@ from ..attention import FlashAttentionTemplate
 from .cases import Case, device
 
 VISITED = 0
-"""Keys that a query walked while these tables were recorded.
+"""Keys that a query walked while these tables were recorded, as inferred from the times themselves.
 
-Inductor fills an integer input with zeros when it times a candidate, and the number of key blocks is such an input.
-The times say the same: they grow with the bytes of Q and O, at 1.57 TB/s on an A100 for any sequence length, and not
-with the number of keys. Later versions of Inductor time 16 blocks of keys instead.
+They grow with the bytes of Q and O, at 1.57 TB/s on an A100 for any sequence length, and not with the number of keys;
+taken for full attention they would be forty times the device's peak. A count of blocks that was left at zero does
+that: a comment in later versions of Inductor names this very mistake, and they time 16 blocks of keys or all.
 """
 
 
