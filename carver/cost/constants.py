@@ -70,7 +70,6 @@ CONSTANTS = {
     "read_merge": Constant(1.7, 1.0, 2.0, "reads of one address by neighbouring lanes that one pass serves"),
     "read_latency_clk": Constant(20.0, 2.0, 60.0, "shared memory's latency that a warp sees in each product"),
     "cached_latency_clk": Constant(10.0, 1.0, 100.0, "what L1's adds for an operand that is not staged"),
-    "refetch": Constant(0.1, 0.01, 1.0, "share of sectors touched again that L1 has lost"),
     # windows: bodies unrolled over a filter
     "port_overlap": Constant(2.0, 1.0, 8.0, "exponent that joins arithmetic and the loads that feed it in one body"),
     "line_lookup_clk": Constant(1.0, 0.5, 4.0, "L1 lookup of one line of a load"),

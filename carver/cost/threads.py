@@ -5,7 +5,7 @@ other, from shared memory where the block has staged them there, else through L1
 Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_m` threads of a warp along that
 axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
 times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
-operand; and `unroll` [tile_k] products between two tests of the inner loop · `prefetched` [1] loads of the next
+operand; and `unroll` [1] products between two tests of the inner loop · `prefetched` [1] loads of the next
 step are issued before the products of this one · `shared_k` [1] threads that hold the same sums and share the
 step's products · `passes` [1] instructions of one product.
 """
@@ -82,7 +82,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         port = port + warps * trips * (into_l1 + into_shared)
         instructions = instructions + warps * trips * k["copy_instr"]
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
-        fills.append(1.0 + np.maximum(moved - 1.0, 0.0) * (k["refetch"] if caches_global(arch) else 1.0))
+        fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
         direct, copies = direct + ~staged, copies + trips
     spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
     kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
