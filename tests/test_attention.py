@@ -167,8 +167,8 @@ def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
     ],
 )
 def test_known_tiles_and_rates(arch: str, head_dim: int, tile: tuple[int, int], tflops: tuple[float, float]) -> None:
-    """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The overlap exponents were set with the rates of
-    the A100 in view, so those hold the model where it is; the tile of the RTX 4090 had no part in it.
+    """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The overlap exponents were set with the rates
+    of the A100 in view, so those hold the model where it is; the tile of the RTX 4090 had no part in it.
     """
     op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=head_dim).with_arch(arch)
     hints = op.recommend_hints(10)

@@ -32,7 +32,7 @@ INDEPENDENT_OVERLAP, LOCKSTEP_OVERLAP = 1.5, 1.25
 
 At 1 the two follow each other, far above it they hide each other. Not measured: set by hand so that an A100 comes out
 at the upper part of the 50 to 73 % of its peak that FlashAttention-2 reports (arXiv 2307.08691), where products and
-softmax that hide each other would reach 90 %. `benchmarks/attention.py` collects what a fit needs.
+softmax that hide each other would reach over 90 %. `benchmarks/attention.py` collects what a fit needs.
 """
 
 COPY_BYTES = 16
