@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 
 import click
 
-from . import __version__
+from . import __version__, cli_export
 from . import arch as archs
-from . import cli_export
 from .cli_bench import bench, records
 from .cli_evaluate import evaluate
+from .cli_tune import cache, doctor, simulate
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
@@ -155,6 +155,8 @@ for verb in (recommend, rank, bench, bench_query):
 main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
+for command in (cache, doctor, simulate):
+    main.add_command(command)
 
 
 @explain_group.command("hint")

@@ -167,7 +167,8 @@ def _entry(
         return Entry(index, config)
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     if fixed := config.keys() & bound.keys():
-        raise ConfigError(f"config {index} of {what} sets {min(fixed)!r}, which the call fixes to {bound[min(fixed)]!r}")
+        name = min(fixed)
+        raise ConfigError(f"config {index} of {what} sets {name!r}, which the call fixes to {bound[name]!r}")
     if unknown := [] if anything else [name for name in config if name not in names]:
         raise ConfigError(f"config {index} of {what} has unknown key {unknown[0]!r}; {nearest(unknown[0], names)}")
     return Entry(index, config)

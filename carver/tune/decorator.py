@@ -167,7 +167,7 @@ def autotune(
 
 @dataclass(frozen=True)
 class BucketCost:
-    """What one call of a bucket loses by the configuration of the bucket's first: ratios minus 1, None where unknown."""
+    """What a call loses by the configuration of its bucket's first call: ratios minus 1, None where unknown."""
 
     call: Any
     bucket: Any

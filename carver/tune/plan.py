@@ -111,7 +111,7 @@ class Plan:
         out = tuple(place % count for place in self.out)
         names = [v.name for v in self.inputs.values]
         restored = self.settings.restore_value
-        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored if isinstance(n, int) or n in names}
+        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored if n in (*names, *range(count))}
         return Spec(
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.profile(),
@@ -173,8 +173,8 @@ def make_plan(
     direct = bool(open_names)
     if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
         raise ConfigError(
-            f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs; if they are the "
-            "arrays that it works on, give them with carver.set_autotune_inputs(...)"
+            f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs; if they are "
+            "the arrays that it works on, give them with carver.set_autotune_inputs(...)"
         )
     kernels: list[Kernel | HintKernel | RunError | None] = [None] * len(entries)
     if not direct:
@@ -202,7 +202,7 @@ def make_plan(
 
 
 def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
-    """The device that candidates are asked for before there is a kernel: the target's, the arrays', this machine's."""
+    """The device that candidates are asked for before there is a kernel: of the target, the arrays, this machine."""
 
     def load() -> Arch:
         if jit.target != "auto":

@@ -40,8 +40,8 @@ class Pool:
             found = plan.code.references()
             if found is None:
                 raise ConfigError(
-                    f"{plan.name} cannot be imported by an executor's workers (it is a closure, or in __main__): define "
-                    "it in a module that they can import"
+                    f"{plan.name} cannot be imported by an executor's workers (it is a closure, or in __main__): "
+                    "define it in a module that they can import"
                 )
             self._references = found
 
@@ -87,7 +87,7 @@ class Pool:
                 yield futures[future], future.result()
 
     def _build(self, ready: Mapping[int, Work], ahead: Mapping[int, Work]) -> dict[int, Work | Reply]:
-        """Binaries of what is needed, made side by side. Nothing compiles any more when it returns: then comes timing."""
+        """Binaries of what is needed, made side by side. When it returns nothing compiles, and timing may begin."""
         if self._compilers is None:
             self._compilers = self._stack.enter_context(ThreadPoolExecutor(cpu_workers()))
         plan, soon = self._plan, dict(list({**ready, **ahead}.items())[: max(len(ready), cpu_workers())])

@@ -1,0 +1,134 @@
+"""What carver finds on this machine: device, compilers, caches, settings in effect, and what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .. import __version__, arch, detect
+from .._cache import cache_folder
+from ..bench import versions
+from ..device import c_compiler, cuda_compiler
+from ..device.cpu import cores_available
+from ..errors import CarverError
+from ..records import Records
+from . import cache
+from .jit import cpu_workers
+from .log import runs_folder
+
+SETTINGS = {
+    "CARVER_CACHE_DIR": "where everything is kept that can be made again",
+    "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
+    "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",
+    "CARVER_DISABLE_TUNE_CACHE": "1: tuned results stay in their process",
+    "CARVER_PRINT_AUTOTUNING": "1: print what is tried and chosen",
+    "CARVER_CPU_COUNT": "compilers at once; -1: a share of the cores",
+    "CARVER_CPU_FRACTION": "that share [0.9]",
+    "CARVER_MAX_CPU": "the most compilers at once; -1: no limit",
+    "CARVER_NVCC": "the CUDA compiler",
+    "CC": "the C compiler",
+    "CUDA_VISIBLE_DEVICES": "GPUs that the driver shows",
+}
+"""Environment variables that change what carver does."""
+
+EXTRAS = {
+    "pycuda": "CUDA kernels cannot run: pip install 'gpu-carver[gpu]'",
+    "torch": "references on a GPU run through NumPy: pip install 'gpu-carver[gpu]'",
+    "triton": "Triton kernels cannot be tuned: pip install triton",
+    "distributed": "no scale-out over hosts with Dask: pip install 'gpu-carver[dask]'",
+    "matplotlib": "no plots: pip install 'gpu-carver[plot]'",
+    "pandas": "no data frames: pip install 'gpu-carver[frame]'",
+}
+"""Optional packages, and what is not there without each."""
+
+
+def examine() -> dict[str, Any]:
+    """Everything that the report shows, in plain types. Runs no kernel."""
+    missing: list[str] = []
+    devices = [{"name": "cpu", "title": arch.CPU("auto").title, "cores": cores_available()}]
+    try:
+        devices += [{"name": f"cuda:{i}", "title": gpu.name} for i, gpu in enumerate(detect.nvidia())]
+    except CarverError as e:
+        missing.append(f"CUDA kernels can be ranked and compiled, not run: {str(e).partition(';')[0]}")
+    compilers = {
+        "C": _said(lambda: _describe(c_compiler()), missing),
+        "CUDA": _said(lambda: _describe(cuda_compiler()), missing),
+    }
+    missing += [f"{name}: {lost}" for name, lost in EXTRAS.items() if find_spec(name) is None]
+    entries = list(cache.entries())
+    bad = [f"{e.key[:12]}: {e.problem}" for e in entries if e.problem]
+    settings = {name: os.environ.get(name) for name in SETTINGS}
+    return {
+        "version": __version__,
+        "versions": versions(),
+        "devices": devices,
+        "compilers": compilers,
+        "caches": {
+            "folder": str(cache_folder()),
+            "writable": _writable(cache_folder()),
+            "free_bytes": shutil.disk_usage(_existing(cache_folder())).free,
+            "tuned": {"entries": len(entries), "bytes": sum(e.size_bytes for e in entries), "unusable": bad,
+                      "off": cache.disk_off()},
+            "binaries": _count(cache_folder() / "binaries"),
+            "runs": _count(runs_folder()),
+            "records": _said(_records, missing),
+        },
+        "settings": settings | {"compilers at once": str(_said(lambda: str(cpu_workers()), missing))},
+        "missing": missing,
+    }  # fmt: skip
+
+
+def report(found: dict[str, Any]) -> str:
+    """The same as text."""
+    caches = found["caches"]
+    lines = [f"carver {found['version']}", "", "devices"]
+    for d in found["devices"]:
+        lines.append(f"  {d['name']:<8s}{d['title']}" + (f", {d['cores']} cores" if "cores" in d else ""))
+    lines += ["", "compilers", *(f"  {name:<8s}{said}" for name, said in found["compilers"].items())]
+    lines += ["", "caches", f"  folder  {caches['folder']}{'' if caches['writable'] else ' (cannot be written)'}"]
+    tuned = caches["tuned"]
+    off = ", switched off" if tuned["off"] else ""
+    lines.append(f"  tuned   {tuned['entries']} entries, {tuned['bytes'] / 1e6:.3g} MB{off}")
+    lines += [f"          unusable: {each}" for each in tuned["unusable"]]
+    for name in ("binaries", "runs"):
+        lines.append(f"  {name:<8s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
+    lines.append(f"  records {caches['records']}")
+    lines += ["", "settings"]
+    for name, value in found["settings"].items():
+        lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS.get(name, '')}".rstrip())
+    lines += ["", "missing", *(f"  {each}" for each in found["missing"] or ["nothing"])]
+    return "\n".join(lines)
+
+
+def _said(ask: Callable[[], str], missing: list[str]) -> str | None:
+    try:
+        return ask()
+    except CarverError as e:
+        missing.append(str(e))
+        return None
+
+
+def _describe(compiler: Any) -> str:
+    return f"{compiler.path} ({compiler.kind} {compiler.version})"
+
+
+def _records() -> str:
+    with Records() as records:
+        return f"{records.path}, {len(records.runs())} runs"
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(_existing(path), os.W_OK)
+
+
+def _count(folder: Path) -> dict[str, int]:
+    files = [p for p in folder.rglob("*") if p.is_file()] if folder.is_dir() else []
+    return {"files": len(files), "bytes": sum(p.stat().st_size for p in files)}
