@@ -159,16 +159,16 @@ def vllm_block_fp8(
 @backend_option
 @click.option("--uniform", is_flag=True, help="Each size counts alike.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies and its range: m=1:8192.")
-@click.option("--configs", "-k", "k", type=int, default=4, show_default=True, help="How many configurations.")
+@click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
 def portfolio(
-    template: Template, k: int, over: str, uniform: bool, backend: str | None, as_python: bool, output: Path | None,
+    template: Template, count: int, over: str, uniform: bool, backend: str | None, as_python: bool, output: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     """The few configurations that together lose least over a range of sizes, and which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes, 1.0) if uniform else sizes
-    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, k, backend)
+    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
     _write(found.to_json() if as_json else found.to_python() if as_python else repr(found), output)
 
 

@@ -59,9 +59,11 @@ def restriction(hints: Iterable[Hint], **how: Any) -> Callable[[dict[str, Any]],
     return is_hinted
 
 
-def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> tuple[Any, ...]:
-    """The first hint that lies in the space, for `strategy_options={"x0": ...}`."""
-    return seeds(hints, tune_params, **how)[0]
+def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[Any]:
+    """The first hint that lies in the space, for `strategy_options={"x0": ...}`. A list: a tuple passes the check
+    there, and then fails in the crossover of the genetic algorithm.
+    """
+    return list(seeds(hints, tune_params, **how)[0])
 
 
 def seeds(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[tuple[Any, ...]]:
@@ -84,8 +86,9 @@ def seeds(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how
 
 
 class SeededStrategy:
-    """Tries configurations in a fixed order, then hands the rest of the budget to another strategy, started from the
-    best of them. Pass it as `tune_kernel(strategy=...)`.
+    """Tries configurations in a fixed order, then hands the rest of the budget to another strategy, which starts from
+    them: from the best where it takes one start, with the best of them as its first draws where it has a population.
+    Pass it as `tune_kernel(strategy=...)`.
     """
 
     def __init__(self, first: Sequence[tuple[Any, ...]], then: str | None = "genetic_algorithm") -> None:
@@ -109,10 +112,29 @@ class SeededStrategy:
             return list(cost.results)
         results = list(cost.results)
         if self.then is not None:
-            if timed and self.then not in _NO_START:
-                tuning_options.strategy_options["x0"] = min(timed)[1]
-            results += strategy_map[self.then].tune(searchspace, runner, tuning_options)
+            best = [config for _, config in sorted(timed)]
+            if best and self.then not in _NO_START:
+                tuning_options.strategy_options["x0"] = list(best[0])
+            results += strategy_map[self.then].tune(_Drawn(searchspace, best[1:]), runner, tuning_options)
         return results
+
+
+class _Drawn:
+    """A search space whose first sample of several begins with given configurations, up to half of it."""
+
+    def __init__(self, space: Any, first: Sequence[tuple[Any, ...]]) -> None:
+        self._space, self._first = space, list(first)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._space, name)
+
+    def get_random_sample(self, num_samples: int) -> list[tuple[Any, ...]]:
+        drawn = list(self._space.get_random_sample(num_samples))
+        if num_samples > 1 and self._first:
+            given, self._first = self._first[: num_samples // 2], []
+            # the first place is where strategies put x0
+            drawn = [drawn[0], *given, *(d for d in drawn[1:] if d not in given)][:num_samples]
+        return drawn
 
 
 def strategy(
