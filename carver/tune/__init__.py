@@ -9,7 +9,7 @@ docs/tuning.md is the guide.
 from .configs import GEMM_GRID_288, SearchSpace
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
 from .inputs import TensorSupplyType, set_autotune_inputs
-from .jit import JIT, jit
+from .jitted import JIT, jit
 from .result import AutotuneResult
 from .spec import Kernel, Param
 from .tuner import AutoTuner

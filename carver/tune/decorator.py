@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..templates import Template
 from . import cache
-from .jit import JIT
+from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .lane import digest
 from .plan import Settings

@@ -17,7 +17,7 @@ from ..device.cpu import cores_available
 from ..errors import CarverError
 from ..records import Records
 from . import cache
-from .jit import cpu_workers
+from .jitted import cpu_workers
 from .log import runs_folder
 
 SETTINGS = {
@@ -89,14 +89,14 @@ def report(found: dict[str, Any]) -> str:
     for d in found["devices"]:
         lines.append(f"  {d['name']:<8s}{d['title']}" + (f", {d['cores']} cores" if "cores" in d else ""))
     lines += ["", "compilers", *(f"  {name:<8s}{said}" for name, said in found["compilers"].items())]
-    lines += ["", "caches", f"  folder  {caches['folder']}{'' if caches['writable'] else ' (cannot be written)'}"]
+    lines += ["", "caches", f"  folder    {caches['folder']}{'' if caches['writable'] else ' (cannot be written)'}"]
     tuned = caches["tuned"]
     off = ", switched off" if tuned["off"] else ""
-    lines.append(f"  tuned   {tuned['entries']} entries, {tuned['bytes'] / 1e6:.3g} MB{off}")
+    lines.append(f"  tuned     {tuned['entries']} entries, {tuned['bytes'] / 1e6:.3g} MB{off}")
     lines += [f"          unusable: {each}" for each in tuned["unusable"]]
     for name in ("binaries", "runs"):
-        lines.append(f"  {name:<8s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
-    lines.append(f"  records {caches['records']}")
+        lines.append(f"  {name:<10s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
+    lines.append(f"  records   {caches['records']}")
     lines += ["", "settings"]
     for name, value in found["settings"].items():
         lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS.get(name, '')}".rstrip())

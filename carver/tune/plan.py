@@ -17,7 +17,7 @@ from ..trial import program_to_dict
 from .checks import Checker, guarded
 from .configs import Entry, check_bound, expand, takes_config
 from .inputs import Inputs, TensorSupplyType, check_memory, from_user, given_inputs, supplied, supply
-from .jit import JIT, device_name
+from .jitted import JIT, device_name
 from .keys import Unstable, device_key, plain, source_key
 from .lane import Profile, Spec, Work, digest
 from .runner import Code

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, RunError
 from ..worker import Reply
-from .jit import cpu_workers
+from .jitted import cpu_workers
 from .lane import Lane, Work, build, measure_remote, portable
 
 if TYPE_CHECKING:

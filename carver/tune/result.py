@@ -283,7 +283,9 @@ def summarise(
 
 
 def first_line(message: str) -> str:
-    return message.strip().splitlines()[0][:160] if message.strip() else ""
+    """The line that says most: a compiler's first error, else the first."""
+    lines = message.strip().splitlines()
+    return next((line for line in lines if "error:" in line), lines[0])[:160] if lines else ""
 
 
 def _words(config: Mapping[str, Any]) -> str:

@@ -30,6 +30,9 @@ PRIOR_WEIGHT = 6.0
 WORTH = 0.01
 """A gain below this share of the time is not worth another trial."""
 
+LEAST_TRIALS = 3
+"""Early stop: measurements before the residuals are believed at all."""
+
 DOUBT = 0.05
 """Early stop: the chance left that some candidate is still faster by more than `WORTH`."""
 
@@ -139,7 +142,7 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
         for i, seconds in zip(batch, measure(batch), strict=True):
             seen.add(float(choices.predicted[i]), seconds)
         left = choices.predicted[order[start + choices.width :]]
-        if early_stop and len(left) and seen.chance(left) < DOUBT:
+        if early_stop and len(left) and len(seen.logs) >= LEAST_TRIALS and seen.chance(left) < DOUBT:
             return (
                 f"early stop after {start + len(batch)} of {len(order)}: measured / predicted is "
                 f"{math.exp(seen.centre):.3g} within {100 * seen.spread:.2g} %, nothing left is likely to win by 1 %"

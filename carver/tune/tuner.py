@@ -22,7 +22,7 @@ from ..records import Measurement, Records, now
 from ..templates import Template
 from . import cache
 from .configs import Entry
-from .jit import JIT
+from .jitted import JIT
 from .lane import Work, digest, lease_name
 from .log import RunLog
 from .plan import Plan, Settings, make_plan, plain_config

@@ -1,0 +1,569 @@
+"""The tuner's workflows: both entry points, candidates, inputs, checks, outcomes, hooks. CPU only but where marked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from tuned import QUICK, SCALE, scale, twice
+
+import carver
+from carver.errors import CompileError, ConfigError, NoCandidates, RunError
+from carver.records import Records
+from carver.tune import GEMM_GRID_288, SearchSpace
+from carver.tune.checks import Checker
+from carver.tune.configs import expand, from_hint
+from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
+from carver.tune.jitted import cpu_workers
+from carver.tune.runner import reference
+from carver.tune.spec import Param
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own for every test, but for the compiled binaries."""
+    shared = tmp_path_factory.getbasetemp() / "binaries"
+    shared.mkdir(exist_ok=True)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "binaries").symlink_to(shared)
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+X = np.arange(100, dtype=np.float32)
+
+
+def tuner(kernel: Any = tuned.sleeper, configs: Any = None, *args: Any, **settings: Any) -> carver.AutoTuner:
+    chosen = configs if configs is not None else [{"pause_ms": 2.0}, {"pause_ms": 0.2}]
+    return carver.AutoTuner.from_kernel(kernel, chosen, args or (100,)).set_profile_args(**{**QUICK, **settings})
+
+
+def test_decorator_tunes_checks_and_remembers() -> None:
+    calls = []
+
+    def configs(n: int) -> Iterator[dict[str, int]]:
+        calls.append(n)
+        yield {"ways": 2}
+        yield {"ways": 1}
+
+    matmul = carver.autotune(configs=configs, ref_prog=twice, **QUICK)(scale)
+    with carver.set_autotune_inputs(X):
+        kernel = matmul(100)
+    np.testing.assert_array_equal(kernel(X), 2 * X)
+    assert matmul(100) is kernel
+    assert calls == [100], "the second call takes the result that is in the process"
+    result = matmul.result(100)
+    assert result.config == {"ways": 1}
+    assert result is matmul.result(100)
+    assert [m.outcome for m in result.table] == ["ok", "ok"]
+    assert result.latency_ms == min(m.median_ms for m in result.table if m.median_ms)
+    assert result.ref_latency_ms is not None and result.ref_latency_ms > 0
+    assert result.env["inputs"] == "set_autotune_inputs" and len(result.env["inputs_sha256"]) == 64
+
+
+def test_programmatic_setters_return_the_tuner() -> None:
+    made = carver.AutoTuner.from_kernel(kernel=scale, configs=[{"ways": 1}])
+    assert made.set_compile_args(out_idx=[-1], target="cpu") is made
+    assert made.set_profile_args(ref_prog=twice, supply_type=TensorSupplyType.Integer) is made
+    assert made.set_kernel_args(100) is made
+    result = made.run(warmup=1, rep=3, timeout=5)
+    assert result.kernel(X)[3] == 6
+    assert result.table[0].rounds_ms and len(result.table[0].rounds_ms[0]) == 3
+
+
+def test_tunables_given_by_the_caller_skip_tuning() -> None:
+    matmul = carver.autotune(configs=[{"factor": 3}], **QUICK)(scale)
+    np.testing.assert_array_equal(matmul(100, factor=5)(X), 5 * X)
+    assert not Path(os.environ["CARVER_CACHE_DIR"], "tune").exists()
+
+
+def test_every_outcome_is_a_result_with_a_class() -> None:
+    ways = {"ok": 1, "wrong_result": 3, "timeout": 4, "crash": 5, "compile_error": 6}
+    result = tuner(scale, [{"ways": w} for w in ways.values()], ref_prog=twice, timeout=1.0).run()
+    assert [m.outcome for m in result.table] == list(ways)
+    assert result.failures == {name: 1 for name in ways if name != "ok"}
+    assert "50 % of 100 elements differ" in result.table[1].message
+    assert "killed" in result.table[2].message
+    assert "SIGSEGV" in result.table[3].message
+    assert "no such way" in result.table[4].message
+    assert "1 compile error, 1 crash, 1 ok, 1 timeout, 1 wrong result" in result.summary()
+    assert "no such way" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "said"),
+    [
+        ("raise", "crash", "ZeroDivisionError: of course"),
+        ("exit", "crash", "status 3"),
+        ("kill", "crash", "SIGSEGV"),
+        ("memory", "out_of_memory", "too big"),
+        ("hang", "timeout", "killed"),
+        ("wrong", "wrong_result", "differ"),
+    ],
+)
+def test_python_code_that_fails(kind: str, outcome: str, said: str) -> None:
+    made = carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": kind}, {"kind": "none"}])
+    with carver.set_autotune_inputs(X):
+        result = made.run(ref_prog=twice, **{**QUICK, "timeout": 0.7 if kind == "hang" else 5.0})
+    assert result.table[0].outcome == outcome and said in result.table[0].message
+    assert result.config == {"kind": "none"}
+
+
+def test_all_failed_names_the_counts_and_the_first_cause() -> None:
+    with pytest.raises(RunError, match=r"no configuration of scale works.*1 compile error, 1 wrong result.*ways=3: output") as e:
+        tuner(scale, [{"ways": 3}, {"ways": 6}], ref_prog=twice).run()
+    assert Path(str(e.value).rpartition("log: ")[2]).is_file()
+
+
+@pytest.mark.parametrize("how", ["importable", "closure", "inline"])
+def test_python_callables_run_wherever_they_come_from(how: str) -> None:
+    def closure(pause_ms: float) -> Any:
+        return tuned.sleeper(0, pause_ms)
+
+    kernel = closure if how == "closure" else tuned.sleeper
+    assert reference(tuned.sleeper) == "tuned:sleeper" and reference(closure) is None
+    assert reference(scale.fn) == "tuned:scale"
+    configs = [{"pause_ms": 3.0}, {"pause_ms": 0.1}]
+    made = carver.AutoTuner.from_kernel(kernel, configs, () if how == "closure" else (100,))
+    with carver.set_autotune_inputs(X):
+        result = made.run(ref_prog=twice, isolate=how != "inline", **QUICK)
+    assert result.config == {"pause_ms": 0.1}
+    np.testing.assert_array_equal(result.kernel(X), 2 * X)
+
+
+def test_closures_that_hang_or_die_are_killed_too() -> None:
+    def closure(kind: str) -> Any:
+        return tuned.trouble(kind)
+
+    with carver.set_autotune_inputs(X):
+        made = carver.AutoTuner.from_kernel(closure, [{"kind": k} for k in ("hang", "kill", "raise", "none")])
+        began = time.monotonic()
+        result = made.run(**{**QUICK, "timeout": 0.7})
+    assert [m.outcome for m in result.table] == ["timeout", "crash", "crash", "ok"]
+    assert time.monotonic() - began < 20
+
+
+def test_a_function_that_works_on_arrays_itself() -> None:
+    y = np.zeros_like(X)
+    work = carver.autotune(configs=[{"pause_ms": 2.0}, {"pause_ms": 0.1}], ref_prog=twice, **QUICK)(
+        carver.jit(out_idx=[1])(tuned.direct)
+    )
+    work(X, y)
+    np.testing.assert_array_equal(y, 2 * X)
+    assert work.result(X, y).config == {"pause_ms": 0.1}
+    made = carver.AutoTuner.from_kernel(tuned.direct, [{"pause_ms": 0.1}]).set_compile_args(out_idx=1)
+    with pytest.raises(ConfigError, match=r"x, y of direct get a value neither.*set_autotune_inputs"):
+        made.run()
+
+
+def test_a_function_may_take_the_whole_config() -> None:
+    def whole(config: dict[str, Any]) -> Any:
+        return tuned.sleeper(0, config["pause"] / 10)
+
+    with carver.set_autotune_inputs(X):
+        result = carver.AutoTuner.from_kernel(whole, [{"pause": 30}, {"pause": 1}]).run(ref_prog=twice, **QUICK)
+    assert result.config == {"pause": 1}
+
+
+# candidates
+
+
+def test_hints_speak_the_functions_words() -> None:
+    op = carver.MatmulTemplate(M=1024, N=1024, K=1024).with_arch("h200")
+    hint = op.recommend_hints(1)[0]
+    assert hint.config["warps"] == 4
+    words = ["block_M", "block_N", "block_K", "num_stages", "threads", "WARPS", "unknown"]
+    assert from_hint(hint, words) == {
+        "block_M": hint.block[0], "block_N": hint.block[1], "block_K": hint.rstep[0],
+        "num_stages": hint.pipeline_stage, "threads": hint.launch.threads, "WARPS": 4,
+    }  # fmt: skip
+
+
+def test_a_template_without_a_device_answers_for_the_tuners() -> None:
+    asked = []
+
+    def configs(n: int) -> Any:
+        hints = carver.MatmulTemplate(M=n, N=n, K=n, in_dtype="float32").recommend_hints(topk=3)
+        asked.extend(hints)
+        return hints
+
+    def kernel(n: int, block_m: int = 1) -> carver.Kernel:
+        return scale.fn(n * n)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=[-1], target="cpu")(kernel), configs, (32,))
+    result = made.run(**QUICK)
+    assert {h.arch for h in asked} == {carver.CPU("auto").name}
+    assert result.predicted_ms in [h.predicted_ms for h in asked]
+    with pytest.raises(carver.CarverError, match="no device named"):
+        carver.MatmulTemplate(M=8, N=8, K=8).recommend_hints()
+
+
+def test_carvers_own_kernels_from_a_template() -> None:
+    op = carver.MatmulTemplate(M=48, N=48, K=48, in_dtype="float32").with_arch("cpu")
+    result = carver.AutoTuner.from_template(op, topk=3).run(**QUICK)
+    assert [m.outcome for m in result.table] == ["ok"] * 3
+    assert result.table[0].backend == "cpu" and result.table[0].hint is not None
+    a, b = (np.random.default_rng(i).random((1, 48, 48), np.float32) for i in (0, 1))
+    np.testing.assert_allclose(result.kernel(a, b), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("configs", "error", "said"),
+    [
+        ([], ConfigError, "no configurations to tune for scale: the list is empty"),
+        (lambda n: [], ConfigError, "the callable returned empty"),
+        (SearchSpace(ways=[1, 2]).where(lambda ways: ways > 5), ConfigError, "constraints refuse every combination"),
+        ([{"way": 1}], ConfigError, "config 0 of scale has unknown key 'way'; did you mean 'ways'"),
+        ([{"n": 1}], ConfigError, "config 0 of scale sets 'n', which the call fixes to 100"),
+        ([3], ConfigError, "config 0 of scale must be a dict or a hint, got 3"),
+        ({"ways": 1}, ConfigError, "must be a list of dicts or hints"),
+        (lambda size: [], ConfigError, "configs of scale asks for 'size'"),
+    ],
+)
+def test_bad_candidates(configs: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        tuner(scale, configs).run()
+
+
+def test_missing_keys_are_named() -> None:
+    def two(n: int, tile: int, ways: int) -> carver.Kernel:
+        return scale.fn(n, ways)
+
+    with pytest.raises(ConfigError, match=r"config 1 of two and config 0 do not both give 'tile'"):
+        tuner(two, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    with pytest.raises(ConfigError, match=r"tile of two get a value neither from the call nor from the configs"):
+        tuner(two, [{"ways": 1}]).run()
+
+
+def test_spaces() -> None:
+    space = SearchSpace(a=[1, 2, 3], b=(True, False)).where(lambda a, b: a < 3 or b)
+    assert list(space) == [{"a": a, "b": b} for a in (1, 2, 3) for b in (True, False) if a < 3 or b]
+    assert len(space) == 5
+    assert len(GEMM_GRID_288) == 3 * 3 * 2 * 4 * 2 * 2 == 288
+    with pytest.raises(ConfigError, match="asks for 'c'"):
+        space.where(lambda c: True)
+    with pytest.raises(ConfigError, match="'a' has no values"):
+        SearchSpace(a=[])
+
+
+def test_configs_of_other_kinds() -> None:
+    import inspect
+
+    class TritonConfig:
+        kwargs = {"BLOCK": 64}
+        num_warps = 4
+        num_stages = 2
+
+    def fn(n: int, BLOCK: int, num_warps: int = 4, num_stages: int = 3) -> None: ...
+
+    found = expand([TritonConfig()], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
+    assert found[0].config == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+
+
+def test_the_baseline_is_measured_and_compared() -> None:
+    with carver.set_autotune_inputs(X):
+        result = tuner(configs=[{"pause_ms": 0.1}], baseline={"pause_ms": 4.0}).run()
+        again = tuner(configs=[{"pause_ms": 0.2}], baseline=True).run()
+    assert result.baseline_ms and result.baseline_ms > 3.9
+    assert result.speedup and result.speedup > 5
+    assert again.baseline_ms and 1 < again.baseline_ms < 3, "the function's own default is 1 ms"
+    with pytest.raises(ConfigError, match="takes the defaults of trouble; 'kind' has none"):
+        carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "none"}]).run(baseline=True)
+
+
+# inputs
+
+
+def test_inputs_come_in_order_of_precedence() -> None:
+    seen: list[Any] = []
+
+    def supply_prog(signature: list[Param]) -> list[Any]:
+        seen.extend(signature)
+        return [X + 1]
+
+    made = tuner(scale, [{"ways": 1}], supply_prog=supply_prog, supply_type="one", ref_prog=twice)
+    assert made.run().env["inputs"] == "supply_prog"
+    assert [(p.name, p.shape, p.dtype, p.is_output) for p in seen] == [
+        ("X", (100,), "float32", False), ("Y", (100,), "float32", True),
+    ]  # fmt: skip
+    with carver.set_autotune_inputs([X]):
+        assert made.run().env["inputs"] == "set_autotune_inputs"
+    assert tuner(scale, [{"ways": 1}], supply_type="one").run().env["inputs"] == "supply_type One, seed 0"
+
+
+@pytest.mark.parametrize(
+    ("how", "low", "high", "values"),
+    [
+        ("Auto", -1, 1, None), ("Uniform", -1, 1, None), ("Integer", -2, 2, {-2, -1, 0, 1, 2}),
+        ("Normal", -6, 6, None), ("Randn", -6, 6, None), ("Zero", 0, 0, {0}), ("One", 1, 1, {1}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_supply_types(how: str, low: float, high: float, values: set[int] | None, dtype: str) -> None:
+    drawn = supply([Param("A", (50, 60), dtype)], TensorSupplyType.of(how), 1, "numpy").values[0].content
+    assert drawn.shape == (50, 60) and str(drawn.dtype) == dtype
+    assert low - 1.001 * (dtype == "int8" and how in ("Auto", "Uniform")) <= drawn.min() <= drawn.max() <= high + 1
+    if values is not None:
+        assert set(np.unique(drawn)) == values
+    elif dtype == "float32":
+        assert len(np.unique(drawn)) > 1000 and drawn.std() > 0.3
+    again = supply([Param("A", (50, 60), dtype)], TensorSupplyType.of(how), 1, "numpy").values[0].content
+    np.testing.assert_array_equal(drawn, again)
+
+
+def test_symbolic_sizes_need_inputs_and_the_error_says_so() -> None:
+    @carver.jit(out_idx=[-1])
+    def dynamic(ways: int = 1) -> carver.Kernel:
+        return carver.Kernel(
+            SCALE, "scale", defines={"WAYS": ways, "DELAY": 1, "FACTOR": 2}, scalars=[100],
+            params=[("X", ("m",), "float32"), ("Y", ("m",), "float32")],
+        )  # fmt: skip
+
+    made = carver.AutoTuner.from_kernel(dynamic, [{"ways": 1}]).set_profile_args(**QUICK)
+    with pytest.raises(ConfigError, match=r"X has the symbolic size m.*set_autotune_inputs.*supply_prog"):
+        made.run()
+    with carver.set_autotune_inputs(X, np.zeros_like(X)):
+        np.testing.assert_array_equal(made.run(ref_prog=twice).kernel(X, np.zeros_like(X)), 2 * X)
+
+
+def test_arrays_must_be_known_and_fit() -> None:
+    with pytest.raises(ConfigError, match=r"arrays of sleeper are not known.*set_autotune_inputs"):
+        tuner().run()
+    with pytest.raises(ConfigError, match=r"inputs take .* GB \(X alone"):
+        tuner(scale, [{"ways": 1}], 1 << 44).run()
+    with pytest.raises(ConfigError, match="no supply_type 'Unifrom'; did you mean 'Uniform'"):
+        tuner(supply_type="Unifrom")
+    with pytest.raises(ConfigError, match="at least one input"), carver.set_autotune_inputs():
+        pass
+
+
+def test_inputs_have_a_checksum() -> None:
+    first, second = from_user([X, 3], ["a", "n"], ""), from_user([X + 1, 3], ["a", "n"], "")
+    assert first.checksum == Inputs(first.values, "elsewhere").checksum != second.checksum
+
+
+# checks
+
+
+@pytest.mark.parametrize(
+    ("ref", "outcome"),
+    [
+        (lambda x: 2 * x, "ok"),
+        (lambda x: [2 * x], "ok"),
+        (lambda x, y: bool((y == 2 * x).all()), "ok"),
+        (lambda x, y: False, "wrong_result"),
+        (lambda x, y: np.testing.assert_array_equal(y, 2 * x), "ok"),
+        (lambda x, y: np.testing.assert_array_equal(y, 3 * x), "wrong_result"),
+        (lambda x, y: 3 * x, "wrong_result"),
+        (lambda x: 3 * x, "wrong_result"),
+        (lambda x: (2 * x, x), "wrong_result"),
+        (lambda x: 2 * x[:3], "wrong_result"),
+    ],
+)
+def test_references_return_arrays_or_a_verdict_or_raise(ref: Any, outcome: str) -> None:
+    checker = Checker(ref)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    assert checker.check([2 * X])[0] == outcome
+
+
+def test_a_verdict_needs_the_outputs() -> None:
+    with pytest.raises(ConfigError, match="ref_prog returned True for the inputs alone"):
+        Checker(lambda x: True).prepare(from_user([X], ["x"], ""), "cpu", 1)
+
+
+@pytest.mark.parametrize(("wrong", "outcome"), [(0, "ok"), (1, "ok"), (2, "wrong_result")])
+def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
+    checker = Checker(twice)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    output = 2 * X
+    output[:wrong] = np.nan
+    assert checker.check([output])[0] == outcome
+    assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
+    assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+
+
+def test_manual_checks_see_the_outputs() -> None:
+    seen: list[Any] = []
+
+    def check(outputs: list[Any], right: list[Any]) -> None:
+        seen.append((outputs[0][3], right[0][3]))
+        assert outputs[0][3] == 6, "not six"
+
+    result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check, supply_type="one").run(
+        skip_check=True
+    )
+    assert [m.outcome for m in result.table] == ["ok", "ok"] and not result.env["checked"] and not seen
+    with carver.set_autotune_inputs(X):
+        result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check).run()
+    assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
+    assert seen == [(6, 6), (9, 6)] and "not six" in result.table[1].message
+
+
+# hooks
+
+
+def test_reset_to_zero_and_restore_value() -> None:
+    y = np.full(100, 5, np.float32)
+    made = carver.AutoTuner.from_kernel(tuned.accumulate, [{"pause_ms": 0.1}]).set_compile_args(out_idx=1)
+    made.set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(X, y):
+        plain = made.run(ref_prog=lambda x: x + 5)
+        zeroed = made.run(ref_prog=lambda x: x, reset_to_zero=["y"])
+        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=[1])
+        with pytest.raises(ConfigError, match="no argument 'z'; the kernel's are x, y"):
+            made.run(reset_to_zero=["z"])
+    assert plain.config == zeroed.config == restored.config
+    np.testing.assert_array_equal(y, 5), "the caller's array is never touched"
+
+
+def test_restore_value_of_a_compiled_kernel() -> None:
+    source = "void add(const float *X, float *Y, int n) {\n for (int i = 0; i < n; i++) Y[i] += X[i];\n}\n"
+    kernel = carver.Kernel(source, "add", scalars=[100], params=[("X", (100,), "float32"), ("Y", (100,), "float32")])
+
+    @carver.jit(out_idx=[-1])
+    def add(tile: int = 0) -> carver.Kernel:
+        return kernel
+
+    made = carver.AutoTuner.from_kernel(add, [{"tile": 1}]).set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(X, np.full(100, 5, np.float32)):
+        assert made.run(ref_prog=lambda x, y: x + y, restore_value=["Y"]).table[0].ok
+        assert made.run(ref_prog=lambda x: x, reset_to_zero=["Y"]).table[0].ok
+        with pytest.raises(RunError, match="wrong result"):
+            made.run(ref_prog=lambda x: x)
+
+
+def test_pre_hook_and_a_clock_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_LOG", str(tmp_path / "hook"))
+    result = tuner(scale, [{"ways": 1}], pre_hook=tuned.logging_hook).run(rep=5, warmup=0)
+    assert set((tmp_path / "hook").read_text().splitlines()) == {"['X', 'Y', 'config'] {'ways': 1}"}
+    assert result.table[0].ok
+    assert tuner(scale, [{"ways": 1}], bench=tuned.fixed_bench).run().latency_ms == 7.0
+
+
+# compiling, logging, settings
+
+
+def test_par_compile_keeps_the_order_and_names_the_config() -> None:
+    kernels = scale.par_compile([{"n": 100, "factor": f} for f in (5, 3, 4)] + [(100, 1, 0, 7)], num_workers=2)
+    assert [k(X)[1] for k in kernels] == [5, 3, 4, 7]
+    with pytest.raises(CompileError, match=r"(?s)config 1 of scale, \{'n': 100, 'ways': 9\}.*no such way"):
+        scale.par_compile([{"n": 100}, {"n": 100, "ways": 9}])
+    assert scale.par_compile([{"n": 100, "ways": 9}, {"n": 100}], ignore_error=True)[0] is None
+
+
+def test_slow_candidates_are_given_up() -> None:
+    with carver.set_autotune_inputs(X):
+        result = tuner(configs=[{"pause_ms": 0.1}, {"pause_ms": 5.0}], slow_factor=2.0, rep=40).run()
+    fast, slow = result.table
+    assert len(fast.samples_ms) == 40 and len(slow.samples_ms) == 5
+    assert "slower than the best" in slow.message and slow.median_ms and slow.median_ms > 4.9
+
+
+def test_the_log_is_in_the_runs_folder_and_printing_is_asked_for(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = tuner(scale, [{"ways": 1}, {"ways": 6}]).run()
+    assert capfd.readouterr().err == ""
+    log = Path(result.env["log"])
+    assert log.is_relative_to(tmp_path / "cache" / "tune-runs")
+    assert "ways=6: compile_error" in log.read_text() and "scale: " in log.read_text()
+    assert not list(tmp_path.glob("*.log"))
+    monkeypatch.setenv("CARVER_PRINT_AUTOTUNING", "1")
+    tuner(scale, [{"ways": 1}, {"ways": 6}]).run(fresh=True)
+    assert "[1/2] ways=1: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "workers"),
+    [
+        ({}, 9), ({"CARVER_CPU_FRACTION": "0.5"}, 5), ({"CARVER_CPU_COUNT": "3"}, 3), ({"CARVER_CPU_COUNT": "30"}, 10),
+        ({"CARVER_MAX_CPU": "4"}, 4), ({"CARVER_CPU_COUNT": "-1", "CARVER_MAX_CPU": "-1"}, 9),
+        ({"CARVER_CPU_FRACTION": "0.01"}, 1),
+    ],
+)  # fmt: skip
+def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.tune.jitted.cores_available", lambda: 10)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert cpu_workers() == workers
+    monkeypatch.setenv("CARVER_CPU_FRACTION", "2")
+    with pytest.raises(ConfigError, match="above 0 and at most 1"):
+        cpu_workers()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"warmup": -1}, "warmup must be a whole number of runs"), ({"rep": 0}, "rep must be"),
+        ({"timeout": 0}, "timeout must be a time above 0"), ({"trials": 0}, "trials must be above 0"),
+        ({"search": "ranked"}, "no search 'ranked'; did you mean 'rank'"), ({"slow_factor": 1}, "slow_factor"),
+        ({"search": "random", "early_stop": True}, "early_stop belongs to the search 'rank'"),
+        ({"early_stop": True}, "some candidates have no prediction"), ({"rtol": -1}, "rtol must be 0 or more"),
+    ],
+)  # fmt: skip
+def test_bad_settings(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        tuner(scale, [{"ways": 1}], **settings).run()
+
+
+def test_profile_settings_are_not_compile_settings() -> None:
+    with pytest.raises(TypeError, match="ref_prog"):
+        tuner().set_compile_args(ref_prog=twice)  # type: ignore[call-arg]
+
+
+def test_several_devices_share_the_work() -> None:
+    configs = [{"pause_ms": 1.0 + i} for i in range(4)]
+    with carver.set_autotune_inputs(X):
+        result = tuner(configs=configs, search="exhaustive").run(devices=["cpu", "cpu"])
+    assert [m.config for m in result.table] == configs
+    assert result.config == configs[0]
+
+
+def test_measurements_land_in_the_records() -> None:
+    result = tuner(scale, [{"ways": 1}, {"ways": 3}], ref_prog=twice).run()
+    with Records() as records:
+        found = records.find(run_id=result.env["run_id"])
+    assert [(m.kernel, m.backend, m.outcome) for m in found] == [("scale", "user", "ok"), ("scale", "user", "wrong_result")]
+    assert found[0].problem == {"operator": "scale", "sizes": {"n": 100}}
+
+
+def test_none_can_run_says_why() -> None:
+    def configs() -> Any:
+        return carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float16").with_arch("h200").recommend_hints(backend="cpu")
+
+    with pytest.raises((NoCandidates, carver.CarverError)):
+        tuner(scale, configs).run()
+
+
+@pytest.mark.gpu
+def test_a_cuda_kernel_by_its_text() -> None:
+    source = """
+extern "C" __global__ void scale(const float *X, float *Y, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) Y[i] = 2.0f * X[i];
+}
+"""
+
+    @carver.jit(out_idx=[-1])
+    def double(n: int, threads: int = 128) -> carver.Kernel:
+        return carver.Kernel(
+            source, "scale", grid=-(-n // threads), block=(threads, 1), scalars=[n],
+            params=[("X", (n,), "float32"), ("Y", (n,), "float32")],
+        )  # fmt: skip
+
+    made = carver.AutoTuner.from_kernel(double, [{"threads": t} for t in (32, 256, 2048)], (1 << 20,))
+    result = made.run(ref_prog=lambda x: 2 * x, rep=20)
+    assert [m.outcome for m in result.table[:2]] == ["ok", "ok"] and result.table[2].outcome != "ok"
+
+
+@pytest.mark.gpu
+def test_carvers_own_cuda_kernels() -> None:
+    op = carver.MatmulTemplate(M=512, N=512, K=512).with_arch("cuda")
+    result = carver.AutoTuner.from_template(op, topk=4).run(rep=20)
+    assert {m.outcome for m in result.table} == {"ok"}

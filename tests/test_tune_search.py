@@ -1,0 +1,272 @@
+"""Search strategies on tables with known answers, the early stop, and the replay of recorded tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from click.testing import CliRunner
+from test_tune import X, cache  # noqa: F401 (the fixture)
+
+import carver
+from carver.cli import main
+from carver.errors import ConfigError
+from carver.evaluate.cases import Case
+from carver.tune.search import (
+    DOUBT,
+    PRIOR_SPREAD,
+    BudgetSpent,
+    Choices,
+    Residuals,
+    exhaustive,
+    genetic,
+    local,
+    random_order,
+    rank_order,
+    strategy,
+)  # fmt: skip
+from carver.tune.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
+
+GRID = [{"a": a, "b": b, "kind": k} for a, b, k in product((16, 32, 64, 128), (1, 2, 3), ("x", "y"))]
+
+
+def seconds(config: dict[str, Any]) -> float:
+    """One valley: best at a=64, b=2, kind y."""
+    return float(
+        1e-3 * (1 + (math.log2(config["a"] / 64)) ** 2 + 0.5 * (config["b"] - 2) ** 2 + 0.3 * (config["kind"] == "x"))
+    )
+
+
+TRUE = np.array([seconds(c) for c in GRID])
+BEST = int(TRUE.argmin())
+
+
+class Table:
+    """Answers from a table, and keeps the order it was asked in."""
+
+    def __init__(self, times: Sequence[float], most: int = 10**9) -> None:
+        self.times, self.most = list(times), most
+        self.asked: list[int] = []
+        self.batches: list[int] = []
+
+    def __call__(self, batch: Sequence[int]) -> list[float]:
+        self.batches.append(len(batch))
+        for i in batch:
+            if i not in self.asked:
+                if len(self.asked) >= self.most:
+                    raise BudgetSpent("spent")
+                self.asked.append(i)
+        return [self.times[i] for i in batch]
+
+
+def choices(predicted: Any = TRUE, width: int = 1) -> Choices:
+    return Choices(GRID, np.asarray(predicted, float), width)
+
+
+@pytest.mark.parametrize("name", ["rank", "exhaustive", "random", "local"])
+@pytest.mark.parametrize("width", [1, 5])
+def test_every_strategy_tries_all_once_if_nothing_stops_it(name: str, width: int) -> None:
+    table = Table(TRUE)
+    strategy(name)(choices(width=width), table, 3)
+    assert sorted(table.asked) == list(range(len(GRID)))
+    if name != "exhaustive":
+        assert max(table.batches) <= width
+
+
+def test_rank_order_is_the_order_of_predictions_then_as_given() -> None:
+    predicted = np.full(len(GRID), np.nan)
+    predicted[[7, 3, 9]] = 3.0, 1.0, 2.0
+    table = Table(TRUE)
+    rank_order(choices(predicted), table)
+    assert table.asked[:5] == [3, 9, 7, 0, 1]
+
+
+def test_early_stop_ends_once_the_rest_cannot_win() -> None:
+    """A model that is off by a factor of 2 everywhere, and right otherwise, is stopped as soon as its spread allows."""
+    table = Table(2 * TRUE)
+    said = rank_order(choices(), table, early_stop=True)
+    assert len(table.asked) < 8 and table.asked[0] == BEST
+    assert "early stop" in said and "measured / predicted is 2" in said
+
+
+def test_early_stop_goes_on_while_the_model_is_bad() -> None:
+    noise = np.exp(np.random.default_rng(0).normal(0, 0.8, len(GRID)))
+    table = Table(TRUE * noise)
+    rank_order(choices(), table, early_stop=True)
+    assert len(table.asked) == len(GRID)
+
+
+def test_early_stop_needs_predictions() -> None:
+    with pytest.raises(ConfigError, match="some candidates have no prediction"):
+        rank_order(choices(np.full(len(GRID), np.nan)), Table(TRUE), early_stop=True)
+
+
+def test_the_chance_left_by_hand() -> None:
+    seen = Residuals()
+    assert seen.chance(np.array([1.0])) == 1.0
+    seen.add(1.0, 1.0)
+    assert seen.spread == pytest.approx(PRIOR_SPREAD)
+    assert seen.chance(np.array([0.99])) == pytest.approx(0.5)
+    two_sigma = 0.99 * math.exp(2 * PRIOR_SPREAD)
+    one = 0.022750131948179195
+    assert seen.chance(np.array([two_sigma])) == pytest.approx(one)
+    assert seen.chance(np.full(3, two_sigma)) == pytest.approx(1 - (1 - one) ** 3)
+    assert seen.chance(np.array([10.0])) < 1e-9 < DOUBT
+    assert seen.chance(np.array([])) == 0.0
+    seen.add(1.0, math.inf)
+    assert len(seen.logs) == 1, "a failure says nothing of times"
+
+
+def test_local_search_walks_downhill_from_the_best_predicted() -> None:
+    start = GRID.index({"a": 16, "b": 1, "kind": "x"})
+    predicted = np.full(len(GRID), 1.0)
+    predicted[start] = 0.5
+    table = Table(TRUE)
+    local(choices(predicted), table)
+    assert table.asked[0] == start
+    assert table.asked.index(BEST) < 16, "sooner than half of the grid, from its far corner"
+
+
+def test_genetic_search_finds_the_valley_and_is_repeatable() -> None:
+    grid = [{"a": a, "b": b} for a, b in product(range(40), range(40))]
+    times = [1 + (c["a"] - 31) ** 2 + (c["b"] - 7) ** 2 for c in grid]
+    wide = Choices(grid, np.full(len(grid), np.nan))
+    runs = []
+    for _ in range(2):
+        table = Table(times)
+        genetic(wide, table, seed=5)
+        runs.append(table.asked)
+    assert runs[0] == runs[1]
+    assert len(runs[0]) < 500
+    assert min(times[i] for i in runs[0]) <= 1 + 2
+
+
+def test_genetic_search_starts_from_the_ranking_if_seeded() -> None:
+    table = Table(TRUE)
+    genetic(choices(), table)
+    assert set(table.asked[:6]) <= set(np.argsort(TRUE)[:12])
+    assert BEST in table.asked[:6]
+
+
+def test_random_depends_on_the_seed_alone() -> None:
+    orders = []
+    for seed in (1, 1, 2):
+        table = Table(TRUE)
+        random_order(choices(), table, seed)
+        orders.append(table.asked)
+    assert orders[0] == orders[1] != orders[2]
+
+
+# live
+
+
+@pytest.mark.parametrize("search", ["rank", "random", "local", "genetic", "exhaustive"])
+def test_budget_in_trials(search: str) -> None:
+    configs = [{"pause_ms": 0.1 * (1 + i)} for i in range(15)]
+    with carver.set_autotune_inputs(X):
+        made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (9,))
+        result = made.run(search=search, trials=3, **{**tuned.QUICK, "rep": 2})
+    assert result.trials == len(result.table) == 3
+    assert result.stopped == "the budget of 3 trials is spent"
+
+
+def test_budget_in_seconds_and_at_least_one_trial() -> None:
+    configs = [{"pause_ms": 60.0 + i} for i in range(5)]
+    with carver.set_autotune_inputs(X):
+        made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (9,))
+        result = made.run(seconds=0.05, **{**tuned.QUICK, "rep": 2})
+    assert result.trials == 1 and "budget of 0.05 s" in result.stopped
+
+
+def test_early_stop_live_by_a_template_that_ranks() -> None:
+    """Predictions of plain configs come from ranking them with a template."""
+    op = carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float32").with_arch("cpu")
+    hints = list(reversed(op.recommend_hints(300)[::60]))
+    configs = [dict(h.config) for h in hints]
+
+    def kernel(**config: int) -> carver.Kernel:
+        return tuned.scale.fn(100)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=[-1])(kernel), configs, template=op)
+    result = made.run(trials=2, **tuned.QUICK)
+    assert [m.config for m in result.table] == configs[-2:], "the best predicted were given last"
+    assert [m.predicted_ms for m in result.table] == [pytest.approx(h.predicted_ms) for h in hints[-2:]]
+
+
+# replay
+
+
+def case(noise: float = 0.0) -> Case:
+    """A measured table of carver's CPU matmul whose times are the model's own, up to noise."""
+    op = carver.MatmulTemplate(M=96, N=96, K=96, in_dtype="float32").with_arch("cpu_avx2")
+    hints = list(op.recommend_hints(60))
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(hints))
+    times = np.array([hints[i].predicted_ms * 1e-3 for i in order]) * np.exp(rng.normal(0, noise, len(order)))
+    times[5] = np.nan
+    assert op.arch is not None
+    return Case("made", op.problem, op.arch, "cpu", [hints[i].config for i in order], times)
+
+
+def test_a_replay_counts_trials_and_seconds() -> None:
+    table, cost = case(), Cost(compile_s=1.0, overhead_s=0.0, warmup=0, rep=100)
+    found, times = choices_of(table)
+    first = replay(table, "rank order", cost=cost)
+    assert first.to_goal in (1, 2)
+    best = float(np.nanmin(table.seconds))
+    if first.to_goal == 1:
+        assert first.goal_s == pytest.approx(1.0 + 100 * times[found.order[0]])
+    everything = replay(table, "exhaustive", cost=cost)
+    finite = times[np.isfinite(times)]
+    assert everything.trials == everything.to_goal == len(times)
+    assert everything.seconds == pytest.approx(len(times) + 100 * finite.sum())
+    assert everything.exhaustive_s == pytest.approx(everything.seconds)
+    assert everything.reached == pytest.approx(best / finite.min())
+
+
+def test_rank_order_beats_the_rest_where_the_model_is_good() -> None:
+    traces = simulate([case(0.02)], seeds=3)
+    rows = {row["search"]: row for row in summary(traces)}
+    assert set(rows) == set(SEARCHES)
+    assert rows["rank order + early stop"]["trials"] < rows["random"]["trials"] < rows["exhaustive"]["trials"]
+    assert rows["rank order + early stop"]["trials_to_stop"] < rows["exhaustive"]["trials"]
+    assert rows["exhaustive"]["of_exhaustive"] == pytest.approx(1)
+
+
+def test_a_replay_that_stops_short_counts_as_never() -> None:
+    table = case()
+    times = table.seconds.copy()
+    worst = int(np.nanargmax(times))
+    times[worst] = np.nanmin(times) / 3  # the model thinks least of what is best by far
+    trace = replay(Case("made", table.problem, table.arch, "cpu", table.configs, times), "rank order + early stop")
+    assert trace.to_goal is None and trace.reached < 0.5 and trace.trials < len(times)
+    assert summary([trace])[0]["trials"] == math.inf
+
+
+def test_simulate_command(tmp_path: Any) -> None:
+    rows = ["operator,arch,backend,M,N,K,in_dtype,time_ms," + ",".join(f"config.{k}" for k in case().configs[0])]
+    for config, s in zip(case().configs, case().seconds, strict=True):
+        if np.isfinite(s):
+            rows.append(f"matmul,cpu_avx2,cpu,96,96,96,float32,{s * 1e3}," + ",".join(str(v) for v in config.values()))
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(rows))
+    done = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert {row["search"] for row in found["summary"]} == set(SEARCHES)
+    assert len(found["replays"]) == len(SEARCHES)
+    shown = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1"])
+    assert "rank order + early stop" in shown.output
+    assert CliRunner().invoke(main, ["simulate", str(path), "--most", "0"]).exit_code == 2
+
+
+def test_exhaustive_measures_in_rank_order() -> None:
+    table = Table(TRUE)
+    exhaustive(choices(), table)
+    assert table.asked[0] == BEST
