@@ -19,9 +19,10 @@ from ..descriptor import Arch
 from ..problem import Problem
 from ..space import Space
 from ..types import FloatArray
-from .contraction import _rate, sector_waste
 from .occupancy import resident_blocks, spill_slowdown
 from .stream import EXCHANGE_CLK
+from .tile import peak
+from .traffic import sector_waste
 from .work import Work, joined
 
 SCORE_OPS = 3.5
@@ -73,7 +74,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     busy = np.minimum(trips / steps, 1.0)
 
     # arithmetic of the padded tile
-    rate = np.select([kind == i for i in range(4)], [_rate(space, i) for i in range(4)])
+    rate = np.select([kind == i for i in range(4)], [peak(space, i) for i in range(4)])
     inst_m = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1))
     rows_padded = np.ceil(tm / inst_m) * inst_m
     tile_flops = 2 * rows_padded * tk * (head + value)

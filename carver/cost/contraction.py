@@ -14,249 +14,168 @@ A kernel whose threads read their operands one by one declares the columns of `t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..space import Space, multiply_dtype
+from ..space import Space
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .threads import delivery
+from .tile import MMA, VECTOR, WGMMA, Tile, issue_per_clk, peak
+from .traffic import sector_waste, traffic
 from .work import Work, joined
-
-SLICE_BYTES_PER_CLK = 64.0
-"""What one slice of L2 serves: a line lives in one slice, so a single hot line cannot be read faster."""
 
 
 def contraction(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n = space.arch, len(space)
-
-    def col(name: str, default: float | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.asarray(value, np.float64)
-
-    m, nn, kk, batch = col("m"), col("n"), col("k"), col("b")
-    tm, tn, tk = col("tile_m"), col("tile_n"), col("tile_k")
-    ea, eb, eo, acc_bytes = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("acc_bytes")
-    warps, split, group = col("warps"), col("split", 1), col("group", 1)
-    kind, wm, wn = col("instruction"), col("warps_m"), col("warps_n")
-    registers, smem_bytes = col("registers"), col("smem_bytes")
-
-    grid_m, grid_n = np.ceil(m / tm), np.ceil(nn / tn)
-    grid = batch * grid_m * grid_n * split
-    steps = np.ceil(np.ceil(kk / tk) / split)
-    resident = resident_blocks(arch, warps + col("copy_warps", 0), smem_bytes, registers)
-
-    # arithmetic of the padded tile
-    rate = np.select([kind == i for i in range(4)], [_rate(space, i) for i in range(4)])
-    inst_m, inst_n = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1)), np.where(kind > 0, 8, 1)
-    tile_flops = 2 * np.ceil(tm / inst_m) * inst_m * np.ceil(tn / inst_n) * inst_n * tk
-    groups = np.maximum(warps // 4, 1)
-    groups_m = np.minimum(groups, np.maximum(tm // 64, 1))
-    # a group with one accumulator tile issues each wgmma behind the one that it depends on
-    own_tiles = tm / 64 / groups_m * np.ceil(tn / (groups / groups_m) / 256)
-    lone = np.where((kind >= 2) & (own_tiles < 2), k["lone_tile"], 1.0)
-    math_clk = tile_flops / (rate * k["math_efficiency"] * lone)
-    chain_clk = math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm)
-    chain_clk = chain_clk + np.where(kind >= 2, k["group_chain_clk"], k["step_chain_clk"])
-
-    # shared-memory port: the copies in, and what the instructions read back
-    tile_a, tile_b = tm * tk * ea, tn * tk * eb
-    reads_a = np.where(kind >= 2, np.maximum(groups // groups_m, np.ceil(tn / 256)), wn)
-    reads_b = np.where(kind >= 2, np.maximum(tm / 64, 1), wm)
-    fragments = (tile_a * reads_a + tile_b * reads_b) * col("fragment_turns", 1)
-    smem_clk = (fragments + tile_a + k["copy_b_weight"] * tile_b) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
-
-    # instruction issue
+    """What each candidate's tile asks of the device."""
+    t, n, arch = Tile(space), len(space), space.arch
+    resident = resident_blocks(arch, t.warps + t.column("copy_warps", 0), t.smem_bytes, t.registers)
     slots = issue_per_clk(arch)
-    lanes = warps * arch.warp_size
-    copies = (tile_a / col("copy_a_bytes", 16) + k["copy_b_weight"] * tile_b / col("copy_b_bytes", 16)) / lanes
-    fma = np.where(kind == 0, tile_flops / 2 / arch.warp_size, 0.0)
-    converted = np.where(ea != eb, tn * tk * wm, 0.0) / arch.warp_size
-    instructions = (
-        warps * (k["step_instr"] + k["copy_instr"] * copies)
-        + np.where(kind >= 2, 0.0, k["fragment_instr"] * fragments / 512)
-        + k["convert_instr"] * converted
-        + fma
-    )
-
-    # operands that each thread reads for itself
+    flops = tile_flops(t)
+    math_clk = arithmetic(t, k, flops)
+    chain_clk = chain(t, k, math_clk)
+    fragments = fragment_bytes(t)
+    smem_clk = shared_memory(t, k, fragments)
+    fma = np.where(t.kind == VECTOR, flops / 2 / arch.warp_size, 0.0)
+    instr = instructions(t, k, fragments) + fma
     body = k["port_overlap"] if "fragment_turns" in space.columns else None
     apart, spill_bytes = np.zeros(n), np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
-    if "lanes_m" in space.columns:
+    if "lanes_m" in space.columns:  # operands that each thread reads for itself
         own = delivery(space, k, resident)
         # idle lanes cost what the others do; an instruction on packed halves makes two products
-        filled = lanes / np.maximum(col("threads"), 1.0)
-        math_clk = math_clk * k["math_efficiency"] / k["vector_efficiency"] * col("passes", 1) * filled
-        packed = _rate(space, 0) / arch.vector_flops_per_clk("float32")
-        fma = fma * col("passes", 1) * filled / max(1.0, packed)
-        smem_clk, instructions, spill_bytes = own.port_clk, own.instructions + fma, own.spill_bytes
-        math_clk = np.maximum(math_clk, instructions / slots / k["vector_efficiency"])
+        filled = t.column("passes", 1) * t.lanes / np.maximum(t.threads, 1.0)
+        packed = peak(space, VECTOR) / arch.vector_flops_per_clk("float32")
+        smem_clk, spill_bytes = own.port_clk, own.spill_bytes
+        instr = own.instructions + fma * filled / max(1.0, packed)
+        math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
         body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
-        alone = joined(math_clk / np.minimum(1.0, warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
-        prefetched = col("prefetched", 1) > 0
+        alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
+        prefetched = t.column("prefetched", 1) > 0
         chain_clk = np.where(prefetched, alone, 0.0)
         apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
-
-    # what L2 and DRAM deliver
-    rows, cols, depth = np.minimum(tm, m), np.minimum(tn, nn), np.minimum(tk, kk)
-    run_a = np.where(col("a_k_contiguous") > 0, depth, rows) * ea
-    run_b = np.where(col("b_k_contiguous") > 0, depth, cols) * eb
-    waste_a = sector_waste(run_a, col("row_align_a", 16), arch.sector_bytes)
-    waste_b = sector_waste(run_b, col("row_align_b", 16), arch.sector_bytes)
-    # a row that one step reads to its end continues in the next row
-    page_a = 1 + k["dram_run_bytes"] / np.where((col("a_k_contiguous") > 0) & (tk >= kk), run_a * rows, run_a)
-    page_b = 1 + k["dram_run_bytes"] / np.where((col("b_k_contiguous") > 0) & (tk >= kk), run_b * cols, run_b)
-    padded = col("padded_loads", 0) > 0
-    fetched = np.minimum(tk, kk / (steps * split))  # the last step of a ragged K fetches what is left
-    fill_a = np.where(padded, tm, rows) * fetched * ea * waste_a * fill_m
-    fill_b = np.where(padded, tn, cols) * fetched * eb * waste_b * fill_n
-    distinct = rows * fetched * ea * waste_a + cols * fetched * eb * waste_b
-    l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
-    hot_a = np.minimum(1.0, spread * np.maximum(m * depth * ea / arch.line_bytes, 1.0))
-    hot_b = np.minimum(1.0, spread * np.maximum(nn * depth * eb / arch.line_bytes, 1.0))
-    reuse_a, reuse_b = _operand_reuse(space)
-    widths = (ea * waste_a * reuse_a * page_a, eb * waste_b * reuse_b * page_b)
-    dram, l3, hit = dram_traffic(arch, k, (m, nn, kk), (tm, tn), widths, (grid_m, grid_n, split), group, resident)
-    per_step = batch / (grid * steps)
-
-    # epilogue
-    partial = split > 1
-    width = np.where(partial, acc_bytes, eo)
-    waste_o = sector_waste(cols * width, np.where(partial, 16, col("row_align_out", 16)), arch.sector_bytes)
-    accumulators = tm * tn / lanes
-    store_instr = accumulators * k["store_instr"]
-    partial_bytes = split * batch * m * nn * acc_bytes
-    back = np.where(partial_bytes < arch.l2_bytes * 0.5, l2_per_clk * arch.clock_hz, arch.dram_bytes_per_s)
-    added = k["split_s"] + k["split_each_s"] * split + (partial_bytes + 0.5 * partial_bytes / split) / back
-    zeroed = k["launch_s"] + partial_bytes / split / arch.dram_bytes_per_s
-    swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
-    reduction_s = np.where(partial, np.where(col("atomic", 0) > 0, swapped, added), 0.0)
+    moved = traffic(t, k, resident, fill_m, fill_n)
+    store_bytes, store_clk, store_chain_clk = epilogue(t, k)
     return Work(
-        grid=grid * np.ones(n),
+        grid=t.grid * np.ones(n),
         resident=resident * np.ones(n),
-        warps=warps,
-        steps=steps,
-        ahead=np.where(waits > 0, col("ahead"), np.inf),
-        exposed=col("exposed_loads", 0),
+        warps=t.warps,
+        steps=t.steps,
+        ahead=np.where(waits > 0, t.ahead, np.inf),
+        exposed=t.column("exposed_loads", 0),
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
-        issue_clk=instructions / slots,
-        fill_bytes=fill_a + fill_b + spill_bytes,
-        l2_bytes=fill_a / hot_a + fill_b / hot_b + spill_bytes,
-        l2_read_bytes=distinct,
-        dram_bytes=dram * per_step,
-        l3_bytes=l3 * per_step,
-        store_bytes=rows * cols * width * waste_o,
-        store_clk=store_instr * warps / slots,
-        store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
-        reduction_s=reduction_s,
-        slowdown=spill_slowdown(registers, arch, k) if body is None else np.ones(n),
-        scattered=np.maximum(arch.sector_bytes / col("store_run_bytes", arch.sector_bytes), 1.0) - 1.0,
+        issue_clk=instr / slots,
+        fill_bytes=moved.fill_bytes + spill_bytes,
+        l2_bytes=moved.l2_bytes + spill_bytes,
+        l2_read_bytes=moved.distinct_bytes,
+        dram_bytes=moved.dram_bytes,
+        l3_bytes=moved.l3_bytes,
+        store_bytes=store_bytes,
+        store_clk=store_clk,
+        store_chain_clk=store_chain_clk,
+        reduction_s=reduction(t, k),
+        slowdown=spill_slowdown(t.registers, arch, k) if body is None else np.ones(n),
+        scattered=np.maximum(arch.sector_bytes / t.column("store_run_bytes", arch.sector_bytes), 1.0) - 1.0,
         body_overlap=body,
         apart_clk=apart,
         facts={
-            "dram_bytes": dram * batch + batch * m * nn * eo,
-            "compulsory_bytes": (m * kk * ea * reuse_a + nn * kk * eb * reuse_b + m * nn * eo) * batch,
-            "l2_hit_rate": hit,
-            "padding": grid_m * tm * grid_n * tn * steps * split * tk / (m * nn * kk),
+            "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.eo,
+            "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.eo,
+            "l2_hit_rate": moved.hit_rate,
+            "padding": t.grid_m * t.tm * t.grid_n * t.tn * t.steps * t.split * t.tk / (t.m * t.n * t.k),
         },
     )
 
 
-def dram_traffic(
-    arch: Any,
-    k: Mapping[str, float],
-    sizes: tuple[FloatArray, FloatArray, FloatArray],
-    tile: tuple[FloatArray, FloatArray],
-    widths: tuple[FloatArray, FloatArray],
-    grid: tuple[FloatArray, FloatArray, FloatArray],
-    group: FloatArray,
-    resident: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bytes read from DRAM and from the last cache before it, and the L2 hit rate.
+def tile_flops(t: Tile) -> FloatArray:
+    """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
+    inst_m = np.where(t.kind >= WGMMA, 64, np.where(t.kind == MMA, t.column("mma_m", 1), 1))
+    inst_n = np.where(t.kind > VECTOR, 8, 1)
+    return 2 * np.ceil(t.tm / inst_m) * inst_m * np.ceil(t.tn / inst_n) * inst_n * t.tk
 
-    The tiles of one wave form a block of R x C tiles of the output. Their operands are read once a wave if
-    they stay in L2 long enough, and each operand at least once. Blocks are dealt round robin to the
-    partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
 
-        wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
-        hit  = clip(usable * l2 / (wave / split), 0, 1)
-        DRAM = compulsory + (1 - hit) * (waves * wave - compulsory)
+def warp_groups(t: Tile) -> tuple[FloatArray, FloatArray]:
+    """Groups of four warps, as wgmma takes them, and how many of them share the rows out."""
+    groups = np.maximum(t.warps // 4, 1)
+    return groups, np.minimum(groups, np.maximum(t.tm // 64, 1))
+
+
+def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
+    """One step on all arithmetic pipes of an SM. [clk]
+
+        clk = flops / (peak of the instruction * math_efficiency * lone)
+
+    A group of warps with one accumulator tile issues each wgmma behind the one that it depends on, and reaches
+    `lone_tile` of the rate. Source: measured, Triton on an H200, 2026-11-20 (README, Accuracy).
     """
-    (m, n, kk), (tm, tn), (wa, wb), (gm, gn, split) = sizes, tile, widths, grid
-    tiles = gm * gn
-    at_once = np.clip(arch.sm_count * resident / split, 1.0, tiles)
-    r = np.minimum(np.minimum(group, gm), at_once)
-    c = np.minimum(np.ceil(at_once / r), gn)
-    r = np.minimum(np.maximum(r, np.ceil(at_once / c)), gm)
-    compulsory = (m * wa + n * wb) * kk
-    waves = tiles / at_once
-
-    def misses(parts: float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
-        shared = np.gcd(r.astype(np.int64), int(parts)) if parts > 1 else 1.0
-        rows, cols = r / shared, np.maximum(1.0, np.ceil(c * shared / parts))
-        wave = parts * (np.minimum(rows * tm, m) * wa + np.minimum(cols * tn, n) * wb) * kk
-        everything = np.maximum(waves * wave, compulsory)
-        live = (rows * tm * wa + cols * tn * wb) * kk / split
-        hit = np.maximum(np.clip(k["l2_usable"] * cache_bytes / parts / live, 0, 1),
-                         np.clip(k["l2_usable"] * cache_bytes / parts / compulsory, 0, 1))  # fmt: skip
-        return compulsory + (1 - hit) * (everything - compulsory), hit
-
-    beyond_l2, hit = misses(float(arch.l2_partitions), float(arch.l2_bytes))
-    if arch.l3_bytes:
-        dram = np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0])
-        return dram, beyond_l2, hit
-    return beyond_l2, beyond_l2, hit
-
-
-def issue_per_clk(arch: Arch) -> float:
-    """Instructions that the schedulers of an SM issue in a clock.
-
-    GCN and CDNA issue to a SIMD of 16 lanes, which an instruction of 64 lanes keeps for 4 clocks.
-    """
-    lanes = arch.vector_flops_per_clk("float32") / 2 / arch.schedulers_per_sm
-    return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)
-
-
-def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:
-    """Bytes moved over bytes wanted, for runs of contiguous bytes fetched in whole sectors.
-
-    A run that starts at a random multiple of `align_bytes` touches (run + sector - align) / sector sectors
-    in the mean.
-    """
-    slack = np.maximum(sector_bytes - np.minimum(align_bytes, run_bytes), 0)
-    sectors = np.maximum((run_bytes + slack) / sector_bytes, np.ceil(run_bytes / sector_bytes))
-    out: FloatArray = sectors * sector_bytes / run_bytes
+    rate = np.select([t.kind == i for i in range(4)], [peak(t.space, i) for i in range(4)])
+    groups, groups_m = warp_groups(t)
+    own_tiles = t.tm / 64 / groups_m * np.ceil(t.tn / (groups / groups_m) / 256)
+    lone = np.where((t.kind >= WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
+    out: FloatArray = flops / (rate * k["math_efficiency"] * lone)
     return out
 
 
-def _rate(space: Space, kind: int) -> float:
-    """Peak of the device for an instruction kind. [FLOP / SM clock]"""
-    arch, dtype = space.arch, multiply_dtype(space.problem)
-    if kind == 0:
-        return arch.vector_flops_per_clk(dtype)
-    half = space.problem.accumulate if space.problem.accumulate == "float16" else None
-    unit = arch.matrix_unit(dtype, half)
-    if kind == 1 and unit is not None and unit.instruction in ("wgmma", "tcgen05"):
-        unit = arch.matrix_unit(dtype, half, "mma") or unit
+def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
+    """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]"""
+    alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
+    return alone + np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+
+
+def fragment_bytes(t: Tile) -> FloatArray:
+    """Read back from shared memory in one step. [bytes]
+
+    mma and vector code read an operand once for each row or column of the grid of warps. wgmma reads the first
+    once for each group beside another and each 256 columns, the second once for each 64 rows.
+    """
+    groups, groups_m = warp_groups(t)
+    reads_a = np.where(t.kind >= WGMMA, np.maximum(groups // groups_m, np.ceil(t.tn / 256)), t.warps_n)
+    reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / 64, 1), t.warps_m)
+    return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * t.eb * reads_b) * t.column("fragment_turns", 1)
+
+
+def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """One step on the shared-memory port: the copies in, and what the instructions read back. [clk]"""
+    copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
+    out: FloatArray = (fragments + copied) / (t.arch.smem_bytes_per_clk * k["smem_efficiency"])
+    return out
+
+
+def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """Instructions of all warps of a block in one step, products on the vector units left out.
+
+        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted
+    """
+    copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
+    copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
+    copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
+    converted = np.where(t.ea != t.eb, t.tn * t.tk * t.warps_m, 0.0) / t.arch.warp_size
     return (
-        unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
+        t.warps * (k["step_instr"] + k["copy_instr"] * copies)
+        + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
+        + k["convert_instr"] * converted
     )
 
 
-def _operand_reuse(space: Space) -> tuple[float, float]:
-    """Distinct elements of each operand over rows x depth: below 1 where windows overlap."""
-    p, s = space.problem, space.scope
-    if "m" in space.columns or len(p.statement.inputs) < 2:
-        return 1.0, 1.0
-    first, second = (t.name for t in p.statement.inputs[:2])
-    batch, depth = s["b"], s["k"]
-    return (
-        min(1.0, p.elements[first] / (batch * s["m"] * depth)),
-        min(1.0, p.elements[second] / (batch * s["n"] * depth)),
-    )
+def epilogue(t: Tile, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bytes that a block stores, in whole sectors, and its instructions over the issue slots and at one warp's rate."""
+    arch, partial = t.arch, t.split > 1
+    width = np.where(partial, t.acc_bytes, t.eo)
+    align = np.where(partial, 16, t.column("row_align_out", 16))
+    stored = t.rows * t.cols * width * sector_waste(t.cols * width, align, arch.sector_bytes)
+    instr = t.tm * t.tn / t.lanes * k["store_instr"]
+    return stored, instr * t.warps / issue_per_clk(arch), instr * k["store_chain"] * 2 / arch.schedulers_per_sm
+
+
+def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
+    """Adding up split partial results: by a second kernel, or by compare-and-swap into a zeroed output. [s]"""
+    arch = t.arch
+    partial_bytes = t.split * t.b * t.m * t.n * t.acc_bytes
+    in_l2 = partial_bytes < arch.l2_bytes * 0.5
+    rate = np.where(in_l2, arch.l2_bytes_per_s * k["l2_efficiency"], arch.dram_bytes_per_s)
+    added = k["split_s"] + k["split_each_s"] * t.split + (partial_bytes + 0.5 * partial_bytes / t.split) / rate
+    zeroed = k["launch_s"] + partial_bytes / t.split / arch.dram_bytes_per_s
+    swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
+    return np.where(t.split > 1, np.where(t.column("atomic", 0) > 0, swapped, added), 0.0)

@@ -25,7 +25,7 @@ PREFETCHED = 64.0
 def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     """A packed, register-tiled matmul in the manner of BLIS (Van Zee and van de Geijn, 2015).
 
-        micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
+    micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
     arch, n = space.arch, len(space)
 

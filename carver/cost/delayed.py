@@ -16,8 +16,8 @@ import numpy as np
 
 from ..space import Space
 from ..types import FloatArray
-from .contraction import sector_waste
 from .occupancy import resident_blocks
+from .traffic import sector_waste
 from .work import Work
 
 RESULT_BYTES = 4

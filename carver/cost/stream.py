@@ -15,8 +15,8 @@ import numpy as np
 
 from ..space import Space
 from ..types import FloatArray
-from .contraction import sector_waste
 from .occupancy import resident_blocks, spill_slowdown
+from .traffic import sector_waste
 from .work import Work
 
 EXCHANGE_CLK = 60.0

@@ -22,8 +22,8 @@ import numpy as np
 from ..descriptor import Arch
 from ..space import Space
 from ..types import FloatArray, IntArray
-from .contraction import sector_waste
 from .occupancy import resident_blocks
+from .traffic import sector_waste
 from .work import Work
 
 BANKS = 32

@@ -1,0 +1,96 @@
+"""The tile of a contraction as the terms of its model see it: columns and scalars of a space, as floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..descriptor import Arch
+from ..space import Space, multiply_dtype
+from ..types import FloatArray
+
+VECTOR, MMA, WGMMA, TCGEN05 = range(4)
+"""What the column `instruction` holds."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes `m n k b`, the block tile `tm tn tk`, widths in bytes, how a block is built. Arrays of shape (n,) or ()."""
+
+    space: Space
+
+    def column(self, name: str, default: float | None = None) -> FloatArray:
+        value = self.space[name] if default is None else self.space.get(name, default)
+        return np.asarray(value, np.float64)
+
+    def __getattr__(self, name: str) -> FloatArray:
+        value = self.__dict__[name] = self.column(_SHORT.get(name, name))
+        return value
+
+    @property
+    def arch(self) -> Arch:
+        return self.space.arch
+
+    @cached_property
+    def split(self) -> FloatArray:
+        return self.column("split", 1)
+
+    @cached_property
+    def lanes(self) -> FloatArray:
+        return self.warps * self.arch.warp_size
+
+    @cached_property
+    def grid_m(self) -> FloatArray:
+        return np.ceil(self.m / self.tm)
+
+    @cached_property
+    def grid_n(self) -> FloatArray:
+        return np.ceil(self.n / self.tn)
+
+    @cached_property
+    def grid(self) -> FloatArray:
+        return self.b * self.grid_m * self.grid_n * self.split
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        return np.ceil(np.ceil(self.k / self.tk) / self.split)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Of the tile inside the problem."""
+        return np.minimum(self.tm, self.m)
+
+    @cached_property
+    def cols(self) -> FloatArray:
+        return np.minimum(self.tn, self.n)
+
+
+_SHORT = {
+    "tm": "tile_m", "tn": "tile_n", "tk": "tile_k", "ea": "a_bytes", "eb": "b_bytes", "eo": "out_bytes",
+    "kind": "instruction",
+}  # fmt: skip
+
+
+def peak(space: Space, kind: int) -> float:
+    """Peak of the device for an instruction kind. [FLOP / SM clock]"""
+    arch, dtype = space.arch, multiply_dtype(space.problem)
+    if kind == VECTOR:
+        return arch.vector_flops_per_clk(dtype)
+    half = space.problem.accumulate if space.problem.accumulate == "float16" else None
+    unit = arch.matrix_unit(dtype, half)
+    if kind == MMA and unit is not None and unit.instruction in ("wgmma", "tcgen05"):
+        unit = arch.matrix_unit(dtype, half, "mma") or unit
+    return (
+        unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
+    )
+
+
+def issue_per_clk(arch: Arch) -> float:
+    """Instructions that the schedulers of an SM issue in a clock.
+
+    GCN and CDNA issue to a SIMD of 16 lanes, which an instruction of 64 lanes keeps for 4 clocks.
+    """
+    lanes = arch.vector_flops_per_clk("float32") / 2 / arch.schedulers_per_sm
+    return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)

@@ -1,0 +1,137 @@
+"""Bytes: what a step moves into an SM, what L2 sees of it, and what is left for DRAM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..space import Space
+from ..types import FloatArray
+from .tile import Tile
+
+SLICE_BYTES_PER_CLK = 64.0
+"""What one slice of L2 serves: a line lives in one slice, so a single hot line cannot be read faster."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of one step of one block, except `read_bytes`, of the whole problem."""
+
+    fill_bytes: FloatArray
+    """Into the SM."""
+    l2_bytes: FloatArray
+    """The same as L2 sees it: more where many SMs want the same line at once."""
+    distinct_bytes: FloatArray
+    dram_bytes: FloatArray
+    l3_bytes: FloatArray
+    read_bytes: FloatArray
+    compulsory_bytes: FloatArray
+    """Each element of both operands once."""
+    hit_rate: FloatArray
+
+
+def traffic(
+    t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray
+) -> Traffic:
+    """What the operands of a tile cost to bring in. `fill_m`, `fill_n` are bytes moved over bytes of the tile.
+
+        fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
+        hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
+    """
+    arch = t.arch
+    depth = np.minimum(t.tk, t.k)
+    run_a = np.where(t.a_k_contiguous > 0, depth, t.rows) * t.ea
+    run_b = np.where(t.b_k_contiguous > 0, depth, t.cols) * t.eb
+    waste_a = sector_waste(run_a, t.column("row_align_a", 16), arch.sector_bytes)
+    waste_b = sector_waste(run_b, t.column("row_align_b", 16), arch.sector_bytes)
+    # a row that one step reads to its end continues in the next row
+    page_a = 1 + k["dram_run_bytes"] / np.where((t.a_k_contiguous > 0) & (t.tk >= t.k), run_a * t.rows, run_a)
+    page_b = 1 + k["dram_run_bytes"] / np.where((t.b_k_contiguous > 0) & (t.tk >= t.k), run_b * t.cols, run_b)
+    padded = t.column("padded_loads", 0) > 0
+    fetched = np.minimum(t.tk, t.k / (t.steps * t.split))  # the last step of a ragged K fetches what is left
+    fill_a = np.where(padded, t.tm, t.rows) * fetched * t.ea * waste_a * fill_m
+    fill_b = np.where(padded, t.tn, t.cols) * fetched * t.eb * waste_b * fill_n
+    l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
+    spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
+    hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.ea / arch.line_bytes, 1.0))
+    hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.eb / arch.line_bytes, 1.0))
+    reuse_a, reuse_b = operand_reuse(t.space)
+    read, l3, hit = dram_reads(t, k, t.ea * waste_a * reuse_a * page_a, t.eb * waste_b * reuse_b * page_b, resident)
+    per_step = t.b / (t.grid * t.steps)
+    return Traffic(
+        fill_bytes=fill_a + fill_b,
+        l2_bytes=fill_a / hot_a + fill_b / hot_b,
+        distinct_bytes=t.rows * fetched * t.ea * waste_a + t.cols * fetched * t.eb * waste_b,
+        dram_bytes=read * per_step,
+        l3_bytes=l3 * per_step,
+        read_bytes=read * t.b,
+        compulsory_bytes=(t.m * t.ea * reuse_a + t.n * t.eb * reuse_b) * t.k * t.b,
+        hit_rate=hit,
+    )
+
+
+def dram_reads(
+    t: Tile, k: Mapping[str, float], width_a: FloatArray, width_b: FloatArray, resident: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bytes of one batch element read from DRAM and from the last cache before it, and the hit rate of L2.
+
+    The tiles of one wave form a block of R x C tiles of the output. Their operands are read once a wave if
+    they stay in L2 long enough, and each operand at least once. Blocks are dealt round robin to the
+    partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
+
+        wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
+        hit  = clip(usable * l2 / (wave / split), 0, 1)
+        DRAM = compulsory + (1 - hit) * (waves * wave - compulsory)
+
+    Source of the wave's footprint: Origami's unique against requested tiles (arXiv 2512.04226).
+    """
+    arch = t.arch
+    tiles = t.grid_m * t.grid_n
+    at_once = np.clip(arch.sm_count * resident / t.split, 1.0, tiles)
+    r = np.minimum(np.minimum(t.column("group", 1), t.grid_m), at_once)
+    c = np.minimum(np.ceil(at_once / r), t.grid_n)
+    r = np.minimum(np.maximum(r, np.ceil(at_once / c)), t.grid_m)
+    compulsory = (t.m * width_a + t.n * width_b) * t.k
+    waves = tiles / at_once
+
+    def misses(parts: float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
+        shared = np.gcd(r.astype(np.int64), int(parts)) if parts > 1 else 1.0
+        rows, cols = r / shared, np.maximum(1.0, np.ceil(c * shared / parts))
+        wave = parts * (np.minimum(rows * t.tm, t.m) * width_a + np.minimum(cols * t.tn, t.n) * width_b) * t.k
+        everything = np.maximum(waves * wave, compulsory)
+        live = (rows * t.tm * width_a + cols * t.tn * width_b) * t.k / t.split
+        usable = k["l2_usable"] * cache_bytes / parts
+        hit = np.maximum(np.clip(usable / live, 0, 1), np.clip(usable / compulsory, 0, 1))
+        return compulsory + (1 - hit) * (everything - compulsory), hit
+
+    beyond_l2, hit = misses(float(arch.l2_partitions), float(arch.l2_bytes))
+    if arch.l3_bytes:
+        return np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0]), beyond_l2, hit
+    return beyond_l2, beyond_l2, hit
+
+
+def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:
+    """Bytes moved over bytes wanted, for runs of contiguous bytes fetched in whole sectors.
+
+    A run that starts at a random multiple of `align_bytes` touches (run + sector - align) / sector sectors
+    in the mean.
+    """
+    slack = np.maximum(sector_bytes - np.minimum(align_bytes, run_bytes), 0)
+    sectors = np.maximum((run_bytes + slack) / sector_bytes, np.ceil(run_bytes / sector_bytes))
+    out: FloatArray = sectors * sector_bytes / run_bytes
+    return out
+
+
+def operand_reuse(space: Space) -> tuple[float, float]:
+    """Distinct elements of each operand over rows x depth: below 1 where windows overlap."""
+    p, s = space.problem, space.scope
+    if "m" in space.columns or len(p.statement.inputs) < 2:
+        return 1.0, 1.0
+    first, second = (t.name for t in p.statement.inputs[:2])
+    batch, depth = s["b"], s["k"]
+    return (
+        min(1.0, p.elements[first] / (batch * s["m"] * depth)),
+        min(1.0, p.elements[second] / (batch * s["n"] * depth)),
+    )
