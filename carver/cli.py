@@ -17,9 +17,11 @@ from typing import Any, NoReturn
 
 import click
 
-from . import __version__, cli_export
 from . import arch as archs
+from . import cli_export
+from ._version import __version__
 from .cli_bench import bench, records
+from .cli_calibrate import calibrate
 from .cli_evaluate import evaluate
 from .cli_tune import cache, doctor, simulate
 from .descriptor import IDENTITY, SECTIONS, Arch
@@ -155,6 +157,7 @@ for verb in (recommend, rank, bench, bench_query):
 main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
+main.add_command(calibrate)
 for command in (cache, doctor, simulate):
     main.add_command(command)
 

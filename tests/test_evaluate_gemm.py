@@ -11,7 +11,7 @@ import pytest
 
 from carver.arch import load
 from carver.cost import threads
-from carver.cost.contraction import issue_per_clk
+from carver.cost.tile import issue_per_clk
 from carver.errors import ConfigError
 from carver.evaluate import clblast, tables, tensile
 from carver.evaluate.cases import Case

@@ -10,9 +10,9 @@ from cases import answerable, device_for, offered, template
 
 import carver
 from carver.cost.constants import CONSTANTS
-from carver.cost.contraction import sector_waste
 from carver.cost.model import LIMITERS, Estimate, estimate
 from carver.cost.occupancy import LIMITS, occupancy_limits, resident_blocks
+from carver.cost.traffic import sector_waste
 from carver.cost.work import Work
 from carver.pricing import roofline_seconds
 

@@ -10,7 +10,7 @@ import pytest
 from cases import answerable, device_for, template
 
 import carver
-from carver.errors import ConfigError, KernelError, NoCandidates, ProblemError
+from carver.errors import ConfigError, NoCandidates, ProblemError
 from carver.table import aligned
 
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -162,7 +162,7 @@ def test_generators_and_numpy_integers_are_taken() -> None:
 
 
 def test_hints_of_another_kernel_are_refused() -> None:
-    with pytest.raises(KernelError, match="hint 0 is for kernel"):
+    with pytest.raises(ConfigError, match="configuration 0 is for kernel"):
         OP.rank(OP.recommend_hints(1), backend="triton")
 
 
