@@ -1,0 +1,297 @@
+"""Microbenchmarks of an NVIDIA GPU, each for one constant.
+
+Rates of instructions are counted in clocks of the SM by the kernels themselves, so that they do not depend on how
+the clock moves; bandwidths and launches are times between events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..descriptor import Arch, Matrix
+from ..device import Buffer, Device, Source
+from ..dtypes import CODES
+from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading
+
+VECTOR_BYTES = 16
+UNROLL = 4
+LANES = ((1, 32), (1, 64), (1, 128), (1, 256), (1, 512), (1, 1024), (2, 1024))
+"""Blocks on an SM and threads of a block, from too few bytes in flight to more than enough."""
+BUSY = 0.9
+"""Share of the highest bandwidth at which a latency counts as that of a busy memory."""
+MMA_K_BYTES, MMA_TILES, MMA_WARPS = 32, 8, 16
+WGMMA_STEPS = 4
+SHARED_BYTES_PER_ROUND = 8 * VECTOR_BYTES
+STEPS = 12
+"""Of the progress bar."""
+
+
+def microbenchmarks(device: Device, each: Callable[[], None] = lambda: None) -> Microbenchmarks:
+    """Every reading that the GPU allows; below half a minute, most of it the compiler's."""
+    return _Gpu(device, each).all()
+
+
+class _Gpu:
+    def __init__(self, device: Device, each: Callable[[], None]) -> None:
+        self.bench = Bench(device)
+        self.device, self.arch, self.each = device, device.arch, each
+        self.sms = self.arch.sm_count
+        self.clocks = device.empty((max(self.sms, 2),), "int32")
+        self.out = device.empty((4,), "int32")
+        self.left_out: list[str] = []
+        self.curves: list[Curve] = []
+
+    def all(self) -> Microbenchmarks:
+        self.bench.build(self.sources())
+        self.each()
+        found: dict[str, Reading] = {}
+        parts = (
+            self.clock, self.launches, self.dram, self.l2, self.latencies, self.shared, self.vector, self.mma,
+            self.wgmma, self.atomics,
+        )  # fmt: skip
+        for part in parts:
+            for r in part():
+                found[r.name] = r
+            self.each()
+        return Microbenchmarks(found, tuple(self.curves), tuple(self.left_out))
+
+    def source(self, name: str, entry: str = "", **defines: int) -> Source:
+        isa = f"{self.arch.isa}a" if name == "wgmma" else ""
+        return self.bench.source(f"{name}.cu", entry or f"carver_{name}", isa, **defines)
+
+    def sources(self) -> Iterator[Source]:
+        for name in ("stream", "shared", "empty"):
+            yield self.source(name)
+        yield self.source("stream", WRITE=1)
+        for entry in ("chain", "chase"):
+            yield self.source("chase", f"carver_{entry}")
+        for entry in ("add", "swap"):
+            yield self.source("atomic", f"carver_{entry}")
+        for _, _, source in (*self._vectors(), *self._mmas()):
+            yield source
+        for _, source in self._wgmmas(2):
+            yield source
+
+    def _counted(self, run: Run) -> list[int]:
+        """Most clocks of any block, for each run after the first."""
+        found = []
+        for i in range(self.bench.repeats + 1):
+            run()
+            self.device.synchronize()
+            if i:
+                found.append(int(self.device.download(self.clocks).max()))
+        return found
+
+    def _busy(self, source: Source, rounds: int, blocks: int, threads: int, smem_bytes: int = 0) -> Run:
+        """A kernel that takes (clocks, out, rounds)."""
+        self.device.fill(self.clocks, 0)
+        pointers = {"clocks": self.clocks.pointer, "out": self.out.pointer}
+        return self.bench.run(
+            source, pointers, "clocks", "out", rounds, grid=blocks, block=threads, smem_bytes=smem_bytes
+        )
+
+    def clock(self) -> Iterator[Reading]:
+        """First of all, and long enough that the clock has left its idle state."""
+        run = self._busy(self.source("vector", KIND=CODES["float32"]), 40_000, self.sms, 1024)
+        for _ in range(30):
+            run()
+        samples = []
+        for _ in range(self.bench.repeats):
+            took = self.device.time(run, 1, cold=False)[0]
+            samples.append(int(self.device.download(self.clocks).max()) / took)
+        self.hz = float(np.median(samples))
+        yield reading("clock_hz", "SM clock under vector load", "Hz", samples, self.arch.clock_hz)
+
+    def launches(self) -> Iterator[Reading]:
+        source = self.source("empty")
+        one = self.bench.run(source, {}, grid=1, block=32)
+
+        def two() -> None:
+            one()
+            one()
+
+        single, double = self.bench.seconds(one, cold=True), self.bench.seconds(two, cold=True)
+        launch_s = float(np.median(single))
+        yield reading("launch_s", "empty kernel, event to event", "s", single)
+        yield reading("second_launch_s", "one kernel behind another", "s", [t - launch_s for t in double])
+        for name, what, blocks, warps in (
+            ("block_dispatch_clk", "handing an SM a block of one warp", 4096, 1),
+            ("warp_start_clk", "starting one warp of a block of 32", 512, 32),
+        ):
+            run = self.bench.run(source, {}, grid=self.sms * blocks, block=32 * warps)
+            per = [(t - launch_s) * self.hz / blocks / warps for t in self.bench.seconds(run, cold=True)]
+            yield reading(name, what, "clk", per)
+
+    def _stream(self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int]) -> Run:
+        pointers = {"data": data.pointer, "to": to.pointer}
+        vectors = size // VECTOR_BYTES
+        blocks, threads = lanes
+        return self.bench.run(source, pointers, "data", "to", vectors, passes, grid=self.sms * blocks, block=threads)
+
+    def _sweep(self, what: str, data: Buffer, size: int, passes: int) -> tuple[list[float], float]:
+        """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s]
+
+        By Little's law, at the bytes in flight that reach `BUSY` of the best.
+        """
+        source = self.source("stream")
+        in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
+        runs = [self._stream(source, data, data, size, passes, lanes) for lanes in LANES]
+        samples = [[size * passes / t for t in self.bench.seconds(run)] for run in runs]
+        rates = [float(np.median(each)) for each in samples]
+        self.curves.append(Curve(what, tuple(in_flight), tuple(rates)))
+        best = int(np.argmax(rates))
+        rising = np.maximum.accumulate(rates[: best + 1])
+        enough = float(np.interp(BUSY * rates[best], rising, in_flight[: best + 1]))
+        return samples[best], enough * self.sms / (BUSY * rates[best])
+
+    def dram(self) -> Iterator[Reading]:
+        peak = self.arch.dram_bytes_per_s
+        size = int(min(1 << 30, self.arch.dram_bytes // 8)) & -(1 << 20)
+        data, to = self.device.empty((size,), "int8"), self.device.empty((size,), "int8")
+        self.device.fill(data, 1)
+        read, latency = self._sweep("DRAM", data, size, 1)
+        yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
+        yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
+        copy = self._stream(self.source("stream", WRITE=1), data, to, size, 1, (2, 1024))
+        both = [2 * size / t for t in self.bench.seconds(copy)]
+        yield reading("dram_copy_bytes_per_s", "DRAM, copying: read and written", "B/s", both, peak)
+
+    def l2(self) -> Iterator[Reading]:
+        size = self.arch.l2_bytes // 4 & -(1 << 16)
+        data = self.device.empty((size,), "int8")
+        self.device.fill(data, 1)
+        read, latency = self._sweep("L2", data, size, max(4, (1 << 30) // size))
+        yield reading("l2_read_bytes_per_s", "L2, reading a quarter of it", "B/s", read, self.arch.l2_bytes_per_s)
+        yield Reading("l2_busy_latency_s", "L2 latency when busy (Little)", "s", latency, latency, latency)
+
+    def latencies(self) -> Iterator[Reading]:
+        """The clocks of a hop over the SM's clock; of DRAM over lines that L2 does not hold."""
+        line = self.arch.line_bytes
+        for name, what, size, warm, hops, said in (
+            ("l2_latency_s", "L2, pointer chase", self.arch.l2_bytes // 8, 1, 4096, self.arch.l2_latency_s),
+            ("dram_latency_s", "DRAM, pointer chase", 4 * self.arch.l2_bytes, 0, 4096, self.arch.dram_latency_s),
+        ):
+            slots = 1 << int(np.log2(size // line))
+            data = self.device.empty((slots * line,), "int8")
+            pointers = {"data": data.pointer, "clocks": self.clocks.pointer}
+            chain = self.bench.run(
+                self.source("chase", "carver_chain"), pointers, "data", slots, line // 4, grid=self.sms, block=256
+            )
+            chase = self.bench.run(
+                self.source("chase", "carver_chase"), pointers, "data", "clocks", warm * min(slots, 1 << 16), hops
+            )
+            chain()
+            samples = []
+            for _ in range(self.bench.repeats):
+                self.device.time(chase, 1, cold=not warm)
+                samples.append(float(self.device.download(self.clocks)[0]) / hops / self.hz)
+            yield reading(name, what, "s", samples, said)
+
+    def shared(self) -> Iterator[Reading]:
+        rounds = 2000
+        counted = self._counted(self._busy(self.source("shared"), rounds, self.sms, 1024))
+        rate = [1024 * SHARED_BYTES_PER_ROUND * rounds / clk for clk in counted]
+        yield reading("smem_bytes_per_clk", "shared memory, an SM", "B/clk", rate, self.arch.smem_bytes_per_clk)
+
+    def _vectors(self) -> Iterator[tuple[str, int, Source]]:
+        """(dtype, FLOP of an instruction, source): int8 multiplies four at a time."""
+        for dtype, flops in (("float32", 2), ("float64", 2), ("int32", 2), ("int8", 8)):
+            yield dtype, flops, self.source("vector", KIND=CODES[dtype])
+
+    def vector(self) -> Iterator[Reading]:
+        for dtype, flops, source in self._vectors():
+            rounds = 2000
+            counted = self._counted(self._busy(source, rounds, self.sms, 1024))
+            rate = [1024 * 16 * flops * rounds / clk for clk in counted]
+            said = self.arch.vector_flops_per_clk(dtype)
+            yield reading(f"vector.{dtype}", f"vector multiply-add, {dtype}, an SM", "FLOP/clk", rate, said)
+
+    def _mmas(self) -> Iterator[tuple[Matrix, int, Source]]:
+        for row in self.arch.matrix:
+            if row.instruction == "mma" and row.dtype != "float64" and (self.arch.cc or (0, 0)) >= (8, 0):
+                half = int(row.accumulate == "float16")
+                k = MMA_K_BYTES // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
+                yield row, 2 * 16 * 8 * k, self.source("mma", KIND=CODES[row.dtype], HALF_SUMS=half)
+
+    def mma(self) -> Iterator[Reading]:
+        done = set()
+        for row, flops, source in self._mmas():
+            rounds = 2000
+            counted = self._counted(self._busy(source, rounds, self.sms, 32 * MMA_WARPS))
+            rate = [MMA_WARPS * MMA_TILES * flops * rounds / clk for clk in counted]
+            done.add((row.dtype, row.accumulate, row.instruction))
+            yield _matrix_reading(row, rate)
+        for row in self.arch.matrix:
+            if (row.dtype, row.accumulate, row.instruction) not in done and row.instruction != "wgmma":
+                self.left_out.append(f"{row.instruction} of {row.dtype}: no microbenchmark for it on {self.arch.isa}")
+
+    def _wgmmas(self, groups: int) -> Iterator[tuple[Matrix, Source]]:
+        for row in self.arch.matrix:
+            if row.instruction == "wgmma" and row.accumulate != "float16":
+                yield row, self.source("wgmma", KIND=CODES[row.dtype], GROUPS=groups)
+
+    def wgmma(self) -> Iterator[Reading]:
+        for row, source in self._wgmmas(2):
+            yield _matrix_reading(row, self._wgmma_rate(row, source, 2))
+        half = next((row for row in self.arch.matrix if row.instruction == "wgmma" and row.dtype == "float16"), None)
+        if half is None:
+            return
+        row, source = next(pair for pair in self._wgmmas(1) if pair[0].dtype == "float16")
+        alone = self._wgmma_rate(row, source, 1)
+        yield reading(
+            "matrix.lone_group", "wgmma, one warp group with one tile of 64 x 256", "FLOP/clk", alone,
+            row.flops_per_clk_per_sm,
+        )  # fmt: skip
+        long = self._busy(self.source("wgmma", KIND=CODES["float16"], GROUPS=2), 20_000, self.sms, 256, _wgmma_smem(2))
+        samples = []
+        for _ in range(self.bench.repeats):
+            took = self.device.time(long, 1, cold=False)[0]
+            samples.append(int(self.device.download(self.clocks).max()) / took)
+        yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", samples, self.arch.matrix_clock_hz)
+
+    def _wgmma_rate(self, row: Matrix, source: Source, groups: int) -> list[float]:
+        rounds = 2000
+        k = 32 // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
+        flops = 2 * 64 * 256 * k * WGMMA_STEPS * groups * rounds
+        run = self._busy(source, rounds, self.sms, 128 * groups, _wgmma_smem(groups))
+        return [flops / clk for clk in self._counted(run)]
+
+    def atomics(self) -> Iterator[Reading]:
+        size = self.arch.l2_bytes // 4
+        slots = 1 << int(np.log2(size // 4))
+        data = self.device.empty((slots,), "float32")
+        self.device.fill(data, 0)
+        grid, rounds = 8 * self.sms, 64
+        adds = grid * 256 * rounds
+        for name, what, entry, places, per, unit in (
+            ("atomic_add_bytes_per_s", "atomic additions of float32 in L2", "add", slots, 4, "B/s"),
+            ("atomic_swap_bytes_per_s", "the same by compare-and-swap", "swap", slots, 4, "B/s"),
+            ("atomic_same_per_s", "atomic additions to one place", "add", 1, 1, "1/s"),
+        ):
+            run = self.bench.run(
+                self.source("atomic", f"carver_{entry}"), {"sums": data.pointer}, "sums", places, rounds,
+                grid=grid, block=256,
+            )  # fmt: skip
+            yield reading(name, what, unit, [adds * per / t for t in self.bench.seconds(run)])
+
+
+def _wgmma_smem(groups: int) -> int:
+    return (64 * groups + 256) * 128
+
+
+def _matrix_reading(row: Matrix, rate: Sequence[float]) -> Reading:
+    sums = f", sums {row.accumulate}" if row.accumulate == "float16" else ""
+    return reading(
+        matrix_name(row), f"{row.instruction} of {row.dtype}{sums}, an SM", "FLOP/clk", rate, row.flops_per_clk_per_sm
+    )
+
+
+def matrix_name(row: Matrix) -> str:
+    """How the reading of a matrix instruction is called."""
+    return f"matrix.{row.instruction}.{row.dtype}.{row.accumulate}"
+
+
+def matrix_rows(arch: Arch) -> dict[str, Matrix]:
+    return {matrix_name(row): row for row in arch.matrix}

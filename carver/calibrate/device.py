@@ -1,0 +1,185 @@
+"""Calibrate the device of this machine: microbenchmarks, a fit to carver's own kernels, a descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from ..descriptor import Arch
+from ..device import open_device
+from ..device.cpu import CpuDevice
+from ..fit import predict_case
+from . import cpu, cuda, keep
+from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, errors_near, fit_group, groups, quality, quantiles
+from .kernels import Measured, measured
+from .micro import Microbenchmarks
+
+SECONDS = 170.0
+"""For everything: the microbenchmarks, the kernels, and the fits after them."""
+KERNELS_SHARE = 0.7
+"""Of the seconds, for the kernels; compilers and fits take the rest."""
+
+Kept = Literal["fit", "microbenchmarks", "shipped"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which constants one kernel gets, by the order in which they put problems that they were not fitted to."""
+
+    group: Group
+    kept: Kept
+    shipped: Quality
+    microbenchmarks: Quality
+    fit: Fit
+    table: Mapping[str, float]
+    band: tuple[float, float]
+
+    @property
+    def verdict(self) -> str:
+        after = self.fit.after
+        if after is None or len(self.group.cases) < LEAST_PROBLEMS:
+            return f"fewer than {LEAST_PROBLEMS} problems were measured: the constants as shipped stay"
+        first = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best"
+        said = f"{first} with the fit, {self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants"
+        said += f" and {self.shipped.slowdown[1]:.3f} as shipped"
+        words = {
+            "fit": "the fit is kept",
+            "microbenchmarks": "the fit does not help, the microbenchmarks do no harm: theirs are kept",
+            "shipped": "neither helps: this kernel is predicted as before",
+        }
+        return f"{said}: {words[self.kept]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        after = self.fit.after
+        return {
+            "kernel": self.group.name, "kept": self.kept, "problems": len(self.group.cases),
+            "candidates": self.group.candidates, "shipped": self.shipped.to_dict(),
+            "microbenchmarks": self.microbenchmarks.to_dict(), "fit": after.to_dict() if after else None,
+            "constants": dict(self.fit.constants), "table": dict(self.table), "band": list(self.band),
+            "verdict": self.verdict,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured on a device, and the descriptor that came out of it."""
+
+    before: Arch
+    arch: Arch
+    micro: Microbenchmarks
+    derived: keep.Derived
+    measured: Measured
+    choices: tuple[Choice, ...]
+    state: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "device": self.before.title, "arch": self.arch.name, "state": dict(self.state),
+            "readings": [r.to_dict() for r in self.micro.readings.values()],
+            "curves": [c.to_dict() for c in self.micro.curves], "left_out": list(self.micro.left_out),
+            "fields": {k: v for k, v in self.derived.fields.items() if k != "matrix"},
+            "constants": dict(self.derived.constants), "refused": list(self.derived.refused),
+            "kernels": [c.to_dict() for c in self.choices], "skipped": list(self.measured.skipped),
+            "cases": [
+                {"problem": c.problem.to_dict(), "arch": c.arch.name, "backend": c.backend,
+                 "configs": [dict(x) for x in c.configs],
+                 "seconds": [float(t) if isfinite(t) else None for t in c.seconds]}
+                for c in self.measured.cases
+            ],
+        }  # fmt: skip
+
+
+def calibrate(
+    device: str = "auto",
+    seconds: float = SECONDS,
+    *,
+    kernels: bool = True,
+    command: str = "carver calibrate",
+    say: Say = lambda text: None,
+    **few: Any,
+) -> Calibration:
+    """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
+    opened = open_device(device)
+    base = keep.uncalibrated(opened.arch)
+    opened.arch = base
+
+    def step() -> None:
+        say("microbenchmarks")
+
+    is_cpu = isinstance(opened, CpuDevice)
+    micro = cpu.microbenchmarks(opened, step) if is_cpu else cuda.microbenchmarks(opened, step)  # type: ignore[arg-type]
+    state = opened.state()
+    derived = keep.derive(base, micro)
+    found = Measured((), ())
+    if kernels:
+        found = measured(device, base, KERNELS_SHARE * seconds, each=say, **few)
+    fields, constants = derived.fields, derived.constants
+    changed = keep.with_fields(base, fields).replace(fitted=(("constants", tuple(constants.items())),))
+    choices = []
+    for group in groups(found.cases):
+        choices.append(_choice(group, changed, derived))
+        say(f"fit of {group.name}")
+    arch = _descriptor(base, micro, derived, choices, state, command)
+    return Calibration(base, arch, micro, derived, found, tuple(choices), state)
+
+
+def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
+    cases = group.cases
+    moved = Group(group.kernel, changed, tuple(replace(case, arch=changed) for case in cases))
+    predicted = {"shipped": [predict_case(c, {}) for c in cases],
+                 "microbenchmarks": [predict_case(c, {}) for c in moved.cases]}  # fmt: skip
+    shipped, plain = (quality(cases, predicted[name]) for name in ("shipped", "microbenchmarks"))
+    fit = fit_group(moved, before=shipped)
+    kept: Kept = "shipped"
+    if fit.helps:
+        kept = "fit"
+    elif len(cases) >= LEAST_PROBLEMS and not plain.worse_than(shipped):
+        kept = "microbenchmarks"
+    if kept == "fit":
+        return Choice(group, kept, shipped, plain, fit, fit.constants, fit.band)
+    band = quantiles([errors_near(case, p) for case, p in zip(cases, predicted[kept], strict=True)])
+    table = {} if kept == "microbenchmarks" else keep.unmoved(
+        group.kernel, cases[0].arch, derived.fields, derived.constants
+    )  # fmt: skip
+    return Choice(group, kept, shipped, plain, fit, table, band)
+
+
+def _descriptor(
+    base: Arch,
+    micro: Microbenchmarks,
+    derived: keep.Derived,
+    choices: list[Choice],
+    state: Mapping[str, Any],
+    command: str,
+) -> Arch:
+    fields, constants = derived.fields, derived.constants
+    said = keep.about(base, command) | {
+        key: str(state[key])
+        for key in ("driver", "cuda", "compiler", "system", "sm_clock_hz", "memory_clock_hz", "governor", "power_w")
+        if key in state
+    }
+    tables: dict[str, Any] = {
+        "constants": constants,
+        "datasheet": keep.datasheet(base, fields),
+        "measured": {r.name: float(f"{r.value:.5g}") for r in micro.readings.values()},
+        "interval": {r.name: float(f"{r.error:.2g}") for r in micro.readings.values()},
+    }
+    tables |= keep.fitted_elsewhere(base, fields, constants)
+    for choice in choices:
+        tables[choice.group.name] = choice.table
+    tables["error_low"] = {c.group.name: float(f"{c.band[0]:.4g}") for c in choices}
+    tables["error_high"] = {c.group.name: float(f"{c.band[1]:.4g}") for c in choices}
+    for c in choices:
+        if c.fit.after:
+            tables.setdefault("slowdown_held_out", {})[c.group.name] = round(c.fit.after.slowdown[1], 4)
+            tables.setdefault("slowdown_before", {})[c.group.name] = round(c.shipped.slowdown[1], 4)
+    return keep.with_fields(base, fields).replace(fitted=keep.fitted_pairs(said, tables))
+
+
+def keep_descriptor(calibration: Calibration, path: Path | None = None) -> Path:
+    """Write the descriptor where `CUDA("auto")` and `CPU("auto")` look first, or to `path`."""
+    return keep.write(calibration.arch, path)

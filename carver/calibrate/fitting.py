@@ -1,0 +1,249 @@
+"""Fit a kernel's constants to measured problems, and say what that does for problems that the fit did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Literal
+
+import numpy as np
+
+from ..cost.constants import CONSTANTS
+from ..descriptor import Arch
+from ..errors import ConfigError, NoCandidates
+from ..evaluate.cases import Case
+from ..evaluate.score import geometric_mean
+from ..fit import fit, identified, predict_case, samples
+from ..kernel import Kernel
+from ..ranking import by_kernel, offered_kernels
+from ..types import FloatArray
+from ..uncertainty import COVERAGE, NEAR, share_within, trust
+
+PRIOR = 0.003
+"""What holds a constant to its start, per candidate, against squared log errors."""
+MOST_PROBLEMS = 120
+"""More would add minutes and no digits: they are thinned evenly."""
+MOST_FOLDS = 5
+LEAST_PROBLEMS = 3
+"""With fewer, what is held out says nothing."""
+SAME = 0.002
+"""Held-out slowdowns closer than this, in logarithms, are the same: the predicted times decide."""
+AT_BOUND = 0.01
+
+Start = Literal["shipped", "priors"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Measured problems of one kernel on one device."""
+
+    kernel: Kernel
+    arch: Arch
+    cases: tuple[Case, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel.operator}/{self.kernel.name}"
+
+    @property
+    def candidates(self) -> int:
+        return sum(int(np.isfinite(case.seconds).sum()) for case in self.cases)
+
+
+def groups(cases: Iterable[Case]) -> list[Group]:
+    """The cases by kernel and device, each with the configurations of that kernel only; two must have run."""
+    found: dict[tuple[Kernel, Arch], list[Case]] = {}
+    for case in cases:
+        try:
+            offered = offered_kernels(case.problem, case.arch, case.backend)[0]
+        except NoCandidates:
+            continue
+        for kernel, places in by_kernel(case.configs, offered).items():
+            part = replace(case, configs=[case.configs[i] for i in places], seconds=case.seconds[places])
+            if np.isfinite(part.seconds).sum() > 1:
+                found.setdefault((kernel, case.arch), []).append(part)
+    return [Group(kernel, arch, tuple(_thinned(rows))) for (kernel, arch), rows in found.items()]
+
+
+def _thinned(cases: Sequence[Case]) -> Sequence[Case]:
+    every = len(cases) / min(len(cases), MOST_PROBLEMS)
+    return [cases[int(i * every)] for i in range(min(len(cases), MOST_PROBLEMS))]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How good one set of constants is on problems."""
+
+    slowdown: Mapping[int, float]
+    """Time of the best of the first k over the best measured, geometric mean over the problems."""
+    worst: float
+    """Of the first pick."""
+    log_error: float
+    """Median |log(predicted / measured)| of the problems' medians."""
+
+    @property
+    def loss(self) -> float:
+        """What a ranking costs: the mean log slowdown of the first pick and of the best of three."""
+        return float(np.mean([np.log(self.slowdown[k]) for k in (1, 3)]))
+
+    def worse_than(self, other: Quality) -> bool:
+        """Whether the first pick or the best of three costs more, beyond what is the same."""
+        return any(np.log(self.slowdown[k] / other.slowdown[k]) > SAME for k in (1, 3))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **{f"slowdown_{k}": v for k, v in self.slowdown.items()},
+            "worst": self.worst, "log_error": self.log_error,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Constants fitted to a group. `before` and `after` are of held-out problems."""
+
+    group: Group
+    start: Start
+    constants: Mapping[str, float]
+    before: Quality
+    after: Quality | None
+    """None where there is one problem only, and none can be held out."""
+    folds: int
+    band: tuple[float, float]
+    """10 % and 90 % quantile of log(measured / predicted) near the best, held out where possible."""
+    covered: float
+    """Share of the held-out measured times near the best that the band fitted on the other folds holds."""
+
+    @property
+    def helps(self) -> bool:
+        """Whether the held-out ranking gets better, or stays as good with better times."""
+        if self.after is None or len(self.group.cases) < LEAST_PROBLEMS or self.after.worse_than(self.before):
+            return False
+        return self.before.loss - self.after.loss > SAME or self.after.log_error < self.before.log_error
+
+    @property
+    def verdict(self) -> str:
+        if self.after is None:
+            return "One problem: nothing can be held out, so nobody can say whether this fit helps. Measure four more."
+        n, was, now = len(self.group.cases), self.before, self.after
+        told = (
+            f"On problems held out of the fit ({n} problems, {self.folds} folds) the first pick takes "
+            f"{now.slowdown[1]:.3f} of the best time, {was.slowdown[1]:.3f} before, and predicted times are off by "
+            f"{100 * now.log_error:.0f} %, {100 * was.log_error:.0f} % before"
+        )
+        if self.helps and was.loss - now.loss > SAME:
+            return f"{told}: the fit helps."
+        if self.helps:
+            return f"{told}: the order is as good as before, the times are better, so the fit helps."
+        return f"{told}: the fit does not help{self._flattered}."
+
+    @property
+    def _flattered(self) -> str:
+        """The shipped constants may have been fitted to these very problems, which no held-out fit can beat."""
+        own = trust(self.group.kernel, self.group.arch).kind == "same kind" and self.start == "shipped"
+        return " (the shipped constants were fitted on this kind of device, perhaps to these problems)" if own else ""
+
+    @property
+    def at_bound(self) -> list[str]:
+        """Constants that ran into their physical bounds: they stand for something that the model lacks."""
+        return [
+            name
+            for name, value in self.constants.items()
+            if value <= CONSTANTS[name].low * (1 + AT_BOUND) or value >= CONSTANTS[name].high * (1 - AT_BOUND)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kernel": self.group.name, "backend": self.group.kernel.backend, "arch": self.group.arch.name,
+            "problems": len(self.group.cases), "candidates": self.group.candidates, "folds": self.folds,
+            "start": self.start, "before": self.before.to_dict(), "after": self.after.to_dict() if self.after else None,
+            "helps": self.helps, "verdict": self.verdict, "at_bound": self.at_bound, "band": list(self.band),
+            "covered": self.covered, "constants": dict(self.constants),
+        }  # fmt: skip
+
+    def to_toml(self, data: str, command: str) -> str:
+        """`[constants]` and `[fitted]` as a kernel's declaration holds them."""
+        arch = self.group.arch
+        device = arch.device_names[0] if arch.device_names else arch.title
+        lines = ["[constants]", *(f"{name} = {value!r}" for name, value in self.constants.items()), "", "[fitted]"]
+        lines += [
+            f'{key} = "{text}"'
+            for key, text in {"date": date.today(), "device": device, "data": data, "command": command}.items()
+        ]
+        lines += [f"error_low = {self.band[0]:.3f}", f"error_high = {self.band[1]:.3f}"]
+        lines += [f"problems = {len(self.group.cases)}", f"slowdown_before = {self.before.slowdown[1]:.4f}"]
+        if self.after:
+            lines.append(f"slowdown_held_out = {self.after.slowdown[1]:.4f}")
+        return "\n".join(lines) + "\n"
+
+
+def fit_group(group: Group, start: Start = "shipped", prior: float = PRIOR, before: Quality | None = None) -> Fit:
+    """Fit the constants that the group's data identify; hold out every fold of its problems in turn.
+
+    `before` is what the fit is compared with where that is not its own start.
+    """
+    begin: dict[str, float] = {} if start == "shipped" else {name: c.prior for name, c in CONSTANTS.items()}
+    cases = group.cases
+    if all(np.isfinite(c.seconds).sum() < 3 for c in cases):
+        raise ConfigError(f"{group.name} on {group.arch.name}: no problem has three measured configurations to order")
+    data = samples(cases)
+    constants = fit(data, identified(data, begin, prior), begin, prior)
+    before = before or quality(cases, [predict_case(case, begin) for case in cases])
+    if len(cases) == 1:
+        band = quantiles([errors_near(cases[0], predict_case(cases[0], {**begin, **constants}))])
+        return Fit(group, start, constants, before, None, 1, band, float("nan"))
+    folds = MOST_FOLDS if len(cases) > 2 * MOST_FOLDS else len(cases)
+    held: list[FloatArray] = [np.array([])] * len(cases)
+    for fold in range(folds):
+        rest = samples(case for i, case in enumerate(cases) if i % folds != fold)
+        k = {**begin, **fit(rest, identified(rest, begin, prior), begin, prior)}
+        for i in range(fold, len(cases), folds):
+            held[i] = predict_case(cases[i], k)
+    errors = [errors_near(case, p) for case, p in zip(cases, held, strict=True)]
+    covered = [
+        share_within(errors[i], quantiles([e for j, e in enumerate(errors) if j % folds != i % folds]))
+        for i in range(len(cases))
+    ]
+    return Fit(
+        group, start, constants, before, quality(cases, held), folds, quantiles(errors), float(np.nanmean(covered))
+    )
+
+
+def quality(cases: Sequence[Case], predicted: Sequence[FloatArray]) -> Quality:
+    """What the order of the predictions costs on the cases. A case that the model refuses costs its slowest time."""
+    slowdown: dict[int, list[float]] = {1: [], 3: [], 5: []}
+    errors = []
+    for case, p in zip(cases, predicted, strict=True):
+        order = np.argsort(np.where(np.isfinite(p), p, np.inf), kind="stable")[: int(np.isfinite(p).sum())]
+        times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
+        slowest = float(np.nanmax(case.seconds))
+        for k, values in slowdown.items():
+            values.append(float(min(times[order[:k]].min(initial=np.inf), slowest)) / case.best_s)
+        both = np.isfinite(p) & np.isfinite(case.seconds)
+        if both.any():
+            errors.append(float(np.median(np.abs(np.log(p[both] / case.seconds[both])))))
+    means = {k: geometric_mean(values) for k, values in slowdown.items()}
+    return Quality(means, max(slowdown[1]), float(np.median(errors)) if errors else float("nan"))
+
+
+def errors_near(case: Case, predicted: FloatArray) -> FloatArray:
+    """log(measured / predicted) of the candidates that a user would be shown: those predicted near the best."""
+    both = np.isfinite(predicted) & np.isfinite(case.seconds)
+    if not both.any():
+        return np.array([])
+    near = both & (predicted <= NEAR * predicted[both].min())
+    out: FloatArray = np.log(case.seconds[near] / predicted[near])
+    return out
+
+
+def quantiles(errors: Sequence[FloatArray]) -> tuple[float, float]:
+    """The band that holds `COVERAGE` of the errors, every problem counting the same."""
+    kept = [e for e in errors if len(e)]
+    if not kept:
+        return float("nan"), float("nan")
+    values = np.concatenate(kept)
+    weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in kept])
+    order = np.argsort(values)
+    share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
+    low, high = np.interp([(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], share, values[order])
+    return float(low), float(high)

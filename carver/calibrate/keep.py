@@ -1,0 +1,200 @@
+"""From readings and fits to a descriptor: which fields and constants they give, and the file that keeps them.
+
+A datasheet's value that a measurement replaces stays in `[fitted.datasheet]` and in the source of its field. The
+constants of a kernel that was fitted against the datasheet's fields keep their products with them: what is known to
+work is not moved by a measurement that it never saw.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ..arch import own_folder
+from ..cost.constants import CONSTANTS, resolve
+from ..descriptor import Arch, Pairs, section_of, to_toml
+from ..kernel import Kernel, every, operators
+from .cuda import matrix_name, matrix_rows
+from .micro import Microbenchmarks
+
+DIFFERS = 0.03
+"""A rate that is this close to the descriptor's confirms it."""
+STRAY = 1.25
+"""A constant this far outside its physical bounds was disturbed, and is not used; nearer ones are cut to the bound."""
+DISTURBED_S = 5e-5
+"""No parallel region takes this long on a CPU that has nothing else to do."""
+PRODUCTS = {
+    "l2_efficiency": "l2_bytes_per_s", "l2_latency_load": "l2_latency_s", "dram_latency_load": "dram_latency_s",
+}  # fmt: skip
+"""Constants that multiply a field."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the microbenchmarks say of a device."""
+
+    fields: Mapping[str, Any]
+    constants: Mapping[str, float]
+    refused: tuple[str, ...]
+
+
+def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
+    """Fields and constants of the model from the readings."""
+    get = micro.get
+    fields: dict[str, Any] = {}
+    found: dict[str, float | None] = {name: get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")}
+    refused: list[str] = []
+    l2, dram = get("l2_read_bytes_per_s"), get("dram_read_bytes_per_s")
+    if arch.kind == "cpu":
+        empty_s = found["launch_s"] or 0.0
+        fields |= _cpu_fields(arch, micro, empty_s < DISTURBED_S)
+        if empty_s >= DISTURBED_S:
+            refused.append(
+                f"all that takes every core: a region of empty tasks took {1e3 * empty_s:.2g} ms, so the cores were "
+                "busy with something else; calibrate again when they are not"
+            )
+            found = {}
+    else:
+        read = {"l2_bytes_per_s": l2, "l2_latency_s": get("l2_latency_s"), "dram_latency_s": get("dram_latency_s")}
+        fields |= {name: value for name, value in read.items() if value}
+        rows = matrix_rows(arch)
+        measured = {name: value for name in rows if (value := get(name))}
+        if any(abs(value / rows[name].flops_per_clk_per_sm - 1) > DIFFERS for name, value in measured.items()):
+            fields["matrix"] = tuple(
+                replace(row, flops_per_clk_per_sm=float(f"{measured[name]:.4g}"))
+                if name in measured and abs(measured[name] / row.flops_per_clk_per_sm - 1) > DIFFERS
+                else row
+                for name, row in rows.items()
+            )
+        found["dram_efficiency"] = dram and dram / arch.dram_bytes_per_s
+        found["l2_efficiency"] = l2 and 1.0
+        found["split_s"] = get("second_launch_s")
+        for name, level in (("dram_latency_load", "dram"), ("l2_latency_load", "l2")):
+            busy, idle = get(f"{level}_busy_latency_s"), get(f"{level}_latency_s")
+            found[name] = busy and idle and busy / idle
+        smem, swap = get("smem_bytes_per_clk"), get("atomic_swap_bytes_per_s")
+        found["smem_efficiency"] = smem and smem / arch.smem_bytes_per_clk
+        found["atomic_share"] = swap and l2 and swap / l2
+        lone, both = get("matrix.lone_group"), get("matrix.wgmma.float16.float32")
+        found["lone_tile"] = lone and both and lone / both
+    constants = {}
+    for name, value in found.items():
+        if value is None:
+            continue
+        bounds = CONSTANTS[name]
+        if not bounds.low / STRAY <= value <= bounds.high * STRAY:
+            refused.append(f"{name} = {value:.3g} is outside {bounds.low:g} to {bounds.high:g}: not used")
+        else:
+            constants[name] = float(f"{min(max(value, bounds.low), bounds.high):.4g}")
+    return Derived({k: _short(v) for k, v in fields.items()}, constants, tuple(refused))
+
+
+def _cpu_fields(arch: Arch, micro: Microbenchmarks, idle: bool) -> dict[str, Any]:
+    """Nobody prints a datasheet of a virtual machine: clock and bandwidths are replaced where they differ.
+
+    Bandwidth of DRAM is stated before its efficiency, as a datasheet's is.
+    """
+    said = {name: micro.get(name) for name in ("clock_hz", "l2_latency_s", "dram_latency_s")}
+    if idle:
+        said |= {name: micro.get(name) for name in ("l2_bytes_per_s", "l3_bytes_per_s")}
+        read = micro.get("dram_read_bytes_per_s")
+        said["dram_bytes_per_s"] = read and read / CONSTANTS["dram_efficiency"].prior
+    return {name: v for name, v in said.items() if v and abs(v / getattr(arch, name) - 1) > DIFFERS}
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def uncalibrated(arch: Arch) -> Arch:
+    """The device as its datasheet has it, from a descriptor that calibration wrote."""
+    said = arch.fitted_constants("datasheet")
+    rows = tuple(
+        replace(row, flops_per_clk_per_sm=said.get(name, row.flops_per_clk_per_sm))
+        for name, row in matrix_rows(arch).items()
+    )
+    plain = {name: value for name, value in said.items() if name in section_of}
+    source = tuple((key, text.partition(MEASURED)[2] or text) for key, text in arch.source)
+    return arch.replace(**plain, matrix=rows, fitted=(), source=tuple(pair for pair in source if pair[1] != NONE))
+
+
+MEASURED = "measured by carver calibrate; before: "
+NONE = "no source"
+
+
+def with_fields(arch: Arch, fields: Mapping[str, Any]) -> Arch:
+    """The measured fields, each with its source, which repeats the one that it replaces."""
+    notes = dict(arch.source)
+    for name in fields:
+        key = f"{section_of[name]}.{name}" if section_of[name] != name else name
+        notes[key] = MEASURED + notes.get(key, NONE)
+    return arch.replace(**fields, source=tuple(notes.items()))
+
+
+def datasheet(arch: Arch, fields: Mapping[str, Any]) -> dict[str, float]:
+    """The values that `fields` replaces."""
+    was = {name: float(getattr(arch, name)) for name in fields if name != "matrix"}
+    if "clock_hz" in fields:
+        was["matrix_clock_hz"] = arch.matrix_clock_hz
+    rows = matrix_rows(arch)
+    for row in fields.get("matrix", ()):
+        if row != (old := rows[matrix_name(row)]):
+            was[matrix_name(row)] = old.flops_per_clk_per_sm
+    return was
+
+
+def unmoved(
+    kernel: Kernel, before: Arch, fields: Mapping[str, Any], constants: Mapping[str, float]
+) -> dict[str, float]:
+    """What a kernel's own table must say for its predictions to stay as they were before the measurements."""
+    was = resolve(kernel, before)
+    table = {name: was[name] for name in constants}
+    for name, field in PRODUCTS.items():
+        if field in fields:
+            table[name] = float(f"{was[name] * getattr(before, field) / fields[field]:.4g}")
+    return table
+
+
+def fitted_elsewhere(arch: Arch, fields: Mapping[str, Any], constants: Mapping[str, float]) -> dict[str, Pairs]:
+    """Tables of the kernels whose constants were fitted against the datasheet's fields."""
+    kernels = [k for operator in operators() for k in every(operator) if k.constants]
+    here = [k for k in kernels if (k.backend == "cpu") == (arch.kind == "cpu")]
+    return {f"{k.operator}/{k.name}": tuple(unmoved(k, arch, fields, constants).items()) for k in here}
+
+
+def fitted_pairs(about: Mapping[str, str], tables: Mapping[str, Mapping[str, float] | Pairs]) -> Pairs:
+    """The `[fitted]` section: what was done, then its tables; empty ones are left out."""
+    rows = {name: tuple(table.items()) if isinstance(table, Mapping) else table for name, table in tables.items()}
+    return (*about.items(), *((name, row) for name, row in rows.items() if row))
+
+
+def with_kernel(arch: Arch, name: str, constants: Mapping[str, float], band: tuple[float, float], command: str) -> Arch:
+    """A descriptor with one more kernel's constants in `[fitted]`, as `carver calibrate --from --write` makes it."""
+    tables: dict[str, Any] = dict(arch.fitted) or about(arch, command)
+    tables[name] = tuple(constants.items())
+    for side, value in (("error_low", band[0]), ("error_high", band[1])):
+        tables[side] = tuple({**dict(tables.get(side, ())), name: float(f"{value:.4g}")}.items())
+    return arch.replace(fitted=tuple(tables.items()))
+
+
+def about(arch: Arch, command: str) -> dict[str, Any]:
+    device = arch.device_names[0] if arch.device_names else arch.title
+    return {"date": str(date.today()), "device": device, "command": command}
+
+
+def write(arch: Arch, path: Path | None = None) -> Path:
+    """The descriptor in the user's folder, where it is found before the shipped one; whole or not at all."""
+    target = path or own_folder() / f"{arch.name}.toml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=".writing-", suffix=".part", delete=False) as file:
+        file.write(to_toml(arch))
+    try:
+        Path(file.name).replace(target)
+    except OSError:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+    return target

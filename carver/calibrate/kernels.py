@@ -1,0 +1,151 @@
+"""A small set of carver's own kernels, measured on the device, to fit what no microbenchmark shows by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..bench import Bench, Settings, candidates, measure, stratified
+from ..descriptor import Arch
+from ..errors import NoCandidates
+from ..evaluate.cases import Case
+from ..fit import fit, identified, samples
+from ..hint import Hint
+from ..problem import Problem
+from ..ranking import own_backend, recommend
+from ..records import Records
+from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from .fitting import Group, groups
+
+TOP, AGAIN = 5, 4
+"""Hints of each problem that are measured in the first round, and those of the fit in the second."""
+SAMPLED = 28
+"""Further candidates of each problem, spread over predicted time and tile."""
+EVERYTHING = 10**6
+
+GPU: Mapping[str, tuple[Template, ...]] = {
+    "matmul": tuple(
+        MatmulTemplate(m, n, k, trans_B=True)
+        for m, n, k in ((4096, 4096, 4096), (1024, 1024, 1024), (16, 4096, 8192), (256, 6144, 4096),
+                        (2048, 512, 8192), (8192, 1024, 512))
+    ),
+    "elementwise": (
+        ElementwiseTemplate((8192, 8192), inputs=2), ElementwiseTemplate((4096, 4096), "float32"),
+        ElementwiseTemplate((1024, 1024), inputs=2), ElementwiseTemplate((16384, 4096), "bfloat16", inputs=3),
+    ),
+    "reduction": (
+        ReductionTemplate("sum", (16384, 8192)), ReductionTemplate("sum", (8192, 8192), 0),
+        ReductionTemplate("max", (262144, 128)), ReductionTemplate("sum", (1024, 65536)),
+        ReductionTemplate("softmax", (16384, 4096)), ReductionTemplate("layer_norm", (8192, 8192)),
+        ReductionTemplate("softmax", (65536, 512)),
+    ),
+    "gemv": (GEMVTemplate(4096, 14336), GEMVTemplate(16384, 16384), GEMVTemplate(14336, 4096, trans_A=True)),
+}  # fmt: skip
+CPU: Mapping[str, tuple[Template, ...]] = {
+    "matmul": tuple(
+        MatmulTemplate(m, n, k, in_dtype="float32")
+        for m, n, k in ((512, 512, 512), (1024, 256, 1024), (64, 2048, 512), (256, 1024, 128))
+    ),
+    "elementwise": (
+        ElementwiseTemplate((2048, 2048), "float32", inputs=2), ElementwiseTemplate((512, 512), "float32"),
+        ElementwiseTemplate((1024, 8192), "float32"),
+    ),
+    "reduction": (
+        ReductionTemplate("sum", (2048, 4096), in_dtype="float32"),
+        ReductionTemplate("sum", (4096, 2048), 0, "float32"), ReductionTemplate("max", (65536, 64), in_dtype="float32"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Cases of carver's own kernels, and the problems that time did not allow."""
+
+    cases: tuple[Case, ...]
+    skipped: tuple[str, ...]
+
+
+def measured(
+    device: str,
+    arch: Arch,
+    seconds: float,
+    problems: Mapping[str, Sequence[Template]] | None = None,
+    sampled: int = SAMPLED,
+    each: Callable[[str], None] = lambda text: None,
+    records: Records | None = None,
+) -> Measured:
+    """Measure until the time is up, first every problem's hints and a sample, then the hints of a first fit.
+
+    The second round is where a fit shows what it got wrong: it measures what the fitted model likes best and nobody has
+    tried. Operators take turns, so that less time means fewer problems of each.
+    """
+    began = time.monotonic()
+    chosen = problems or (CPU if arch.kind == "cpu" else GPU)
+    todo = [t for row in _turns(list(chosen.values())) for t in row]
+    settings = Settings(rounds=3, budget_s=max(0.5, 0.4 * seconds / len(todo)), timeout_s=20.0)
+    cases: dict[Problem, Case] = {}
+    skipped: list[str] = []
+    with Bench(device, records, settings) as bench:
+        for template in todo:
+            if time.monotonic() - began > 0.75 * seconds:
+                skipped.append(f"{template.problem}: no time left")
+                continue
+            try:
+                hints = list(recommend(template.problem, arch, EVERYTHING, own_backend(arch)))
+            except NoCandidates as none:
+                skipped.append(str(none))
+                continue
+            case = _case(bench, arch, template.problem, [*hints[:TOP], *stratified(hints[TOP:] or hints, sampled)])
+            if np.isfinite(case.seconds).sum() > 1:
+                cases[template.problem] = case
+            each(str(template.problem))
+        for group in groups(cases.values()):
+            constants = _first_fit(group)
+            for case in group.cases:
+                if time.monotonic() - began > seconds:
+                    break
+                cases[case.problem] = _joined(cases[case.problem], _second(bench, arch, group, case, constants))
+            each(group.name)
+    return Measured(tuple(cases.values()), tuple(skipped))
+
+
+def _turns(rows: Sequence[Sequence[Template]]) -> list[list[Template]]:
+    return [[row[i] for row in rows if i < len(row)] for i in range(max(map(len, rows)))]
+
+
+def _case(bench: Bench, arch: Arch, problem: Problem, hints: Sequence[Hint]) -> Case:
+    found = measure(bench, candidates(hints, bench.machine.arch), fresh=True)
+    seconds = np.array([m.median_ms * 1e-3 if m.ok and m.median_ms else np.nan for m in found])
+    configs = [{"kernel": m.kernel, **m.config} for m in found]
+    return Case("calibrate", problem, arch, own_backend(arch), configs, seconds)
+
+
+def _first_fit(group: Group) -> dict[str, float]:
+    data = samples(group.cases)
+    return fit(data, identified(data), max_evaluations=20)
+
+
+def _second(bench: Bench, arch: Arch, group: Group, case: Case, constants: Mapping[str, float]) -> Case | None:
+    """What the fitted model would choose now, of what has not been measured."""
+    there = arch.replace(fitted=(*_without(arch, group.name), (group.name, tuple(constants.items()))))
+    known = {tuple(sorted(config.items())) for config in case.configs}
+    fresh = [
+        hint
+        for hint in recommend(case.problem, there, 4 * AGAIN, own_backend(arch))
+        if hint.kernel == group.kernel.name
+        and tuple(sorted({"kernel": hint.kernel, **hint.config}.items())) not in known
+    ]
+    return _case(bench, arch, case.problem, fresh[:AGAIN]) if fresh else None
+
+
+def _without(arch: Arch, name: str) -> tuple[tuple[str, object], ...]:
+    return tuple(pair for pair in arch.fitted if pair[0] != name)
+
+
+def _joined(case: Case, more: Case | None) -> Case:
+    if more is None:
+        return case
+    return replace(case, configs=[*case.configs, *more.configs], seconds=np.concatenate([case.seconds, more.seconds]))

@@ -1,0 +1,113 @@
+"""What microbenchmarks share: a reading with its error bars, and how one kernel of templates/calibrate/ is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from .._shipped import folder
+from ..device import Call, Device, Program, Source, TensorSpec
+from ..device.cpu import cores_available
+from ..device.render import CPU_FLAGS, CUDA_FLAGS
+from ..records import median_interval
+
+REPEATS = 7
+"""Runs of each microbenchmark: the fewest of which the extremes bound a median at 95 %, and one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One measured constant: the median of some runs, and the 95 % interval of that median. SI units."""
+
+    name: str
+    what: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    datasheet: float | None = None
+    """What the descriptor says, from a datasheet or a prior."""
+    note: str = ""
+
+    @property
+    def error(self) -> float:
+        """Half the interval over the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "what": self.what, "unit": self.unit, "value": self.value, "low": self.low,
+            "high": self.high, "datasheet": self.datasheet, "note": self.note,
+        }  # fmt: skip
+
+
+def reading(
+    name: str, what: str, unit: str, samples: Sequence[float], datasheet: float | None = None, note: str = ""
+) -> Reading:
+    return Reading(name, what, unit, *median_interval(samples), datasheet, note)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Bandwidth against bytes in flight, on one SM or core. [bytes], [bytes/s]"""
+
+    what: str
+    in_flight_bytes: tuple[float, ...]
+    bytes_per_s: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self) | {name: list(getattr(self, name)) for name in ("in_flight_bytes", "bytes_per_s")}
+
+
+@dataclass(frozen=True)
+class Microbenchmarks:
+    """All readings of one device, by name, and what was left out for what reason."""
+
+    readings: Mapping[str, Reading]
+    curves: tuple[Curve, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def get(self, name: str) -> float | None:
+        found = self.readings.get(name)
+        return found.value if found else None
+
+
+Run = Callable[[], None]
+
+
+class Bench:
+    """Kernels of templates/calibrate/ on one device."""
+
+    def __init__(self, device: Device, repeats: int = REPEATS) -> None:
+        self.device = device
+        self.repeats = repeats
+
+    def source(self, file: str, entry: str, isa: str = "", **defines: int) -> Source:
+        path = folder("templates") / "calibrate" / file
+        macros = MappingProxyType({name: str(value) for name, value in defines.items()})
+        if self.device.kind == "cpu":
+            return Source(path, macros, CPU_FLAGS, (entry,), "native")
+        return Source(path, macros, CUDA_FLAGS, (entry,), isa or self.device.arch.isa)
+
+    def build(self, sources: Iterable[Source]) -> None:
+        """Compile on all cores, so that what follows finds every binary in the cache."""
+        with ThreadPoolExecutor(cores_available()) as pool:
+            list(pool.map(self.device.compile, sources))
+
+    def run(
+        self, source: Source, pointers: Mapping[str, int], *args: str | int, grid: int = 1, block: int = 1,
+        smem_bytes: int = 0,
+    ) -> Run:  # fmt: skip
+        """A launch of the source's entry; strings in `args` name pointers."""
+        call = Call(source.entries[0], (grid, 1, 1), block, smem_bytes, args)
+        nothing = TensorSpec("out", (1,), "int32", 4)
+        loaded = self.device.load(self.device.compile(source), Program(source, (call,), 0, (), nothing))
+        return lambda: loaded.launch(pointers)
+
+    def seconds(self, run: Run, *, cold: bool = False) -> list[float]:
+        """Device time of each run, after one that is not counted. [s]"""
+        self.device.time(run, 1, cold=cold)
+        return self.device.time(run, self.repeats, cold=cold)
