@@ -14,7 +14,7 @@ import tuned
 from tuned import QUICK, SCALE, scale, twice
 
 import carver
-from carver.errors import CompileError, ConfigError, NoCandidates, RunError
+from carver.errors import CompileError, ConfigError, RunError
 from carver.records import Records
 from carver.tune import GEMM_GRID_288, SearchSpace
 from carver.tune.checks import Checker
@@ -116,7 +116,8 @@ def test_python_code_that_fails(kind: str, outcome: str, said: str) -> None:
 
 
 def test_all_failed_names_the_counts_and_the_first_cause() -> None:
-    with pytest.raises(RunError, match=r"no configuration of scale works.*1 compile error, 1 wrong result.*ways=3: output") as e:
+    said = r"no configuration of scale works.*1 compile error, 1 wrong result.*ways=3: output"
+    with pytest.raises(RunError, match=said) as e:
         tuner(scale, [{"ways": 3}, {"ways": 6}], ref_prog=twice).run()
     assert Path(str(e.value).rpartition("log: ")[2]).is_file()
 
@@ -256,9 +257,8 @@ def test_configs_of_other_kinds() -> None:
     import inspect
 
     class TritonConfig:
-        kwargs = {"BLOCK": 64}
-        num_warps = 4
-        num_stages = 2
+        def __init__(self) -> None:
+            self.kwargs, self.num_warps, self.num_stages = {"BLOCK": 64}, 4, 2
 
     def fn(n: int, BLOCK: int, num_warps: int = 4, num_stages: int = 3) -> None: ...
 
@@ -395,9 +395,8 @@ def test_manual_checks_see_the_outputs() -> None:
         seen.append((outputs[0][3], right[0][3]))
         assert outputs[0][3] == 6, "not six"
 
-    result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check, supply_type="one").run(
-        skip_check=True
-    )
+    configs = [{"factor": 2}, {"factor": 3}]
+    result = tuner(scale, configs, ref_prog=twice, manual_check_prog=check, supply_type="one").run(skip_check=True)
     assert [m.outcome for m in result.table] == ["ok", "ok"] and not result.env["checked"] and not seen
     with carver.set_autotune_inputs(X):
         result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check).run()
@@ -529,16 +528,9 @@ def test_measurements_land_in_the_records() -> None:
     result = tuner(scale, [{"ways": 1}, {"ways": 3}], ref_prog=twice).run()
     with Records() as records:
         found = records.find(run_id=result.env["run_id"])
-    assert [(m.kernel, m.backend, m.outcome) for m in found] == [("scale", "user", "ok"), ("scale", "user", "wrong_result")]
+    assert [(m.kernel, m.backend) for m in found] == [("scale", "user")] * 2
+    assert [m.outcome for m in found] == ["ok", "wrong_result"]
     assert found[0].problem == {"operator": "scale", "sizes": {"n": 100}}
-
-
-def test_none_can_run_says_why() -> None:
-    def configs() -> Any:
-        return carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float16").with_arch("h200").recommend_hints(backend="cpu")
-
-    with pytest.raises((NoCandidates, carver.CarverError)):
-        tuner(scale, configs).run()
 
 
 @pytest.mark.gpu

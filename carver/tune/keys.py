@@ -81,10 +81,11 @@ def _code(value: Any, seen: tuple[int, ...]) -> Any:
 
 def function_identity(fn: types.FunctionType, seen: tuple[int, ...] = ()) -> Any:
     """Source (bytecode where there is none), defaults, closure values, and the plain globals that it reads."""
+    compiled = [fn.__code__.co_code.hex(), plain([c for c in fn.__code__.co_consts if not _is_code(c)], seen)]
     try:
-        text: Any = inspect.getsource(fn)
+        text: Any = compiled if fn.__name__ == "<lambda>" else inspect.getsource(fn)  # a line may hold several of them
     except (OSError, TypeError):
-        text = [fn.__code__.co_code.hex(), plain([c for c in fn.__code__.co_consts if not _is_code(c)], seen)]
+        text = compiled
     closure = {}
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
         try:

@@ -1,0 +1,407 @@
+"""Keys, buckets, both caches, saving and loading, and several processes that tune at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from click.testing import CliRunner
+from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
+from tuned import QUICK, scale, twice
+
+import carver
+from carver.cli import main
+from carver.errors import ConfigError
+from carver.records import Records
+from carver.tune import cache as disk
+from carver.tune.keys import Unstable, call_key, plain, pow2
+
+
+def folders() -> list[Path]:
+    home = disk.tune_folder()
+    return sorted(p for p in home.iterdir() if not p.name.startswith(".")) if home.is_dir() else []
+
+
+# keys
+
+
+def make(factor: int, text: str = "a") -> Callable[[int], int]:
+    def fn(n: int) -> int:
+        return n * factor + len(text)
+
+    return fn
+
+
+def test_a_function_is_known_by_its_source_and_what_it_closes_over() -> None:
+    assert plain(make(2)) == plain(make(2))
+    assert plain(make(2)) != plain(make(3))
+    assert plain(make(2)) != plain(make(2, "ab"))
+    assert plain(lambda n: n) != plain(lambda n: n + 1)
+    defaults = [plain(eval(f"lambda n={k}: n")) for k in (1, 1, 2)]
+    assert defaults[0] == defaults[1] != defaults[2]
+
+
+def test_what_has_no_identity_is_refused_with_its_name() -> None:
+    thing = object()
+
+    def fn() -> object:
+        return thing
+
+    with pytest.raises(Unstable, match="fn closes over 'thing': a object has no identity"):
+        plain(fn)
+
+
+@pytest.mark.parametrize("n", range(1, 70))
+def test_pow2(n: int) -> None:
+    assert pow2(n) >= n and pow2(n) & (pow2(n) - 1) == 0 and (pow2(n) < 2 * n)
+
+
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ({}, False), ({"bucket": "pow2"}, True), ({"bucket": lambda n: n // 1000}, True), ({"key": ["m"]}, False),
+        ({"key": ["dtype"]}, True), ({"do_not_specialize": ["m"]}, True), ({"key": lambda m, dtype: m > 5}, True),
+    ],
+)  # fmt: skip
+def test_keys_of_calls(options: dict[str, Any], same: bool) -> None:
+    chosen = {"key": None, "bucket": None, "do_not_specialize": (), **options}
+    keys = [call_key({"m": m, "dtype": "f16"}, what="f", **chosen) for m in (1500, 1600)]
+    assert (keys[0] == keys[1]) is same
+    other = call_key({"m": 1500, "dtype": "f32"}, what="f", **chosen)
+    assert (other == keys[0]) is (options.get("key") == ["m"] or callable(options.get("key")))
+
+
+def test_arrays_are_keyed_by_type_and_shape() -> None:
+    def key(x: Any, bucket: str | None = None) -> Any:
+        return call_key({"x": x}, None, bucket, (), "f")
+
+    assert key(X) == key(X + 1) == key(X[::-1]) != key(X[:50]) != key(X.astype(np.float64)[:50])
+    assert key(X[:60], "pow2") == key(X[:64], "pow2") != key(X[:65], "pow2")
+
+
+@pytest.mark.parametrize("options", [{"key": ["k"]}, {"do_not_specialize": ["k"]}])
+def test_unknown_names_in_keys(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="f has no argument 'k' to key on; did you mean|f has no argument 'k'"):
+        call_key({"m": 1}, **{"key": None, "bucket": None, "do_not_specialize": (), **options}, what="f")
+    with pytest.raises(ConfigError, match="bucket must be 'pow2' or a function"):
+        carver.autotune(configs=[{}], bucket="pow3")(scale)
+
+
+# buckets
+
+
+def test_sizes_of_a_bucket_share_a_tuning_but_not_a_kernel() -> None:
+    work = carver.autotune(configs=[{"ways": 2, "delay": 900}, {"ways": 1}], bucket="pow2", ref_prog=twice, **QUICK)(scale)
+    first, second = work(100), work(120)
+    assert work.result(100) is work.result(120) is not work.result(200)
+    np.testing.assert_array_equal(first(X), 2 * X)
+    y = np.arange(120, dtype=np.float32)
+    np.testing.assert_array_equal(second(y), 2 * y)
+    assert second.params[0].shape == (120,)
+
+
+def costly(n: int, small: bool = True) -> Any:
+    """One tunable is right for small sizes, the other for large ones."""
+    slow = (n > 100) == small
+    return tuned.sleeper(n, 4.0 if slow else 0.5)
+
+
+def test_check_bucket_says_what_sharing_costs() -> None:
+    configs = [{"small": True}, {"small": False}]
+    work = carver.autotune(configs=configs, bucket=lambda n: n // 1000, **QUICK)(costly)
+    with carver.set_autotune_inputs(X):
+        rows = work.check_bucket([(10,), (50,), (500,), (2000,)])
+    assert [r.config for r in rows] == [{"small": True}] * 3 + [{"small": False}]
+    assert [r.best_config for r in rows] == [{"small": True}] * 2 + [{"small": False}] * 2
+    assert rows[0].measured == rows[3].measured == 0
+    assert rows[2].measured and 3 < rows[2].measured < 9
+    assert rows[0].predicted is None
+    with pytest.raises(ConfigError, match="needs the argument sets"):
+        carver.check_bucket(work, [])
+
+
+def test_check_bucket_predicts_from_hints_without_measuring() -> None:
+    def hints(m: int) -> Any:
+        return carver.MatmulTemplate(M=m, N=4096, K=4096).with_arch("h200").recommend_hints(200, backend="triton")
+
+    def kernel(m: int, BLOCK_M: int = 1, BLOCK_N: int = 1, BLOCK_K: int = 1, num_warps: int = 1) -> Any:
+        return tuned.sleeper(m)
+
+    work = carver.autotune(configs=hints, bucket=lambda n: 0, **QUICK)(kernel)
+    with carver.set_autotune_inputs(X):
+        rows = carver.check_bucket(work, [(4096,), (4000,), (16,)], measure=False)
+    assert rows[0].predicted == 0 and rows[0].measured is None
+    assert rows[1].predicted is not None and rows[1].predicted < 0.2
+    assert rows[2].predicted is None or rows[2].predicted > rows[1].predicted
+
+
+# on disk
+
+
+def test_a_second_process_finds_it_and_the_history() -> None:
+    made = tuner(scale, [{"ways": 1}, {"ways": 6}], ref_prog=twice)
+    first = made.run()
+    code = (
+        "import sys, json, numpy as np; sys.path.insert(0, sys.argv[1]); import carver, tuned\n"
+        "t = carver.AutoTuner.from_kernel(tuned.scale, [{'ways': 1}, {'ways': 6}], (100,))\n"
+        "r = t.set_profile_args(ref_prog=tuned.twice, **tuned.QUICK).run()\n"
+        "print(json.dumps([r.key, r.latency_ms, len(r.table), r.env['run_id'], float(r.kernel(np.ones(100, 'f4'))[0])]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout) == [first.key, first.latency_ms, 2, first.env["run_id"], 2.0]
+
+
+def test_what_the_key_covers() -> None:
+    def key(kernel: Any = scale, configs: Any = None, n: int = 100, **settings: Any) -> str:
+        made = tuner(kernel, configs or [{"ways": 1}], n)
+        from carver.tune.plan import Settings
+
+        return made.plan(Settings(**{**QUICK, **settings})).key
+
+    def other(n: int, ways: int = 1) -> carver.Kernel:
+        return scale.fn(n, ways)
+
+    base = key()
+    assert base == key() == key(configs=[{"ways": 1}])
+    different = [
+        key(configs=[{"ways": 1}, {"ways": 2}]), key(n=101), key(rep=6), key(warmup=2), key(rtol=0.5), key(timeout=3.0),
+        key(ref_prog=twice), key(ref_prog=lambda x: x), key(skip_check=True), key(supply_type="one"), key(seed=1),
+        key(early_stop=True), key(trials=1), key(carver.jit(out_idx=0)(scale.fn)), key(other), key(warm_cache=False),
+    ]  # fmt: skip
+    assert len({base, *different}) == len(different) + 1
+    with carver.set_autotune_inputs(X):
+        given = key()
+    with carver.set_autotune_inputs(X + 1):
+        assert given == key() != base, "contents of given inputs are no part of it"
+
+
+def test_one_more_candidate_measures_only_that_one(capfd: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    tuner(scale, [{"ways": 1}, {"ways": 3}], ref_prog=twice).run()
+    monkeypatch.setenv("CARVER_PRINT_AUTOTUNING", "1")
+    result = tuner(scale, [{"ways": 1}, {"ways": 3}, {"ways": 2}], ref_prog=twice).run()
+    said = capfd.readouterr().err
+    assert said.count("(recorded)") == 2 and "ways=2: 3." in said
+    assert [m.outcome for m in result.table] == ["ok", "wrong_result", "ok"]
+
+
+def damage(how: str, folder: Path) -> None:
+    result = folder / "result.json"
+    match how:
+        case "truncated":
+            result.write_bytes(result.read_bytes()[:200])
+        case "no result":
+            result.unlink()
+        case "edited":
+            result.write_text(result.read_text().replace('"ways": 1', '"ways": 7'))
+        case "binary":
+            (folder / "kernel.so").write_bytes(b"\x7fELF nonsense")
+        case "source gone":
+            (folder / "kernel.c").unlink()
+        case "other key":
+            shutil.copytree(folder, folder.with_name("f" * 64))
+            shutil.rmtree(folder)
+            folder.with_name("f" * 64).rename(folder)
+            found = json.loads(result.read_text()) | {"key": "f" * 64}
+            found["digest"] = disk._digest(found)
+            result.write_text(json.dumps(found))
+        case "schema":
+            found = json.loads(result.read_text()) | {"schema": 99}
+            result.write_text(json.dumps(found))
+        case "empty":
+            shutil.rmtree(folder)
+            folder.mkdir()
+
+
+@pytest.mark.parametrize(
+    "how", ["truncated", "no result", "edited", "binary", "source gone", "other key", "schema", "empty"]
+)
+def test_damaged_and_foreign_entries_are_rebuilt(how: str) -> None:
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    first = made.run()
+    (folder,) = folders()
+    damage(how, folder)
+    assert [e.problem for e in disk.entries()] != [""]
+    with pytest.warns(UserWarning, match="is made anew"):
+        again = made.run()
+    assert again.config == {"ways": 1} and again.env["run_id"] == first.env["run_id"], "from the records, not measured"
+    np.testing.assert_array_equal(again.kernel(X), 2 * X)
+    assert [e.problem for e in disk.entries()] == [""]
+    assert made.run().latency_ms == first.latency_ms
+
+
+def test_nothing_is_pickled_and_everything_is_readable() -> None:
+    tuner(scale, [{"ways": 1}], ref_prog=twice).run()
+    (folder,) = folders()
+    assert sorted(p.name for p in folder.iterdir()) == ["kernel.c", "kernel.so", "result.json"]
+    assert json.loads((folder / "result.json").read_text())["config"] == {"ways": 1}
+    assert (folder / "kernel.c").read_text() == tuned.SCALE
+    assert not [p for p in Path(os.environ["CARVER_CACHE_DIR"]).rglob("*.pkl")]
+    assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".")], "no staging is left"
+
+
+def test_fresh_measures_again() -> None:
+    made = tuner(scale, [{"ways": 1}])
+    first, second = made.run(), made.run(fresh=True)
+    assert first.env["run_id"] != second.env["run_id"]
+    assert made.run().env["run_id"] == second.env["run_id"]
+
+
+@pytest.mark.parametrize("name", ["CARVER_DISABLE_CACHE", "CARVER_DISABLE_TUNE_CACHE"])
+def test_caches_can_be_switched_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)
+    work(100)
+    first = work.result(100)
+    assert not folders()
+    assert (work.result(100) is first) is (name == "CARVER_DISABLE_TUNE_CACHE")
+
+
+def test_what_cannot_be_keyed_stays_in_the_process_and_says_so() -> None:
+    thing = object()
+
+    def closure(pause_ms: float) -> Any:
+        assert thing is not None
+        return tuned.sleeper(0, pause_ms)
+
+    with carver.set_autotune_inputs(X):
+        result = carver.AutoTuner.from_kernel(closure, [{"pause_ms": 0.1}]).run(**QUICK)
+    assert "not kept beyond this process" in result.notes[0] and "'thing'" in result.notes[0]
+    assert not folders()
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    result = tuner(scale, [{"ways": 1}, {"ways": 6}], ref_prog=twice).run()
+    result.save(tmp_path / "shipped")
+    shutil.rmtree(Path(os.environ["CARVER_CACHE_DIR"], "tune"))
+    loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+    np.testing.assert_array_equal(loaded.kernel(X), 2 * X)
+    assert loaded.to_dict() == result.to_dict()
+    assert str(loaded.kernel.compile().path).startswith(str(tmp_path / "shipped")), "the binary that was shipped"
+
+
+def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
+    tuner(scale, [{"ways": 1}], ref_prog=twice).run().save(tmp_path / "shipped")
+    path = tmp_path / "shipped" / "result.json"
+    found = json.loads(path.read_text())
+    found["kernel"]["compiler"] = "cc 1.0 of another machine"
+    found["digest"] = disk._digest(found)
+    path.write_text(json.dumps(found))
+    loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+    np.testing.assert_array_equal(loaded.kernel(X), 2 * X)
+    assert not str(loaded.kernel.compile().path).startswith(str(tmp_path / "shipped"))
+
+
+def test_loading_what_is_not_a_result(tmp_path: Path) -> None:
+    with pytest.raises(carver.CarverError, match="is no saved result"):
+        carver.AutotuneResult.load(tmp_path)
+
+
+def test_of_python_code_only_the_configuration_is_kept(tmp_path: Path) -> None:
+    with carver.set_autotune_inputs(X):
+        made = tuner()
+        made.run().save(tmp_path / "shipped")
+        assert made.run().kernel(X)[1] == 2, "in the tuner's own process it is built from the function"
+    loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+    assert loaded.config == {"pause_ms": 0.2}
+    with pytest.raises(ConfigError, match=r"call the function with \{'pause_ms': 0.2\}"):
+        _ = loaded.kernel
+
+
+def test_commands() -> None:
+    run = CliRunner().invoke
+    tuner(scale, [{"ways": 1}], ref_prog=twice).run()
+    tuner(scale, [{"ways": 1}], 50).run()
+    broken = folders()[1]
+    damage("truncated", broken)
+    listed = json.loads(run(main, ["cache", "ls", "--json"]).output)
+    assert [bool(row["problem"]) for row in listed] == [False, True]
+    assert listed[0]["config"] == {"ways": 1} and listed[0]["kernel"] == "scale"
+    assert "unusable" in run(main, ["cache", "ls"]).output
+    said = json.loads(run(main, ["doctor", "--json"]).output)
+    assert said["caches"]["tuned"]["entries"] == 2 and len(said["caches"]["tuned"]["unusable"]) == 1
+    assert said["compilers"]["C"] and "missing" in said and "CARVER_CPU_FRACTION" in said["settings"]
+    assert "devices\n  cpu " in run(main, ["doctor"]).output
+    assert run(main, ["cache", "clear", "zzz"]).exit_code == 2
+    assert "1 deleted" in run(main, ["cache", "clear", broken.name[:10]]).output
+    assert json.loads(run(main, ["cache", "clear", "--json"]).output) == {"deleted": 1}
+    assert folders() == []
+    with Records() as records:
+        left = records.find()
+    assert len(left) == 1, "of the entry that could be read, the measurements are gone as well: it is tuned anew"
+
+
+# several processes
+
+TWO = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+import carver, tuned
+name, count = sys.argv[2], int(sys.argv[3])
+configs = [{"ways": 2, "delay": 40000 + 1000 * i} for i in range(count)]
+n = {"same": 100, "other": 200}[name]
+tuner = carver.AutoTuner.from_kernel(tuned.scale, configs, (n,))
+result = tuner.set_profile_args(ref_prog=tuned.twice, **{**tuned.QUICK, "rep": 3}).run()
+print(json.dumps([result.key, result.config, len(result.table), sorted(m.uuid for m in result.table)]))
+"""
+
+
+def start(name: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", TWO, str(Path(__file__).parent), name, str(count)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[str]) -> Any:
+    out, err = process.communicate(timeout=90)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
+    """Three processes, two of them at the same kernel; one of these dies once it has measured something."""
+    count = 8
+    victim, rival, other = start("same", count), start("same", count), start("other", count)
+    deadline = time.monotonic() + 60
+    measured = 0
+    while time.monotonic() < deadline:
+        with Records() as records:
+            rows = records.find(kernel="scale")
+            leases = records._db.execute("SELECT pid FROM leases WHERE name LIKE 'tune %'").fetchall()
+        held = {row["pid"] for row in leases}
+        same = [m for m in rows if m.problem["sizes"] == {"n": 100}]
+        measured = len(same)
+        working = [p for p in (victim, rival) if p.pid in held]
+        if 2 <= measured < count and working:
+            victim, rival = working[0], (rival if working[0] is victim else victim)
+            os.kill(victim.pid, signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    assert 2 <= measured < count, "killed in the middle"
+    victim.wait(10)
+    key, config, tried, uuids = finish(rival)
+    assert tried == count and config == {"ways": 2, "delay": 40000}
+    assert finish(other)[0] != key
+    again = finish(start("same", count))
+    assert again == [key, config, count, uuids], "found on disk, the same measurements"
+    with Records() as records:
+        rows = records.find(kernel="scale")
+        assert records._db.execute("SELECT * FROM leases").fetchall() == []
+    same = [m for m in rows if m.problem["sizes"] == {"n": 100}]
+    assert len(same) == len({m.candidate for m in same}) == count, "nothing lost, nothing tuned twice"
+    assert len(rows) == 2 * count and all(m.ok for m in rows)
+    assert [e.problem for e in disk.entries()] == ["", ""], "no torn entry"
+    assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".stale")]
