@@ -1,0 +1,245 @@
+"""Exports that need no other package: dicts, files, names, what is refused, and the commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.cli import main
+from carver.errors import ConfigError, NoCandidates, ProblemError
+from carver.export import adopt, cutlass, helion, kernel_tuner, plain, triton, vllm
+
+H200 = carver.load_arch("h200")
+OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
+TRITON = OP.recommend_hints(8, backend="triton")
+TILELANG = OP.recommend_hints(6, backend="tilelang")
+
+
+def test_plain_forms_come_back() -> None:
+    rows = json.loads(TRITON.to_json())
+    assert [row["predicted_ms"] for row in rows] == [h.predicted_ms for h in TRITON]
+    assert OP.rank(map(plain.from_config, rows)).indices == list(range(8))
+    rows = list(csv.DictReader(io.StringIO(TRITON.to_csv(names={"BLOCK_M": "bm"}))))
+    assert [int(row["rank"]) for row in rows] == list(range(1, 9)) and "bm" in rows[0]
+    again = [plain.from_config(row) for row in csv.DictReader(io.StringIO(TRITON.to_csv()))]
+    assert OP.rank(again).indices == list(range(8))
+    source: dict[str, Any] = {}
+    exec(plain.defaults({(4096, 4096, 4096): TRITON}, "TILES"), source)
+    assert source["TILES"] == {(4096, 4096, 4096): dict(TRITON[0].config)}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "names"),
+    [
+        (dict(BLOCK_SIZE_M=128, BLOCK_SIZE_N=256, BLOCK_SIZE_K=64, GROUP_SIZE_M=8, num_warps=8, num_stages=3), None),
+        (dict(BM=128, BN=256, BK=64, GROUP=8, num_warps=8, num_stages=3), None),
+        (dict(TM=128, TN=256, TK=64, GROUP_M=8, num_warps=8, num_stages=3),
+         {"BLOCK_M": "TM", "BLOCK_N": "TN", "BLOCK_K": "TK"}),
+        (dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=3, num_ctas=1, maxnreg=None),
+         None),
+    ],
+)  # fmt: skip
+def test_spellings_of_triton_keys(theirs: dict[str, Any], names: dict[str, str] | None) -> None:
+    ours = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=3)
+    assert triton.from_config(theirs, names) == ours
+
+
+def test_what_the_model_has_no_part_for_is_refused() -> None:
+    config = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8, num_stages=3)
+    with pytest.raises(ConfigError, match="num_ctas=2 is not in the model"):
+        triton.from_config(config | {"num_ctas": 2})
+    assert triton.from_config(config | {"num_ctas": 2, "EVEN_K": True}, ignore=["num_ctas", "EVEN_K"]) == config
+
+
+@pytest.mark.parametrize(
+    ("config", "backend"),
+    [
+        (dict(BLOCK_SIZE_M=64, BLOCK_SIZE_N=64, BLOCK_SIZE_K=64, num_warps=4, num_stages=3), "triton"),
+        (dict(block_sizes=[64, 64, 64], num_warps=4, num_stages=3, l2_groupings=[8]), "triton"),
+        (dict(tile_shape=(128, 128, 64), cluster_shape=(1, 1, 1), stages=3), "tilelang"),
+        (dict(mma_tiler_mn=(128, 128), cluster_shape_mn=(1, 1)), "tilelang"),
+    ],
+)
+def test_rank_takes_the_dicts_of_other_tools(config: dict[str, Any], backend: str) -> None:
+    [hint] = OP.rank([config], backend=backend)
+    assert hint.config == adopt(config, backend) | hint.config
+    assert adopt(dict(hint.config), backend) == dict(hint.config)
+
+
+def test_helion_without_helion() -> None:
+    given = dict(block_sizes=[64, 32, 128], num_warps=8, num_stages=2, l2_groupings=[4])
+    assert helion.from_config(given, "nmk") == dict(
+        BLOCK_N=64, BLOCK_M=32, BLOCK_K=128, num_warps=8, num_stages=2, GROUP_M=4
+    )
+    with pytest.raises(ConfigError, match="three tiles"):
+        helion.from_config({"block_sizes": [64]})
+    with pytest.raises(ConfigError, match="letters m, n and k"):
+        helion.from_config(given, "mmk")
+
+
+def test_a_hint_of_another_kernel_is_refused() -> None:
+    with pytest.raises(ConfigError, match="CUTLASS takes hints of backend 'tilelang' or 'triton' or 'cuda', got 'cpu'"):
+        cutlass.configs(carver.MatmulTemplate(64, 64, 64, in_dtype="float32").with_arch("cpu_avx2").recommend_hints(2))
+    with pytest.raises(ConfigError, match="no hints to export to CUTLASS"):
+        cutlass.configs([])
+    with pytest.raises(ConfigError, match="vector units"):
+        op = carver.MatmulTemplate(512, 512, 512, in_dtype="float64").with_arch("rtx_4090")
+        cutlass.configs(op.recommend_hints(1, backend="triton"))
+
+
+@pytest.mark.parametrize(
+    ("arch", "schedule"),
+    [("h200", "KernelTmaWarpSpecialized"), ("b200", "KernelTmaWarpSpecialized"), ("a100", "MainloopSm80CpAsync")],
+)
+def test_cutlass_schedules_follow_the_instruction_set(arch: str, schedule: str) -> None:
+    op = carver.MatmulTemplate(8192, 8192, 8192).with_arch(arch)
+    for config in cutlass.configs(op.recommend_hints(10, backend="triton")):
+        assert config["kernel_schedule"].startswith(schedule)
+        pair = "2Sm" in config["kernel_schedule"]
+        assert config["cluster_shape"] == ((2, 1, 1) if pair else (1, 1, 1))
+        cooperative = config["kernel_schedule"].endswith("Cooperative")
+        assert not cooperative or config["tile_shape"][0] >= 128
+
+
+def test_cutlass_comes_back_and_is_ranked() -> None:
+    configs = TILELANG.to_cutlass()
+    assert OP.rank(configs, backend="tilelang").indices == list(range(6))
+    blackwell = carver.MatmulTemplate(8192, 8192, 8192).with_arch("b200").recommend_hints(10, backend="triton")
+    for hint, config in zip(blackwell, cutlass.cute_dsl(blackwell), strict=True):
+        pair = config["use_2cta_instrs"]
+        assert config["mma_tiler_mn"] == (hint.block[0] * (2 if pair else 1), hint.block[1])
+        assert cutlass.from_config(config)["block_M"] == hint.block[0]
+        assert pair == (hint.block[0] == 128) and config["use_tma_store"]
+
+
+def test_kernel_tuner_arguments() -> None:
+    hints = OP.recommend_hints(5)
+    params = kernel_tuner.tune_params(hints, fixed={"UNROLL": 4})
+    assert params["UNROLL"] == [4] and next(iter(params)) == next(iter(hints[0].config))
+    seeds = kernel_tuner.seeds(hints, params, fixed={"UNROLL": 4})
+    assert seeds == [(*h.config.values(), 4) for h in hints]
+    assert kernel_tuner.x0(hints, params, fixed={"UNROLL": 4}) == list(seeds[0])
+    keep = kernel_tuner.restriction(hints)
+    assert all(eval(keep, dict(h.config)) for h in hints)
+    assert not eval(keep, dict(hints[0].config) | {"split_k": 99})
+    with pytest.raises(ConfigError, match="the hints have no 'UNROLL'"):
+        kernel_tuner.seeds(hints, params)
+    with pytest.raises(ConfigError, match="no hint lies in the space"):
+        kernel_tuner.seeds(hints, {**{k: [v] for k, v in hints[0].config.items()}, "block_m": [7]})
+
+
+KEYS = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        # names as they stand in the projects' folders
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168), "E=8,N=7168,device_name=NVIDIA_H200.json"),
+        (dict(experts=256, topk=8, hidden=7168, intermediate=128, dtype="fp8_w8a8", block_shape=(128, 128)),
+         "E=256,N=128,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json"),
+        (dict(experts=256, topk=8, hidden=7168, intermediate=128, dtype="fp8_w8a8", block_shape=(128, 128),
+              project="sglang"), "E=256,N=128,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128].json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int8_w8a16",
+              device_name="NVIDIA GeForce RTX 9090"),
+         "E=8,N=7168,device_name=NVIDIA_GeForce_RTX_9090,dtype=int8_w8a16.json"),
+    ],
+)  # fmt: skip
+def test_moe_files_are_named_and_keyed_as_they_are_looked_up(arguments: dict[str, Any], name: str) -> None:
+    file = vllm.moe(H200, batches=(1, 64, 4096), **arguments)
+    assert file.name == name
+    read = json.loads(file.to_json())
+    assert list(read) == ["1", "64", "4096"] and all(set(c) == KEYS for c in read.values())
+    assert all(type(v) is int for c in read.values() for v in c.values())
+
+
+def test_moe_tiles_follow_the_tokens_of_an_expert() -> None:
+    """Two of eight experts a token: 4096 tokens give each expert 1024 rows, one token gives two experts one row."""
+    file = vllm.moe(H200, 8, 2, 4096, 7168, batches=(1, 128, 4096))
+    rows = {m: c["BLOCK_SIZE_M"] for m, c in file.configs.items()}
+    assert rows[1] == 16 <= rows[128] <= 64 < rows[4096]
+    spread = vllm.moe(H200, 256, 2, 4096, 7168, batches=(128,))
+    assert spread.configs[128]["BLOCK_SIZE_M"] == 16  # some 2 rows an expert
+
+
+@pytest.mark.parametrize("arch", ["h200", "l4", "mi300x", "b200"])
+def test_block_fp8_steps_stay_within_a_block_of_scales(arch: str) -> None:
+    device = carver.load_arch(arch)
+    file = vllm.block_fp8(device, 1536, 7168, batches=(1, 64, 1024))
+    assert file.name.startswith(f"N=1536,K=7168,device_name={device.device_names[0].replace(' ', '_')},dtype=fp8_w8a8")
+    assert all(128 % c["BLOCK_SIZE_K"] == 0 for c in file.configs.values())
+    assert file.predicted_ms[1] < file.predicted_ms[1024]
+    op = carver.MatmulTemplate(64, 1536, 7168, trans_B=True, in_dtype="fp8").with_arch(device)
+    ranked = op.rank([vllm.from_config(file.configs[64])], backend="triton_block_fp8")
+    assert ranked[0].predicted_ms == pytest.approx(file.predicted_ms[64], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(topk=9), "topk=9 of 8 experts"),
+        (dict(hidden=0), "hidden must be a whole number of at least 1, got 0"),
+        (dict(dtype="fp4"), "dtype is one of"),
+        (dict(block_shape=(128, 128)), "block scales belong to fp8_w8a8"),
+        (dict(dtype="fp8_w8a8", block_shape=(128, 256)), "at most 128 deep"),
+        (dict(batches=[]), "batches are whole numbers"),
+        (dict(project="trtllm"), "project is vllm or sglang"),
+    ],
+)
+def test_bad_layers(arguments: dict[str, Any], message: str) -> None:
+    layer = dict(experts=8, topk=2, hidden=512, intermediate=512) | arguments
+    with pytest.raises((ConfigError, ProblemError), match=message):
+        vllm.moe(H200, **layer)
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(main, list(words))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+MATMUL = ("matmul", "512", "512", "512", "--arch", "h200")
+
+
+@pytest.mark.parametrize("target", ["json", "triton", "tilelang", "cutlass", "cute-dsl"])
+def test_export_writes_json(target: str, tmp_path: Path) -> None:
+    arch = ("--arch", "b200") if target == "cute-dsl" else ()
+    assert len(json.loads(run("export", target, *MATMUL[:4], *(arch or MATMUL[4:]), "-k", "3"))) == 3
+    file = tmp_path / "out.json"
+    assert run("export", target, *MATMUL[:4], *(arch or MATMUL[4:]), "-k", "3", "-o", str(file)) == ""
+    assert len(json.loads(file.read_text())) == 3
+
+
+def test_export_renames_and_chooses_the_backend() -> None:
+    rows = list(csv.DictReader(io.StringIO(
+        run("export", "csv", *MATMUL, "-k", "2", "--backend", "triton", "--name", "BLOCK_M=BLOCK_SIZE_M")
+    )))  # fmt: skip
+    assert len(rows) == 2 and {"BLOCK_SIZE_M", "num_warps"} <= rows[0].keys()
+    done = CliRunner().invoke(main, ["export", "json", *MATMUL, "--name", "BLOCK_M"])
+    assert done.exit_code == 2 and "--name takes OURS=THEIRS" in done.output
+
+
+def test_serving_files_from_the_command_line(tmp_path: Path) -> None:
+    where = ("--arch", "h200", "--folder", str(tmp_path))
+    file = Path(run("export", "vllm-block-fp8", "1536", "7168", *where, "--batches", "1,64").strip())
+    assert file == tmp_path / "N=1536,K=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json"
+    assert list(json.loads(file.read_text())) == ["1", "64"]
+    said = json.loads(run(
+        "export", "vllm-moe", "--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "256",
+        "--arch", "a100", "--batches", "16", "--json",
+    ))  # fmt: skip
+    assert said["name"].startswith("E=8,N=256,device_name=NVIDIA_A100")
+    done = CliRunner().invoke(main, ["export", "vllm-block-fp8", "64", "64", "--arch", "h200", "--batches", "few"])
+    assert done.exit_code == 2 and "--batches takes numbers" in done.output
+
+
+def test_no_kernel_without_split_k_is_said() -> None:
+    with pytest.raises(NoCandidates):
+        OP.rank([dict(BLOCK_SIZE_M=24, BLOCK_SIZE_N=64, BLOCK_SIZE_K=64, num_warps=4, num_stages=3)])

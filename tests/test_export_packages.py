@@ -1,0 +1,392 @@
+"""Exports against the packages they are for, at the versions of setup.py's extra "export-test". No GPU is needed."""
+
+from __future__ import annotations
+
+import random
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.errors import ConfigError, NoCandidates
+from carver.export import helion as to_helion
+from carver.export import inductor as to_inductor
+from carver.export import kernel_tuner as to_kernel_tuner
+from carver.export import optuna as to_optuna
+from carver.export import triton as to_triton
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+PINS = {"triton": "3.9.0", "kernel-tuner": "1.5.0", "optuna": "5.0.0", "helion": "1.5.1", "torch": "2.13.0"}
+OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
+HINTS = OP.recommend_hints(10, backend="triton")
+
+
+def package(name: str, module: str = "") -> Any:
+    """The package, or a skip that says which version to install."""
+    reason = f"needs {name}=={PINS[name]}"
+    found = pytest.importorskip(module or name.replace("-", "_"), reason=reason, exc_type=ImportError)
+    version = metadata.version(name).partition("+")[0]
+    if version != PINS[name]:
+        pytest.skip(f"tried with {name} {PINS[name]}, here is {version}")
+    return found
+
+
+def test_the_pins_are_those_of_the_extra() -> None:
+    setup = (Path(__file__).parent.parent / "setup.py").read_text()
+    assert all(f'"{name}=={version}"' in setup for name, version in PINS.items())
+
+
+class TestTriton:
+    def _autotuner(self, configs: list[Any], prune: dict[str, Any]) -> Any:
+        """A tuner as `triton.autotune` makes it, around a function that is never launched."""
+        triton = package("triton")
+
+        @triton.jit
+        def kernel(a_ptr, M, N, K, BLOCK_SIZE_M: int, BLOCK_SIZE_N: int, BLOCK_SIZE_K: int):  # type: ignore[no-untyped-def]
+            pass
+
+        class Timed(triton.runtime.autotuner.Autotuner):  # type: ignore[misc,name-defined]
+            """Launches nothing."""
+
+            def __init__(self, fn: Any) -> None:
+                self.fn, self.arg_names, self.configs, self.nargs = fn, fn.arg_names, configs, {}
+                self.early_config_prune = prune.get("early_config_prune")
+                self.perf_model, self.configs_top_k = prune.get("perf_model"), prune.get("top_k", 1.0)
+
+        return Timed(kernel)
+
+    def _list(self) -> list[Any]:
+        Config = package("triton").Config
+        return [
+            Config(dict(BLOCK_SIZE_M=m, BLOCK_SIZE_N=n, BLOCK_SIZE_K=k, GROUP_SIZE_M=8), num_warps=w, num_stages=s)
+            for m in (32, 64, 128, 256) for n in (64, 128, 256) for k in (32, 64) for w in (4, 8) for s in (3, 4)
+        ]  # fmt: skip
+
+    def _best(self, configs: list[Any], m: int, n: int, k: int) -> list[Any]:
+        op = carver.MatmulTemplate(m, n, k).with_arch("h200")
+        ranking = op.rank([to_triton.from_config(c) for c in configs])
+        return [configs[i] for i in ranking.indices]
+
+    def test_hints_are_configs_and_back(self) -> None:
+        configs = HINTS.to_triton()
+        assert all(isinstance(c, package("triton").Config) for c in configs)
+        assert [c.num_warps for c in configs] == [h.config["num_warps"] for h in HINTS]
+        assert OP.rank(configs).indices == list(range(10))
+
+    def test_only_the_keys_that_the_kernel_has(self) -> None:
+        keys = ["BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K"]
+        names = {k.replace("_SIZE", ""): k for k in keys}
+        package("triton")
+        narrow = carver.MatmulTemplate(64, 1024, 4096).with_arch("h200")
+        some = narrow.recommend_hints(200, backend="triton")
+        split = sum(h.config["SPLIT_K"] > 1 for h in some)
+        configs = some.to_triton(names, only=keys)
+        assert 0 < split < 200 and len(configs) == 200 - split
+        assert all(sorted(c.kwargs) == sorted(keys) for c in configs)
+        whole = carver.triton_pruner(narrow, topk=4, propose=True)(configs, {})
+        assert [c.all_kwargs() for c in whole] == [c.all_kwargs() for c in configs[:4]]
+        with pytest.raises(ConfigError, match="every hint uses a key"):
+            to_triton.configs([h for h in some if h.config["SPLIT_K"] > 1], names, keys)
+
+    def test_early_config_prune_inside_the_tuner(self) -> None:
+        configs = self._list()
+
+        def template(M: int, N: int, K: int) -> Any:
+            return carver.MatmulTemplate(M, N, K).with_arch("h200")
+
+        tuner = self._autotuner(configs, {"early_config_prune": carver.triton_pruner(template, topk=5)})
+        for sizes in ((4096, 4096, 4096), (64, 4096, 16384)):
+            tuner.nargs = dict(zip(("M", "N", "K"), sizes, strict=True)) | {"a_ptr": object()}
+            assert tuner.prune_configs({}) == self._best(configs, *sizes)[:5]
+
+    def test_perf_model_inside_the_tuner(self) -> None:
+        configs = self._list()
+        too_big = package("triton").Config(
+            dict(BLOCK_SIZE_M=256, BLOCK_SIZE_N=256, BLOCK_SIZE_K=128, GROUP_SIZE_M=8), num_warps=8, num_stages=4
+        )
+
+        def template(M: int, N: int, K: int) -> Any:
+            return carver.MatmulTemplate(M, N, K).with_arch("h200")
+
+        model = carver.triton_perf_model(template)
+        tuner = self._autotuner([*configs, too_big], {"perf_model": model, "top_k": 6})
+        tuner.nargs = dict(M=512, N=2048, K=4096)
+        pruned = tuner.prune_configs({})
+        assert [c in configs for c in pruned] == [True] * 6
+        expected = self._best(configs, 512, 2048, 4096)[:6]
+        times = [model(M=512, N=2048, K=4096, **c.all_kwargs()) for c in (*pruned, *expected)]
+        assert times[:6] == pytest.approx(times[6:])
+        assert model(M=512, N=2048, K=4096, **too_big.all_kwargs()) == float("inf")
+
+    def test_proposals_have_the_keys_of_the_list(self) -> None:
+        pruner = carver.triton_pruner(OP, topk=4, propose=True)
+        proposed = pruner(self._list()[:1], {"M": 1})
+        assert len(proposed) == 4 and set(proposed[0].kwargs) == set(self._list()[0].kwargs)
+        best = next(h for h in HINTS if h.config["SPLIT_K"] == 1)
+        assert proposed[0].kwargs["BLOCK_SIZE_M"] == best.config["BLOCK_M"]
+
+    def test_nothing_that_can_run_is_an_error_with_the_rule(self) -> None:
+        Config = package("triton").Config
+        huge = [Config(dict(BLOCK_M=256, BLOCK_N=256, BLOCK_K=256), num_warps=8, num_stages=5)]
+        with pytest.raises(NoCandidates, match=r"smem_per_block_bytes"):
+            carver.triton_pruner(OP)(huge, {})
+        with pytest.raises(ConfigError, match="no argument 'M', which the template asks for"):
+            carver.triton_pruner(lambda M: OP)(huge, {"m": 1})
+
+
+class TestKernelTuner:
+    def _space(self) -> tuple[list[dict[str, int]], dict[str, list[int]], list[float]]:
+        """A synthetic exhaustive table: times are the model's with a rough surface on top."""
+        op = carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100")
+        ranking = op.recommend_hints(10**6, backend="kernel_tuner")
+        rng = np.random.default_rng(0)
+        picked = sorted(rng.choice(len(ranking), 400, replace=False))
+        configs = [dict(ranking[int(i)].config) for i in picked]
+        times = [float(ranking.seconds[i] * np.exp(rng.normal(0, 0.15))) for i in picked]
+        times[7] = float("nan")
+        params = {key: sorted({c[key] for c in configs}) for key in configs[0]}
+        return configs, params, times
+
+    def _tune(self, folder: Path, seed: int, **how: Any) -> list[dict[str, Any]]:
+        tuner = package("kernel-tuner")
+        from kernel_tuner_seeding import write_cachefile
+
+        configs, params, times = self._space()
+        cache = folder / "cache.json"
+        write_cachefile(cache, configs, times, "synthetic")
+        known = {tuple(c.values()) for c in configs}
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 Kernel Tuner draws from it
+
+        def measured(p: dict[str, Any]) -> bool:
+            return tuple(p[k] for k in params) in known
+
+        restrictions = how.pop("restrictions", measured)
+        with pytest.warns(UserWarning, match="do not match in size"):
+            results, _ = tuner.tune_kernel(
+                "replayed", "__global__ void replayed() {}", 1, [], params, cache=str(cache), simulation_mode=True,
+                lang="CUDA", quiet=True, restrictions=restrictions, **how,
+            )  # fmt: skip
+        return list(results)
+
+    def _hints(self) -> carver.Ranking:
+        configs, _, _ = self._space()
+        return carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100").rank(configs, backend="kernel_tuner")
+
+    def test_hints_first_then_another_strategy(self, tmp_path: Path) -> None:
+        package("kernel-tuner")
+        _, params, _ = self._space()
+        hints = self._hints()[:6]
+        for then in ("genetic_algorithm", "random_sample", "mls"):
+            strategy = to_kernel_tuner.strategy(hints, params, then)
+            rows = self._tune(tmp_path, 1, strategy=strategy, strategy_options={"max_fevals": 40})
+            tried = list(dict.fromkeys(tuple(row[key] for key in params) for row in rows))
+            assert tried[:6] == [tuple(h.config.values()) for h in hints]
+            assert 6 < len(tried) <= 40
+
+    def test_hints_alone(self, tmp_path: Path) -> None:
+        given = self._hints()[:6].to_kernel_tuner(self._space()[1], then=None)
+        assert len(self._tune(tmp_path, 0, strategy=given["strategy"])) == 6
+
+    def test_an_unknown_strategy_is_named(self, tmp_path: Path) -> None:
+        given = self._hints()[:2].to_kernel_tuner(self._space()[1], then="genetic")
+        with pytest.raises(ConfigError, match="no strategy 'genetic'; did you mean 'genetic_algorithm'"):
+            self._tune(tmp_path, 0, strategy=given["strategy"])
+
+    def test_x0_is_evaluated_first(self, tmp_path: Path) -> None:
+        _, params, _ = self._space()
+        start = to_kernel_tuner.x0(self._hints(), params)
+        for strategy in ("genetic_algorithm", "mls", "simulated_annealing"):
+            options = {"x0": start, "max_fevals": 12}
+            rows = self._tune(tmp_path, 0, strategy=strategy, strategy_options=options)
+            assert [rows[0][key] for key in params] == start
+
+    def test_restriction_keeps_the_hints(self, tmp_path: Path) -> None:
+        keep = to_kernel_tuner.restriction(self._hints()[:5])
+        rows = self._tune(tmp_path, 0, restrictions=[keep])
+        assert len(rows) == 5
+
+    def test_seeding_saves_evaluations(self) -> None:
+        package("kernel-tuner")
+        from kernel_tuner_seeding import compare
+
+        from carver.evaluate.cases import Case
+
+        configs, _, times = self._space()
+        problem = carver.Conv2DTemplate(1024, 1024, 7, 7).problem
+        case = Case("synthetic", problem, carver.load_arch("a100"), "kernel_tuner", configs, np.array(times))
+        found = compare(case, topk=10, repeats=4, then="genetic_algorithm", budget=200)
+        assert found["seeded"]["median"] < found["alone"]["median"]
+
+
+class TestOptuna:
+    def test_hints_run_first_and_in_order(self) -> None:
+        optuna = package("optuna")
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        values = to_optuna.choices(HINTS)
+        assert HINTS.to_optuna(study) == 10
+
+        def objective(trial: Any) -> float:
+            config = {key: trial.suggest_categorical(key, choices) for key, choices in values.items()}
+            try:
+                return float(OP.rank([config]).seconds[0])
+            except NoCandidates:
+                raise optuna.TrialPruned from None
+
+        study.optimize(objective, n_trials=14)
+        assert [to_optuna.from_config(t) for t in study.trials[:10]] == [dict(h.config) for h in HINTS]
+        assert study.best_trial.number == 0
+        assert study.trials[3].user_attrs["carver_predicted_ms"] == HINTS[3].predicted_ms
+        assert OP.rank(study.trials[:10]).indices == list(range(10))
+
+    def test_known_timings_are_finished_trials(self) -> None:
+        optuna = package("optuna")
+        study = optuna.create_study()
+        assert to_optuna.add_measured(study, [(h, h.predicted_ms) for h in HINTS], names={"BLOCK_M": "bm"}) == 10
+        assert len(study.get_trials(states=[optuna.trial.TrialState.COMPLETE])) == 10
+        assert study.best_value == HINTS[0].predicted_ms and "bm" in study.best_params
+        with pytest.raises(ConfigError, match="no measured"):
+            to_optuna.add_measured(study, [])
+
+
+class TestHelion:
+    def test_settings_take_the_seeds(self) -> None:
+        helion = package("helion")
+        seeds = HINTS.to_helion()
+        settings = helion.Settings(
+            autotune_seed_configs=seeds, autotune_config_filter=to_helion.config_filter(OP, within=1.2)
+        )
+        assert settings.autotune_seed_configs == seeds
+        first = next(h for h in HINTS if h.config["SPLIT_K"] == 1)
+        assert seeds[0].block_sizes == list(first.block) + list(first.rstep)
+        assert OP.rank(seeds).indices == list(range(len(seeds)))
+
+    def test_the_filter_drops_what_is_slow_and_what_cannot_run(self) -> None:
+        helion = package("helion")
+        keep = to_helion.config_filter(OP, within=1.3)
+        assert all(keep(seed) is seed for seed in HINTS.to_helion())
+        assert keep(helion.Config(block_sizes=[16, 16, 16], num_warps=4, num_stages=2)) is None
+        assert keep(helion.Config(block_sizes=[256, 256, 256], num_warps=8, num_stages=5)) is None
+        with pytest.raises(ConfigError, match="factor of at least 1"):
+            to_helion.config_filter(OP, within=0.5)
+
+
+class TestInductor:
+    class Inputs:
+        """What a handler reads of Inductor's own description of a matmul."""
+
+        def __init__(self, shapes: list[tuple[int, ...]], strides: list[tuple[int, ...]], dtype: Any) -> None:
+            self.shapes, self.strides, self.dtype = shapes, strides, dtype
+
+        def shapes_hinted(self) -> list[tuple[int, ...]]:
+            return self.shapes
+
+        def strides_hinted(self) -> list[tuple[int, ...]]:
+            return self.strides
+
+        def mnk_hinted(self) -> tuple[int, int, int]:
+            return self.shapes[-2][-2], self.shapes[-1][-1], self.shapes[-2][-1]
+
+        def dtypes(self) -> list[Any]:
+            return [self.dtype] * len(self.shapes)
+
+        def out_dtype(self) -> Any:
+            return self.dtype
+
+    def _choices(self, handler: Any, inputs: Any, operator: str, uid: str) -> list[dict[str, Any]]:
+        from torch._inductor.kernel_template_choice import KernelTemplateChoice
+        from torch._inductor.template_heuristics.params import DictKernelTemplateParams
+
+        def candidates(n: int) -> Any:
+            for i in range(n):
+                kwargs = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=8, num_warps=1, num_stages=1 + i,
+                              EVEN_K=False, ACC_TYPE="tl.float32")  # fmt: skip
+                yield KernelTemplateChoice(None, DictKernelTemplateParams(kwargs), {"ALLOW_TF32": False}, None, inputs)
+
+        found = handler._finalize_template_configs({"aten": candidates(1), uid: candidates(19)}, inputs, [], operator)
+        return [choice.params.to_kwargs() for choice in found]
+
+    @pytest.mark.parametrize(
+        ("operator", "uid", "shapes", "strides", "template"),
+        [
+            ("mm", "triton::mm", [(512, 4096), (4096, 2048)], [(4096, 1), (2048, 1)], dict(M=512, N=2048, K=4096)),
+            ("mm", "triton::mm", [(512, 4096), (4096, 2048)], [(4096, 1), (1, 4096)],
+             dict(M=512, N=2048, K=4096, trans_B=True)),
+            ("addmm", "triton::mm", [(2048,), (64, 1000), (1000, 2048)], [(1,), (1000, 1), (2048, 1)],
+             dict(M=64, N=2048, K=1000)),
+            ("bmm", "triton::bmm", [(8, 512, 128), (8, 128, 512)], [(65536, 128, 1), (65536, 512, 1)],
+             dict(M=512, N=512, K=128, batch=8)),
+        ],
+    )  # fmt: skip
+    def test_lists_become_the_first_hints(
+        self, operator: str, uid: str, shapes: Any, strides: Any, template: dict[str, Any]
+    ) -> None:
+        torch = package("torch")
+        handler = to_inductor.choices("h200", topk=5)
+        aten, *found = self._choices(handler, self.Inputs(shapes, strides, torch.float16), operator, uid)
+        hints = [
+            h for h in carver.MatmulTemplate(**template).with_arch("h200").recommend_hints(40, backend="triton")
+            if h.config["SPLIT_K"] == 1
+        ][:5]  # fmt: skip
+        assert aten["num_stages"] == 1 and len(found) == 5
+        for kwargs, hint in zip(found, hints, strict=True):
+            assert hint.config.items() - {("SPLIT_K", 1)} <= kwargs.items()
+            assert kwargs["EVEN_K"] == (template["K"] % hint.config["BLOCK_K"] == 0)
+            assert kwargs["ACC_TYPE"] == "tl.float32"
+        assert [(r.operator, r.before, r.after) for r in handler.log] == [(operator, 19, 5)]
+
+    def test_what_it_has_no_answer_for_keeps_its_list(self) -> None:
+        torch = package("torch")
+        handler = to_inductor.choices("h200", topk=5)
+        shapes, strides = [(512, 512), (512, 512)], [(512, 1), (512, 1)]
+        assert len(self._choices(handler, self.Inputs(shapes, strides, torch.complex64), "mm", "triton::mm")) == 20
+        assert "complex64" in handler.log[0].kept
+        assert len(self._choices(handler, self.Inputs(shapes, strides, torch.float16), "int_mm", "triton::mm")) == 20
+        other = self._choices(handler, self.Inputs(shapes, strides, torch.float16), "mm", "triton::mm_persistent_tma")
+        assert len(other) == 20 and len(handler.log) == 1
+
+    def test_gemm_configs_and_back(self) -> None:
+        package("torch")
+        configs = to_inductor.configs(HINTS)
+        assert OP.rank(configs).indices == list(range(len(configs)))
+
+    def test_the_context_puts_back_what_was_there(self) -> None:
+        package("torch")
+        from torch._inductor import config
+        from torch._inductor.virtualized import V
+
+        before = V.choices
+        with to_inductor.tuned("h200", topk=3) as handler:
+            assert V.choices is handler and config.inductor_choices_class() is handler
+            assert handler.uuid() != to_inductor.choices("h200", topk=4).uuid()
+            assert handler.uuid() == to_inductor.choices("h200", topk=3).uuid()
+        assert V.choices is before and config.inductor_choices_class is None
+
+    @pytest.mark.slow
+    def test_a_compilation_on_the_cpu_asks_it(self) -> None:
+        torch = package("torch")
+        asked = []
+
+        @torch.compile(mode="max-autotune")
+        def product(a: Any, b: Any) -> Any:
+            return a @ b
+
+        a, b = torch.randn(64, 96), torch.randn(96, 32)
+        fresh = torch._inductor.config.patch(force_disable_caches=True)
+        with fresh, to_inductor.tuned("h200", topk=3) as handler:
+            inner = handler._finalize_template_configs
+
+            def watched(lists: Any, inputs: Any, templates: Any, operator: str, *rest: Any) -> Any:
+                asked.append((operator, inputs.mnk_hinted()))
+                return inner(lists, inputs, templates, operator, *rest)
+
+            handler._finalize_template_configs = watched
+            result = product(a, b)
+        assert asked == [("mm", (64, 32, 96))]
+        assert torch.allclose(result, a @ b, atol=1e-4)
