@@ -92,7 +92,7 @@ def test_arrays_are_keyed_by_type_and_shape() -> None:
 
 @pytest.mark.parametrize("options", [{"key": ["k"]}, {"do_not_specialize": ["k"]}])
 def test_unknown_names_in_keys(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="f has no argument 'k' to key on; did you mean|f has no argument 'k'"):
+    with pytest.raises(ConfigError, match="f has no argument 'k' to key on; known: m"):
         call_key({"m": 1}, **{"key": None, "bucket": None, "do_not_specialize": (), **options}, what="f")
     with pytest.raises(ConfigError, match="bucket must be 'pow2' or a function"):
         carver.autotune(configs=[{}], bucket="pow3")(scale)
@@ -102,7 +102,8 @@ def test_unknown_names_in_keys(options: dict[str, Any]) -> None:
 
 
 def test_sizes_of_a_bucket_share_a_tuning_but_not_a_kernel() -> None:
-    work = carver.autotune(configs=[{"ways": 2, "delay": 900}, {"ways": 1}], bucket="pow2", ref_prog=twice, **QUICK)(scale)
+    configs = [{"ways": 2, "delay": 900}, {"ways": 1}]
+    work = carver.autotune(configs=configs, bucket="pow2", ref_prog=twice, **QUICK)(scale)
     first, second = work(100), work(120)
     assert work.result(100) is work.result(120) is not work.result(200)
     np.testing.assert_array_equal(first(X), 2 * X)
@@ -177,7 +178,7 @@ def test_what_the_key_covers() -> None:
     base = key()
     assert base == key() == key(configs=[{"ways": 1}])
     different = [
-        key(configs=[{"ways": 1}, {"ways": 2}]), key(n=101), key(rep=6), key(warmup=2), key(rtol=0.5), key(timeout=3.0),
+        key(configs=[{"ways": 1}, {"ways": 2}]), key(n=101), key(rep=6), key(warmup=2), key(rtol=0.5), key(timeout=3),
         key(ref_prog=twice), key(ref_prog=lambda x: x), key(skip_check=True), key(supply_type="one"), key(seed=1),
         key(early_stop=True), key(trials=1), key(carver.jit(out_idx=0)(scale.fn)), key(other), key(warm_cache=False),
     ]  # fmt: skip

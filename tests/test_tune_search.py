@@ -111,9 +111,9 @@ def test_the_chance_left_by_hand() -> None:
     seen = Residuals()
     assert seen.chance(np.array([1.0])) == 1.0
     seen.add(1.0, 1.0)
-    assert seen.spread == pytest.approx(PRIOR_SPREAD)
+    assert seen.spread == pytest.approx(PRIOR_SPREAD * math.sqrt(2)), "one measurement leaves the centre as unsure"
     assert seen.chance(np.array([0.99])) == pytest.approx(0.5)
-    two_sigma = 0.99 * math.exp(2 * PRIOR_SPREAD)
+    two_sigma = 0.99 * math.exp(2 * seen.spread)
     one = 0.022750131948179195
     assert seen.chance(np.array([two_sigma])) == pytest.approx(one)
     assert seen.chance(np.full(3, two_sigma)) == pytest.approx(1 - (1 - one) ** 3)
@@ -121,6 +121,9 @@ def test_the_chance_left_by_hand() -> None:
     assert seen.chance(np.array([])) == 0.0
     seen.add(1.0, math.inf)
     assert len(seen.logs) == 1, "a failure says nothing of times"
+    seen.add(1.0, math.e)
+    assert seen.centre == pytest.approx(0.5)
+    assert seen.spread == pytest.approx(math.sqrt((3 * PRIOR_SPREAD**2 + 0.5) / 4 * 1.5))
 
 
 def test_local_search_walks_downhill_from_the_best_predicted() -> None:

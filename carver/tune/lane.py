@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -246,7 +245,7 @@ def portable(work: Work) -> Work:
     """The work with the text of its source, for a host that may not have the file."""
     if work.program is None:
         return work
-    return replace(work, files=MappingProxyType(bundle(program_from_dict(work.program).source)), binary=None)
+    return replace(work, files=bundle(program_from_dict(work.program).source), binary=None)
 
 
 def lease_name(device: str) -> str:

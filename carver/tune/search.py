@@ -24,7 +24,7 @@ Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
 PRIOR_SPREAD = 0.06
 """Standard deviation of ln(measured / predicted) among candidates near the best, before anything is measured."""
 
-PRIOR_WEIGHT = 6.0
+PRIOR_WEIGHT = 3.0
 """How many measurements the prior spread counts for."""
 
 WORTH = 0.01
@@ -112,9 +112,12 @@ class Residuals:
 
     @property
     def spread(self) -> float:
-        """Standard deviation, with the prior as so many further measurements."""
-        squares = sum((x - self.centre) ** 2 for x in self.logs)
-        return math.sqrt((PRIOR_WEIGHT * PRIOR_SPREAD**2 + squares) / (PRIOR_WEIGHT + len(self.logs) - 1))
+        """Standard deviation, the prior counted as further measurements, of one that is still to come.
+
+            sqrt((PRIOR_WEIGHT PRIOR_SPREAD^2 + sum (x - centre)^2) / (PRIOR_WEIGHT + n - 1)) sqrt(1 + 1/n)
+        """
+        n, squares = len(self.logs), sum((x - self.centre) ** 2 for x in self.logs)
+        return math.sqrt((PRIOR_WEIGHT * PRIOR_SPREAD**2 + squares) / (PRIOR_WEIGHT + n - 1) * (1 + 1 / n))
 
     def chance(self, left: FloatArray) -> float:
         """That some candidate of these predicted times [s] is faster than the best by more than `WORTH`.
