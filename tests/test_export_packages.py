@@ -42,6 +42,10 @@ def test_the_pins_are_those_of_the_extra() -> None:
 
 
 class TestTriton:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        package("triton")
+
     def _autotuner(self, configs: list[Any], prune: dict[str, Any]) -> Any:
         """A tuner as `triton.autotune` makes it, around a function that is never launched."""
         triton = package("triton")
@@ -81,7 +85,6 @@ class TestTriton:
     def test_only_the_keys_that_the_kernel_has(self) -> None:
         keys = ["BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K"]
         names = {k.replace("_SIZE", ""): k for k in keys}
-        package("triton")
         narrow = carver.MatmulTemplate(64, 1024, 4096).with_arch("h200")
         some = narrow.recommend_hints(200, backend="triton")
         split = sum(h.config["SPLIT_K"] > 1 for h in some)
@@ -140,6 +143,10 @@ class TestTriton:
 
 
 class TestKernelTuner:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        package("kernel-tuner")
+
     def _space(self) -> tuple[list[dict[str, int]], dict[str, list[int]], list[float]]:
         """A synthetic exhaustive table: times are the model's with a rough surface on top."""
         op = carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100")
@@ -179,7 +186,6 @@ class TestKernelTuner:
         return carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100").rank(configs, backend="kernel_tuner")
 
     def test_hints_first_then_another_strategy(self, tmp_path: Path) -> None:
-        package("kernel-tuner")
         _, params, _ = self._space()
         hints = self._hints()[:6]
         for then in ("genetic_algorithm", "random_sample", "mls"):
@@ -212,7 +218,6 @@ class TestKernelTuner:
         assert len(rows) == 5
 
     def test_seeding_saves_evaluations(self) -> None:
-        package("kernel-tuner")
         from kernel_tuner_seeding import compare
 
         from carver.evaluate.cases import Case
@@ -225,6 +230,10 @@ class TestKernelTuner:
 
 
 class TestOptuna:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        package("optuna")
+
     def test_hints_run_first_and_in_order(self) -> None:
         optuna = package("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -256,6 +265,10 @@ class TestOptuna:
 
 
 class TestHelion:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        package("helion")
+
     def test_settings_take_the_seeds(self) -> None:
         helion = package("helion")
         seeds = HINTS.to_helion()
@@ -278,6 +291,10 @@ class TestHelion:
 
 
 class TestInductor:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        package("torch")
+
     class Inputs:
         """What a handler reads of Inductor's own description of a matmul."""
 
@@ -352,12 +369,10 @@ class TestInductor:
         assert len(other) == 20 and len(handler.log) == 1
 
     def test_gemm_configs_and_back(self) -> None:
-        package("torch")
         configs = to_inductor.configs(HINTS)
         assert OP.rank(configs).indices == list(range(len(configs)))
 
     def test_the_context_puts_back_what_was_there(self) -> None:
-        package("torch")
         from torch._inductor import config
         from torch._inductor.virtualized import V
 
