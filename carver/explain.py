@@ -101,6 +101,8 @@ class Explanation:
         yield "Nearest changes"
         yield from self._change_lines()
         yield ""
+        low, high = h.band_ms
+        yield f"80 % band: {self._time(low).strip()} to {self._time(high).strip()}; constants: {h.calibrated}."
         yield f"Constants of the device: {self.arch.provenance}."
         yield from self.notes
 

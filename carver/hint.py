@@ -94,6 +94,10 @@ class Hint:
     cached_tensors: tuple[str, ...]
     details: Mapping[str, float]
     limited_by: str
+    band_ms: tuple[float, float]
+    """Made to hold the measured time in 80 % of cases; see carver.uncertainty."""
+    calibrated: str
+    """Where the constants behind the prediction come from: this device, another, or priors."""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -61,7 +61,9 @@ class Kernel:
     launches: tuple[Launch, ...]
     workspace_bytes: Expression
     constants: Mapping[str, float]
-    fitted: Mapping[str, str]
+    fitted: Mapping[str, Any]
+    constants_of: str
+    """The kernel whose constants these are; empty where they are its own."""
 
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
@@ -116,6 +118,7 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
         workspace_bytes=expr.parse(str(raw.get("workspace", {}).get("bytes", 0))),
         constants=MappingProxyType({**inherited, **{k: float(v) for k, v in raw.get("constants", {}).items()}}),
         fitted=MappingProxyType(dict(raw.get("fitted", relative.fitted if relative else {}))),
+        constants_of="" if "fitted" in raw else str(raw.get("constants_of", "")),
     )
 
 

@@ -20,6 +20,7 @@ from .problem import Problem
 from .space import enumerate_space, given_space, multiply_dtype, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
+from .uncertainty import trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -358,6 +359,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         name: max(1, min(width, problem.align_bytes[name]) // problem.itemsize(name)) for name, width in copies.items()
     }
     loop = LIMITERS[int(est.limiter[row])]
+    trusted = trust(kernel, arch)
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
     largest = max(terms, key=terms.__getitem__)
     in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
@@ -381,7 +383,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan,
         split_k=split,
         cluster=(1, 1, 1), cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details,
-        limited_by=limited_by, notes=notes,
+        limited_by=limited_by, band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
     )  # fmt: skip
 
 

@@ -98,6 +98,10 @@ def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[st
     else:
         lines.append(f"best of {ranking.candidates:,} candidates priced; {ruled_out:,} ruled out before")
     lines += ranking.notes
+    for kernel, h in {h.kernel: h for h in reversed(ranking[:most])}.items():
+        low, high = (100 * (t / h.predicted_ms - 1) for t in h.band_ms)
+        of = f" of {kernel}" if len({h.kernel for h in ranking[:most]}) > 1 else ""
+        lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} %: {h.calibrated}")
     lines.append(f"constants of the device: {ranking.arch.provenance}")
     return lines
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..ranking import Ranking
 from ..types import FloatArray
+from ..uncertainty import NEAR, trust
 from .cases import Case
 
 
@@ -24,6 +26,8 @@ class Score:
     """Rank correlation over the candidates within 1.5x of the best."""
     log_error: float
     """Median |log(predicted / measured)|."""
+    covered: float
+    """Share of the measured times near the best predicted that fell into their hint's band."""
     runnable: tuple[int, int, int, int]
     """Candidates: ran and kept, failed and kept, ran and rejected, failed and rejected."""
 
@@ -48,8 +52,22 @@ def score(case: Case, ks: Sequence[int] = (1, 3, 5, 10)) -> Score:
     sorted_times = np.sort(times[ran])
     return Score(
         case, slowdown, {k: random_best(sorted_times, k) / best for k in ks},
-        _spearman(predicted[near], times[near]), error, counts,
+        _spearman(predicted[near], times[near]), error, _covered(ranking, case.seconds), counts,
     )  # fmt: skip
+
+
+def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
+    if ranking is None:
+        return float("nan")
+    found: list[bool] = []
+    for i, (predicted, place) in enumerate(zip(ranking.seconds, ranking.indices, strict=True)):
+        if predicted > NEAR * ranking.seconds[0]:
+            break
+        if np.isfinite(seconds[place]):
+            part = ranking.parts[ranking.order[i][0]].space
+            band = trust(part.kernel, part.arch)
+            found.append(band.low <= np.log(seconds[place] / predicted) <= band.high)
+    return float(np.mean(found)) if found else float("nan")
 
 
 def random_best(sorted_times: FloatArray, k: int) -> float:

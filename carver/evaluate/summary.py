@@ -42,6 +42,8 @@ class Summary:
     """The one configuration that is best over all these problems in hindsight; None where they share none."""
     spearman: float
     log_error: float
+    covered: float
+    """Share of measured times near the best that fell into the band of 80 %."""
     recall: float
     """Of the candidates that ran, the share that the rules keep."""
     precision: float
@@ -110,9 +112,16 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
         if any(np.isfinite(s.spearman) for s in rows)
         else float("nan"),
         log_error=float(np.nanmedian([s.log_error for s in rows])),
+        covered=_mean([s.covered for s in rows]),
         recall=ran_kept / max(ran_kept + ran_rejected, 1),
         precision=ran_kept / max(ran_kept + failed_kept, 1),
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Of those that are numbers."""
+    known = [v for v in values if np.isfinite(v)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
@@ -140,7 +149,8 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
     out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_style="bold")
     out.add_column("table and device", min_width=18, overflow="fold")
     out.add_column("problems x\ncandidates", justify="right", no_wrap=True)
-    for name in (*(f"k={k}" for k in ks), "worst\nk=1", "best\nfixed", "rank\ncorr.", "time\nerror", "recall\nprecis."):
+    further = ("worst\nk=1", "best\nfixed", "rank\ncorr.", "time err\nin band", "recall\nprecis.")
+    for name in (*(f"k={k}" for k in ks), *further):
         out.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         out.add_row(
@@ -150,7 +160,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
             _short(row.slowdown[ks[0]][2]),
             _short(row.fixed) if row.fixed else "-",
             f"{row.spearman:.2f}",
-            f"{100 * row.log_error:.0f} %",
+            f"{100 * row.log_error:.0f} %\n[dim]{100 * row.covered:.0f} %[/]",
             f"{row.recall:.3f}\n{row.precision:.3f}",
         )
     return out
