@@ -31,11 +31,15 @@ setup(
         "gpu": ["pycuda>=2024.1", "torch>=2.2"],
         "plot": ["matplotlib>=3.8"],
         "frame": ["pandas>=2.1"],
+        "tune": ["dask[distributed]>=2024.1"],  # scale-out over hosts; a tuner on one machine needs nothing more
         # what tests/test_export_packages.py was run with; none of them needs a GPU there
         "export-test": [
             "helion==1.5.1", "kernel-tuner==1.5.0", "optuna==5.0.0", "packaging", "torch==2.13.0", "triton==3.9.0",
         ],
-        "dev": ["build", "hypothesis", "matplotlib>=3.8", "mypy>=1.11", "pandas>=2.1", "pytest>=8", "ruff>=0.6"],
+        "dev": [
+            "build", "dask[distributed]>=2024.1", "hypothesis", "matplotlib>=3.8", "mypy>=1.11", "pandas>=2.1",
+            "pytest>=8", "ruff>=0.6",
+        ],
     },
     entry_points={"console_scripts": ["carver = carver.cli:main"]},
     classifiers=[

@@ -157,7 +157,8 @@ def test_a_second_process_finds_it_and_the_history() -> None:
         "import sys, json, numpy as np; sys.path.insert(0, sys.argv[1]); import carver, tuned\n"
         "t = carver.AutoTuner.from_kernel(tuned.scale, [{'ways': 1}, {'ways': 6}], (100,))\n"
         "r = t.set_profile_args(ref_prog=tuned.twice, **tuned.QUICK).run()\n"
-        "print(json.dumps([r.key, r.latency_ms, len(r.table), r.env['run_id'], float(r.kernel(np.ones(100, 'f4'))[0])]))"
+        "two = float(r.kernel(np.ones(100, 'f4'))[0])\n"
+        "print(json.dumps([r.key, r.latency_ms, len(r.table), r.env['run_id'], two]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=True, timeout=60

@@ -39,7 +39,7 @@ EXTRAS = {
     "pycuda": "CUDA kernels cannot run: pip install 'gpu-carver[gpu]'",
     "torch": "references on a GPU run through NumPy: pip install 'gpu-carver[gpu]'",
     "triton": "Triton kernels cannot be tuned: pip install triton",
-    "distributed": "no scale-out over hosts with Dask: pip install 'gpu-carver[dask]'",
+    "distributed": "no scale-out over hosts with Dask: pip install 'gpu-carver[tune]'",
     "matplotlib": "no plots: pip install 'gpu-carver[plot]'",
     "pandas": "no data frames: pip install 'gpu-carver[frame]'",
 }

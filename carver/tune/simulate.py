@@ -149,7 +149,9 @@ def summary(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 
 
 def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
-    return {"goal": GOAL, "summary": summary(traces), "replays": [asdict(t) for t in traces]}
+    """Plain JSON types; what was never reached is null."""
+    rows = [{k: None if v == float("inf") else v for k, v in row.items()} for row in summary(traces)]
+    return {"goal": GOAL, "summary": rows, "replays": [asdict(t) for t in traces]}
 
 
 def table(traces: Sequence[Trace]) -> Table:

@@ -1,0 +1,155 @@
+"""Search strategies on a GPU: what each needs to come within 1 % of the best of a grid. A command, not a test.
+
+    python tests/h200_tune.py OUT.json [--device cuda:0] [--seconds 280]
+
+For ten GEMM shapes it measures a grid of carver's own CUDA kernels (every shape's first hints and a sample that is
+spread over all of the space, the same configurations for all shapes), replays every strategy on it with the compile
+and run times that were measured, and tunes each shape live by rank order with early stop in a cache of its own,
+compilation included. Shapes that the time does not reach are named, and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import carver
+from carver.bench import Bench, Settings, candidates, measure, stratified
+from carver.device import Binary
+from carver.evaluate.cases import Case
+from carver.hint import Hint
+from carver.ranking import own_backend
+from carver.tune import simulate
+from carver.tune.jitted import cpu_workers
+
+SHAPES = (
+    (4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024), (2048, 2048, 8192), (16, 4096, 4096),
+    (64, 14336, 4096), (256, 6144, 4096), (512, 1024, 4096), (4096, 4096, 256), (1000, 1008, 4096),
+)  # fmt: skip
+HEAD, SPREAD = 8, 4
+"""Of every shape: its first hints, and a stratified sample of all candidates."""
+
+
+def operator(shape: tuple[int, int, int], arch: carver.Arch) -> Any:
+    m, n, k = shape
+    return carver.MatmulTemplate(M=m, N=n, K=k).with_arch(arch)
+
+
+def grid(arch: carver.Arch) -> list[dict[str, int]]:
+    """The configurations that all shapes are measured with, each with the name of its kernel."""
+    chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for seed, shape in enumerate(SHAPES):
+        every = list(operator(shape, arch).recommend_hints(4000))
+        for hint in (*every[:HEAD], *stratified(every, SPREAD, seed)):
+            config = {**hint.config}
+            chosen[(hint.kernel, *config.items())] = {"kernel": hint.kernel, "config": config}
+    return list(chosen.values())
+
+
+def hints_of(shape: tuple[int, int, int], arch: carver.Arch, wanted: list[dict[str, Any]]) -> list[Hint]:
+    """The grid as hints for one shape; what cannot run there is left out."""
+    return list(operator(shape, arch).rank([each["config"] for each in wanted], own_backend(arch)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--seconds", type=float, default=280.0, help="for all of it")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    found: dict[str, Any] = {"shapes": [], "left_out": [], "command": "python tests/h200_tune.py"}
+    os.environ.setdefault("CARVER_CACHE_DIR", tempfile.mkdtemp(prefix="carver-h200-tune-"))
+    arch = carver.load_arch(asked.device)
+    wanted = grid(arch)
+    cases, costs = [], []
+    with Bench(asked.device, settings=Settings(rounds=1, budget_s=12.0, timeout_s=10.0)) as bench:
+        found |= {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
+        for shape in SHAPES:
+            if time.monotonic() - began > 0.75 * asked.seconds:
+                found["left_out"].append(shape)
+                continue
+            hints = hints_of(shape, arch, wanted)
+            chosen = candidates(hints, bench.machine.arch)
+            built = bench.compile(chosen)
+            start = time.monotonic()
+            measurements = measure(bench, chosen)
+            took = time.monotonic() - start
+            seconds = [m.median_ms * 1e-3 if m.ok and m.median_ms else float("nan") for m in measurements]
+            compile_s = [b.seconds if isinstance(b, Binary) else float("nan") for b in built]
+            cost = simulate.Cost(compile_s=float(np.nanmedian(compile_s)), overhead_s=0.1)
+            case = Case("h200", hints[0].problem, arch, own_backend(arch), [h.config for h in hints], np.array(seconds))
+            cases.append(case)
+            costs.append(cost)
+            found["shapes"].append({
+                "shape": shape, "candidates": len(hints), "best_ms": 1e3 * float(np.nanmin(seconds)),
+                "outcomes": {o: sum(m.outcome == o for m in measurements) for o in {m.outcome for m in measurements}},
+                "measuring_s": took, "compile_s_median": cost.compile_s, "compile_s_sum": float(np.nansum(compile_s)),
+                "rows": [
+                    {"kernel": h.kernel, "config": dict(h.config), "predicted_ms": h.predicted_ms,
+                     "measured_ms": m.median_ms, "outcome": m.outcome, "message": m.message[:200], "compile_s": c}
+                    for h, m, c in zip(hints, measurements, compile_s, strict=True)
+                ],
+            })  # fmt: skip
+            best_ms = 1e3 * float(np.nanmin(seconds))
+            print(f"{shape}: {len(hints)} candidates in {took:.1f} s, best {best_ms:.4g} ms", flush=True)
+    traces = [t for case, cost in zip(cases, costs, strict=True) for t in simulate.simulate([case], 5, cost)]
+    found |= simulate.to_dict(traces) | {"live": []}
+    for case, entry in zip(cases, found["shapes"], strict=True):
+        if time.monotonic() - began > 0.92 * asked.seconds:
+            found["left_out"].append(["live", *entry["shape"]])
+            continue
+        found["live"].append(live(case, entry, asked.device))
+        print(json.dumps(found["live"][-1]), flush=True)
+    if found["live"]:
+        found["live_median"] = {
+            name: statistics.median_high(each[name] or len(SHAPES) * 1e3 for each in found["live"])
+            for name in ("trials", "trials_to_goal", "seconds", "of_exhaustive", "speed")
+        }
+    found["took_s"] = time.monotonic() - began
+    asked.out.write_text(json.dumps(found, indent=1))
+    from rich.console import Console
+
+    Console(width=120).print(simulate.table(traces))
+    print(json.dumps(found.get("live_median", {})))
+
+
+def live(case: Case, entry: dict[str, Any], device: str) -> dict[str, Any]:
+    """Rank order with early stop from an empty cache, by the clock, against compiling and measuring all."""
+    ranking = case.ranked()
+    assert ranking is not None
+    before = os.environ["CARVER_CACHE_DIR"]
+    os.environ["CARVER_CACHE_DIR"] = tempfile.mkdtemp(prefix="carver-live-")
+    try:
+        tuner = carver.AutoTuner.from_template(operator(tuple(entry["shape"]), case.arch))
+        tuner.configs = list(ranking)
+        began = time.monotonic()
+        result = tuner.run(warmup=5, rep=50, timeout=20, early_stop=True)
+        seconds = time.monotonic() - began
+    finally:
+        os.environ["CARVER_CACHE_DIR"] = before
+    best = float(np.nanmin(case.seconds)) * 1e3
+    times = {tuple(c.items()): s * 1e3 for c, s in zip(case.configs, case.seconds, strict=True)}
+    order = sorted(result.table, key=lambda m: m.predicted_ms or 0.0)
+    own = [times.get(tuple(m.config.items()), float("inf")) for m in order]
+    reached = [place for place, ms in enumerate(own, 1) if ms <= best / simulate.GOAL]
+    exhaustive_s = entry["compile_s_sum"] / cpu_workers() + entry["measuring_s"]
+    chosen = times.get(tuple(result.config.items()), float("nan"))
+    return {
+        "shape": entry["shape"], "trials": result.trials, "trials_to_goal": reached[0] if reached else None,
+        "seconds": seconds, "of_exhaustive": seconds / exhaustive_s, "exhaustive_s": exhaustive_s,
+        "speed": best / chosen, "latency_ms": result.latency_ms, "config": dict(result.config),
+        "stopped": result.stopped, "reference_ms": result.ref_latency_ms,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
