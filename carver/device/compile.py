@@ -127,7 +127,8 @@ def c_compiler() -> Compiler:
 def compile_source(source: Source, compiler: Compiler, timeout_s: float | None = None) -> Binary:
     """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log.
 
-    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`) is killed with all it started; NVRTC, which runs here, is waited for.
+    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`) is killed with all it started; NVRTC, which runs in
+    this process, is waited for.
     """
     key = source.key(compiler.identity)
     home = cache_folder() / "binaries"
@@ -138,7 +139,10 @@ def compile_source(source: Source, compiler: Compiler, timeout_s: float | None =
     with tempfile.TemporaryDirectory(dir=home, prefix="building-") as workshop:
         out = Path(workshop) / f"out{suffix}"
         began = time.perf_counter()
-        log = _run_nvrtc(source, compiler, out) if compiler.kind == "nvrtc" else _run(source, compiler, out, timeout_s or TIMEOUT_S)
+        if compiler.kind == "nvrtc":
+            log = _run_nvrtc(source, compiler, out)
+        else:
+            log = _run(source, compiler, out, timeout_s or TIMEOUT_S)
         seconds = time.perf_counter() - began
         sha256 = _sha256(out)
         entry = Path(workshop) / "entry.json"
