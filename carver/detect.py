@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from .errors import ArchError
+from .errors import ArchError, DeviceError
 
 Fields: TypeAlias = tuple[tuple[str, int | float | None], ...]
 
@@ -58,14 +58,14 @@ class _CudaDriver:
             self._lib = ctypes.CDLL(name)
         except OSError as error:
             reason = f"the driver library {name} does not load ({error})"
-            raise ArchError(f"no NVIDIA GPU here: {reason}{_INSTEAD}") from None
+            raise DeviceError(f"no NVIDIA GPU here: {reason}{_INSTEAD}") from None
         self._call("cuInit", 0)
 
     def _call(self, function: str, *arguments: object) -> None:
         code = getattr(self._lib, function)(*arguments)
         if code:
             meaning = {100: "no device", 3: "not initialised", 999: "unknown error"}.get(code, "see CUresult in cuda.h")
-            raise ArchError(f"no NVIDIA GPU to read here: {function} returned {code} ({meaning}){_INSTEAD}")
+            raise DeviceError(f"no NVIDIA GPU to read here: {function} returned {code} ({meaning}){_INSTEAD}")
 
     def count(self) -> int:
         number = ctypes.c_int()
@@ -128,7 +128,7 @@ def nvidia(driver: Driver | None = None) -> list[Device]:
         said_by = f"driver of this machine (CUDA {version // 1000}.{version % 1000 // 10})"
         devices.append(Device((driver.name(i),), "nvidia", "gpu", isa, said_by, fields))
     if not devices:
-        raise ArchError(f"no NVIDIA GPU here: the driver shows 0 devices (CUDA_VISIBLE_DEVICES?){_INSTEAD}")
+        raise DeviceError(f"no NVIDIA GPU here: the driver shows 0 devices (CUDA_VISIBLE_DEVICES?){_INSTEAD}")
     return devices
 
 
@@ -139,14 +139,14 @@ def amd(root: Path = Path("/")) -> list[Device]:
     """
     nodes = root / "sys/class/kfd/kfd/topology/nodes"
     if not nodes.is_dir():
-        raise ArchError(f"no AMD GPU here: {nodes} does not exist (is amdgpu loaded?){_INSTEAD}")
+        raise DeviceError(f"no AMD GPU here: {nodes} does not exist (is amdgpu loaded?){_INSTEAD}")
     devices = []
     for node in sorted(nodes.iterdir(), key=lambda path: int(path.name)):
         said = _properties(node / "properties")
         if said.get("simd_count"):
             devices.append(_amd_device(node, said))
     if not devices:
-        raise ArchError(f"no AMD GPU here: no node in {nodes} has SIMDs{_INSTEAD}")
+        raise DeviceError(f"no AMD GPU here: no node in {nodes} has SIMDs{_INSTEAD}")
     return devices
 
 
@@ -188,7 +188,7 @@ def apple() -> list[Device]:
     """The GPU of an Apple system on a chip; it has no number that macOS states, only the chip's name."""
     name = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else ""
     if not name.startswith("Apple"):
-        raise ArchError(f"no Apple GPU here: this is {platform.system()} on {platform.machine()}{_INSTEAD}")
+        raise DeviceError(f"no Apple GPU here: this is {platform.system()} on {platform.machine()}{_INSTEAD}")
     return [Device((f"{name} GPU", name), "apple", "gpu", "", "sysctl", ())]
 
 

@@ -17,7 +17,7 @@ import pytest
 from carver import arch as arches
 from carver import detect
 from carver.arch import CPU, CUDA, HIP, Apple, from_device, load, to_toml
-from carver.errors import ArchError
+from carver.errors import ArchError, DeviceError
 
 H200 = {
     1: 1024, 10: 32, 13: 1_980_000, 16: 132, 36: 3_201_000, 37: 6016, 38: 62_914_560, 39: 2048, 75: 9, 76: 0,
@@ -124,7 +124,7 @@ def test_a_calibrated_descriptor_is_preferred_and_left_as_it_is(monkeypatch: pyt
 
 
 def test_no_nvidia_device() -> None:
-    with pytest.raises(ArchError, match=r'the driver shows 0 devices .*; name a device .*CUDA\("h200"\)'):
+    with pytest.raises(DeviceError, match=r'the driver shows 0 devices .*; name a device .*CUDA\("h200"\)'):
         detect.nvidia(FakeDriver())
 
 
@@ -133,7 +133,7 @@ def test_no_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(f"{name}: not found")
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    with pytest.raises(ArchError, match=r"no NVIDIA GPU here: the driver library libcuda.so.1 .*; name a device"):
+    with pytest.raises(DeviceError, match=r"no NVIDIA GPU here: the driver library libcuda.so.1 .*; name a device"):
         CUDA("auto")
 
 
@@ -143,7 +143,7 @@ def test_a_driver_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
             return 100
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Broken())
-    with pytest.raises(ArchError, match=r"cuInit returned 100 \(no device\); name a device"):
+    with pytest.raises(DeviceError, match=r"cuInit returned 100 \(no device\); name a device"):
         CUDA("auto")
 
 
@@ -236,16 +236,16 @@ def test_an_unknown_amd_device_is_an_estimate(tmp_path: Path) -> None:
 
 
 def test_no_amd_device(tmp_path: Path) -> None:
-    with pytest.raises(ArchError, match=r"no AMD GPU here: .*/nodes does not exist .*; name a device"):
+    with pytest.raises(DeviceError, match=r"no AMD GPU here: .*/nodes does not exist .*; name a device"):
         detect.amd(tmp_path)
     kfd(tmp_path, 0, {"simd_count": 0})
-    with pytest.raises(ArchError, match=r"no node in .*/nodes has SIMDs; name a device"):
+    with pytest.raises(DeviceError, match=r"no node in .*/nodes has SIMDs; name a device"):
         detect.amd(tmp_path)
 
 
 def test_no_apple_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(ArchError, match=r"no Apple GPU here: this is "):
+    with pytest.raises(DeviceError, match=r"no Apple GPU here: this is "):
         Apple("auto")
 
 
