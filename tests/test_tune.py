@@ -559,3 +559,126 @@ def test_carvers_own_cuda_kernels() -> None:
     op = carver.MatmulTemplate(M=512, N=512, K=512).with_arch("cuda")
     result = carver.AutoTuner.from_template(op, topk=4).run(rep=20)
     assert {m.outcome for m in result.table} == {"ok"}
+
+
+GEMM = """
+void gemm(const float *A, const float *B, float *C) {
+    for (int m = 0; m < M; m += BLOCK_M)
+        for (int i = m; i < M && i < m + BLOCK_M; i++)
+            for (int j = 0; j < N; j++) {
+                float sum = 0;
+                for (int k = 0; k < K; k++) sum += A[i * K + k] * B[k * N + j];
+                C[i * N + j] = sum;
+            }
+}
+"""
+
+
+def test_hints_inputs_and_a_source_file_without_further_ado(tmp_path: Path) -> None:
+    """The arrays are those of the hints' problem, so that the output can be made for the caller."""
+    (tmp_path / "my_gemm.c").write_text(GEMM)
+
+    @carver.autotune(
+        configs=lambda M, N, K: carver.MatmulTemplate(M=M, N=N, K=K, in_dtype="float32").recommend_hints(topk=3),
+        warmup=2, rep=5, timeout=60, ref_prog=lambda A, B: A @ B,
+    )  # fmt: skip
+    @carver.jit(out_idx=[-1], target="cpu")
+    def matmul(
+        M: int, N: int, K: int, block_M: int = 128, block_N: int = 128, block_K: int = 32, num_stages: int = 3,
+        threads: int = 128,
+    ) -> carver.Kernel:  # fmt: skip
+        return carver.Kernel(
+            source=tmp_path / "my_gemm.c", entry="gemm", grid=-(-M // block_M), block=threads, shared_bytes=0,
+            defines={"M": M, "N": N, "K": K, "BLOCK_M": block_M},
+        )  # fmt: skip
+
+    a, b = (np.random.default_rng(i).random((40, 40), np.float32) for i in (0, 1))
+    with carver.set_autotune_inputs(a, b):
+        kernel = matmul(40, 40, 40)
+    np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+    result = matmul.result(40, 40, 40)
+    assert [p.name for p in kernel.params] == ["A", "B", "C"]
+    assert result.config.keys() <= {"block_M", "block_N", "block_K", "num_stages", "threads"}
+    assert all(m.predicted_ms for m in result.table) and result.env["checked"]
+    with pytest.raises(RunError, match=r"takes A, B, C \(outputs, which may be left out: C\); got 1 arrays"):
+        kernel(a)
+
+
+def test_a_function_that_refuses_a_config_costs_that_config_only() -> None:
+    def choosy(n: int, ways: int) -> carver.Kernel:
+        if ways == 7:
+            raise ValueError("seven is out of the question")
+        return scale.fn(n, ways)
+
+    result = tuner(choosy, [{"ways": 7}, {"ways": 1}]).set_compile_args(out_idx=[-1]).run()
+    assert [(m.outcome, m.message) for m in result.table] == [
+        ("does_not_fit", "choosy(ways=7) raised ValueError: seven is out of the question"), ("ok", ""),
+    ]  # fmt: skip
+    with pytest.raises(RunError, match=r"choosy fails for every config; the first: choosy\(ways=7\)"):
+        tuner(choosy, [{"ways": 7}]).run()
+
+
+def test_no_gpu_is_said_before_anything_is_compiled() -> None:
+    from carver.device.cuda import device_count
+
+    if device_count():
+        pytest.skip("this machine has one")
+    with pytest.raises(carver.CarverError, match="no NVIDIA GPU"):
+        tuner(lambda n, threads: carver.Kernel("__global__\n", "f", block=threads), [{"threads": 32}]).run()
+    with pytest.raises(ConfigError, match="target 'cuda' cannot run a kernel for 'cpu'"):
+        tuner(scale, [{"ways": 1}]).set_compile_args(target="cuda").jit(100)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"source": 3}, "source must be a path, source text or a Triton function, got 3"),
+        ({"source": "x.cu"}, "needs entry="),
+        ({"source": "none.c", "entry": "f"}, "is no file; give the path"),
+        ({"entry": "f", "grid": 0}, "grid must be one to three whole numbers above 0, got 0"),
+        ({"entry": "f", "block": (1, 2, 3, 4)}, r"block must be one to three whole numbers above 0"),
+        ({"entry": "f", "scalars": ["n"]}, "scalar must be an int of 32 bits, a float or a NumPy scalar, got 'n'"),
+        ({"entry": "f", "scalars": [2**40]}, r"use numpy.int64"),
+        ({"entry": "f", "defines": {"N": [1]}}, r"macro N must be a number or text, got \[1\]"),
+    ],
+)
+def test_bad_kernels(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(carver.CarverError, match=said):
+        carver.Kernel(**{"source": SCALE, **options}).program([Param("X", (1,), "float32")], carver.CPU("auto"))
+
+
+def test_scalars_as_c_sees_them() -> None:
+    source = """
+#include <stdint.h>
+void f(double *Y, int a, float b, int64_t c, double d, uint8_t e) { Y[0] = a; Y[1] = b; Y[2] = c; Y[3] = d; Y[4] = e;
+}
+"""
+    given = [-3, 0.5, np.int64(2**40), np.float64(1 / 3), np.uint8(200)]
+    kernel = carver.jit(out_idx=0)(
+        lambda: carver.Kernel(source, "f", scalars=given, params=[("Y", (5,), "float64")])
+    )()
+    np.testing.assert_array_equal(kernel(), [-3, 0.5, 2**40, 1 / 3, 200])
+
+
+class FakeTriton:
+    """Launches as a Triton function does: `fn[grid](arrays, scalars, constants)`."""
+
+    def run(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(x: Any, y: Any, n: int, *, BLOCK: int, num_warps: int) -> None:
+            assert grid({"BLOCK": BLOCK}) == (-(-n // BLOCK),) and num_warps == 4
+            y[:] = 2 * x
+
+        return launch
+
+
+def test_triton_functions_are_launched_with_their_constants() -> None:
+    kernel = carver.Kernel(
+        FakeTriton(), grid=lambda meta: (-(-100 // meta["BLOCK"]),), scalars=[100],
+        defines={"BLOCK": 32, "num_warps": 4},
+    )  # fmt: skip
+    assert kernel.is_triton and kernel.kind == "cuda"
+    y = np.zeros_like(X)
+    kernel.launcher()(X, y)
+    np.testing.assert_array_equal(y, 2 * X)

@@ -138,6 +138,8 @@ def records_cases(path: Path) -> Iterator[Case]:
 
     groups: dict[tuple[str, str, str], list[Any]] = {}
     for m in Records(path).find():
+        if m.backend == "user":  # kernels that no declaration describes
+            continue
         groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), []).append(m)
     for (problem, arch, backend), rows in groups.items():
         seconds = np.array([m.median_ms * 1e-3 if m.outcome == "ok" and m.median_ms else np.nan for m in rows])

@@ -108,7 +108,10 @@ class Built:
             for place in out:
                 spec = params[place].tensor()
                 made = empty_like(arrays, spec)
-                every[place] = _device(self.device_name).empty(spec.shape, spec.dtype) if made is None else made
+                if made is None:
+                    room = _device(self.device_name).empty(spec.shape, spec.dtype)
+                    made = room.owner if self.kind == "cpu" else room
+                every[place] = made
         loaded, workspace = self._load(params)
         specs = [p.tensor() for p in params]
         pointers = {spec.name: address(a, spec, self.kind) for spec, a in zip(specs, every, strict=True)}
