@@ -1,4 +1,4 @@
-"""Evaluations that Kernel Tuner needs to come within 5 % of the best: its genetic algorithm alone, and seeded by carver.
+"""Evaluations that Kernel Tuner needs to come within 5 % of the best: its genetic algorithm alone and seeded.
 
     python benchmarks/kernel_tuner_seeding.py TABLE [--seeds 30] [--topk 10] [--then genetic_algorithm] [--json FILE]
 
@@ -55,7 +55,7 @@ def trace(cachefile: Path, tune_params: Mapping[str, list[int]], strategy: Any, 
     import kernel_tuner
 
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002: Kernel Tuner's own source of randomness
+    np.random.seed(seed)  # noqa: NPY002 Kernel Tuner draws from it
 
     def measured(p: dict[str, Any]) -> bool:
         return tuple(p[key] for key in tune_params) in known
@@ -113,7 +113,7 @@ def main() -> None:
     stem = given.table.name.removesuffix(".csv.gz").removesuffix(".meta.json")
     case = next(iter(read(given.table.with_name(f"{stem}.meta.json"))))
     found = compare(case, given.topk, given.seeds, given.then)
-    print(f"{found['table']}: {found['space']} configurations, best {found['best_ms']:.4g} ms; {given.seeds} random seeds")
+    print(f"{found['table']}: {found['space']} configurations, best {found['best_ms']:.4g} ms, {given.seeds} seeds")
     print(f"evaluations to within 5 % of the best, {found['then']}")
     for name in ("alone", "seeded"):
         row = found[name]

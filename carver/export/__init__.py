@@ -7,10 +7,14 @@ a `from_config` that goes the other way. `adopt` finds the right one by what it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
+from ..descriptor import Arch
 from ..errors import ConfigError
 from ..hint import Hint
+from ..problem import Problem
+from ..ranking import recommend
 
 _FOREIGN_KEYS = {
     "BLOCK_SIZE_M": "triton", "block_sizes": "helion", "tile_shape": "cutlass", "mma_tiler_mn": "cutlass",
@@ -49,6 +53,16 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...]) -> lis
         raise ConfigError(
             f"{target} takes hints of backend {taken}, got {got}; ask with recommend_hints(backend={backends[0]!r})"
         )
+    return found
+
+
+def unsplit(problem: Problem, arch: Arch, k: int, backend: str) -> list[Hint]:
+    """The first `k` hints that leave the reduction whole, for kernels that cannot split it."""
+    found: list[Hint] = []
+    for most in (8 * k, 10**9):
+        found = list(islice((h for h in recommend(problem, arch, most, backend) if h.split_k == 1), k))
+        if len(found) == k:
+            break
     return found
 
 

@@ -22,7 +22,7 @@ from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, ProblemError
 from ..hint import Hint
 from ..templates import MatmulTemplate, Template
-from . import chosen, needs
+from . import chosen, needs, unsplit
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -150,12 +150,9 @@ def _handler(arch: Arch, topk: int) -> InductorChoices:
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
                 op = _problem(inputs).with_arch(arch)
-                hints = [h for h in op.recommend_hints(8 * topk, backend="triton") if h.config["SPLIT_K"] == 1][:topk]
+                hints = unsplit(op.problem, arch, topk, "triton")
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
-                return theirs
-            if not hints:
-                self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(theirs), "every hint splits K"))
                 return theirs
             self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
             return [_choice(theirs[0], hint, op.problem.sizes["k"]) for hint in hints]

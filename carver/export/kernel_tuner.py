@@ -1,13 +1,12 @@
 """Kernel Tuner: arguments of `tune_kernel`.
 
 Tried with Kernel Tuner 1.5.0. Its own `x0` is one configuration and several strategies reject it; a strategy made
-here tries every hint before another strategy takes over. Restrictions must be functions with named arguments or with
-one dict: `**p` does not work there.
+here tries every hint before another strategy takes over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError, nearest
@@ -47,16 +46,13 @@ def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
     return {key: sorted({config[key] for config in found}) for key in found[0]}
 
 
-def restriction(hints: Iterable[Hint], **how: Any) -> Callable[[dict[str, Any]], bool]:
-    """For `tune_kernel(restrictions=[...])`: nothing but the hints is compiled."""
+def restriction(hints: Iterable[Hint], **how: Any) -> str:
+    """For `tune_kernel(restrictions=[...])`: nothing but the hints is compiled. `how` as for `configs`.
+
+    An expression and not a function: a function of one dict works there only while it is the only restriction.
+    """
     found = configs(hints, **how)
-    keys = tuple(found[0])
-    kept = {tuple(config[key] for key in keys) for config in found}
-
-    def is_hinted(p: dict[str, Any]) -> bool:
-        return tuple(p[key] for key in keys) in kept
-
-    return is_hinted
+    return " or ".join("(" + " and ".join(f"{key} == {value!r}" for key, value in c.items()) + ")" for c in found)
 
 
 def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[Any]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, nearest
 from ..hint import Hint
 from ..templates import Template
-from . import chosen, needs, renamed
+from . import chosen, needs, renamed, unsplit
 
 if TYPE_CHECKING:
     import triton
@@ -114,8 +115,9 @@ def pruner(
         if propose:
             keys = list(configs_[0].kwargs)
             spelled = names or spelling(keys)
-            found = op.recommend_hints(10 * topk, backend="triton")
-            return configs(found, spelled, only=keys)[:topk]
+            if spelled.get("SPLIT_K") in keys:
+                return configs(op.recommend_hints(topk, backend="triton"), spelled, only=keys)
+            return configs(unsplit(op.problem, device(op), topk, "triton"), spelled, only=keys)
         ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
         return [configs_[i] for i in ranking.indices[:topk]]
 
@@ -153,6 +155,12 @@ def spelling(keys: Iterable[str]) -> dict[str, str]:
     present = set(keys)
     return {ours: next(a for a in (ours, *aliases) if a in present)
             for ours, aliases in ALIASES.items() if present & {ours, *aliases}}  # fmt: skip
+
+
+def device(op: Template) -> Arch:
+    if op.arch is None:
+        raise ConfigError(f"{op} names no device; call .with_arch(carver.CUDA('h200')) in the template")
+    return op.arch
 
 
 def make(template: Make, arguments: Mapping[str, Any]) -> Template:

@@ -17,8 +17,9 @@ import numpy as np
 from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, ProblemError
 from ..problem import Problem
-from ..ranking import rank, recommend
+from ..ranking import rank
 from ..templates import MatmulTemplate
+from . import unsplit
 from .triton import from_config
 
 __all__ = ["BATCHES", "DTYPES", "ConfigFile", "block_fp8", "from_config", "moe"]
@@ -101,8 +102,8 @@ def _file(
     for batch, problems in sorted(layers.items()):
         union: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
         for problem in problems:
-            for hint in recommend(problem, arch, _CONSIDERED, backend):
-                if hint.config.get("SPLIT_K", 1) == 1 and (shape is None or shape[1] % hint.config["BLOCK_K"] == 0):
+            for hint in unsplit(problem, arch, _CONSIDERED, backend):
+                if shape is None or shape[1] % hint.config["BLOCK_K"] == 0:
                     base = {key: value for key, value in hint.config.items() if key != "SPLIT_K"}
                     rows = -(-problem.sizes["m"] // base["BLOCK_M"])
                     for group in GROUPS if rows > 1 else GROUPS[:1]:
@@ -110,7 +111,7 @@ def _file(
                         union[tuple(config.items())] = config
         candidates = list(union.values())
         if not candidates:
-            raise NoCandidates(f"{problems[0]} without split-K on {arch.name}", {})
+            raise NoCandidates(f"{problems[0]} in blocks of scales {shape} on {arch.name}", {})
         seconds = sum(_seconds(problem, arch, candidates, backend) for problem in problems)
         best = int(np.argmin(seconds))
         configs[batch] = {theirs: candidates[best][ours] for ours, theirs in _KEYS.items()}

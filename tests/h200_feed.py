@@ -1,0 +1,281 @@
+"""On a GPU: what carver saves inside Triton's and Inductor's own tuners, and what a portfolio loses.
+
+    python tests/h200_feed.py [--arch auto] [--out feed.json] [--only triton inductor portfolio]
+
+triton     A matmul tuned over a list of its own, all of it and the five that `triton_pruner` keeps, on ten shapes.
+           A configuration is compiled once; the time of a cold tuning run is the sum of what its own configurations
+           took to compile and to time, so that neither run profits from the other. The winners are then timed again,
+           in turns.
+inductor   torch.compile(mode="max-autotune") of a Llama-3-8B MLP at three batch sizes, with and without the handler.
+portfolio  Four configurations for M from 1 to 8192, N = K = 4096, against the best of everything timed at 14 sizes.
+
+Not a test that pytest collects. Needs torch 2.10 or newer and Triton 3.4 or newer; takes about five minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._inductor.config
+import triton
+import triton.language as tl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import carver
+from carver.export import inductor, unsplit
+from carver.export.triton import configs as triton_configs
+from carver.portfolio import at
+
+KEYS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
+SHAPES = [
+    (4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 8192), (16, 4096, 4096),
+    (64, 14336, 4096), (256, 3584, 8192), (8192, 768, 3072), (512, 4096, 14336), (4096, 28672, 4096),
+]  # fmt: skip
+BATCHES = (16, 512, 4096)
+SIZES = (1, 8, 16, 33, 64, 100, 128, 256, 500, 1024, 1536, 2048, 4096, 8192)
+
+
+@triton.jit
+def matmul(  # type: ignore[no-untyped-def]
+    a_at, b_at, c_at, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    tile = tl.program_id(0)
+    rows, cols = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    panel = tile // (GROUP_M * cols)
+    height = min(rows - panel * GROUP_M, GROUP_M)
+    inside = tile % (GROUP_M * cols)
+    row, col = panel * GROUP_M + inside % height, inside // height
+    m = row * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = col * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.arange(0, BLOCK_K)
+    a = a_at + (m % M)[:, None] * K + k[None, :]
+    b = b_at + k[:, None] * N + (n % N)[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        left = K - step * BLOCK_K
+        x = tl.load(a, mask=k[None, :] < left, other=0.0)
+        y = tl.load(b, mask=k[:, None] < left, other=0.0)
+        total = tl.dot(x, y, total)
+        a += BLOCK_K
+        b += BLOCK_K * N
+    at_c = c_at + m.to(tl.int64)[:, None] * N + n[None, :]
+    tl.store(at_c, total.to(tl.float16), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def own_list() -> list[triton.Config]:
+    """A list as kernels come with: every tile of a grid that is not absurd."""
+    grid = itertools.product((64, 128, 256), (64, 128, 256), (32, 64, 128), (4, 8), (3, 4))
+    chosen = [c for c in grid if c[0] * c[1] <= 128 * 256 and (c[3] == 8 or c[0] * c[1] <= 128 * 128)
+              and (c[0] + c[1]) * c[2] <= 256 * 128]  # fmt: skip
+    chosen += [c for c in itertools.product((16, 32), (64, 128), (64, 128), (4,), (3, 5))]
+    return [
+        triton.Config(dict(zip(KEYS, (*tile, 8), strict=True)), num_warps=warps, num_stages=stages)
+        for *tile, warps, stages in chosen
+    ]
+
+
+def grid_of(config: dict[str, int], m: int, n: int) -> tuple[int]:
+    return (triton.cdiv(m, config["BLOCK_M"]) * triton.cdiv(n, config["BLOCK_N"]),)
+
+
+class Matmul:
+    """The kernel on one shape's tensors."""
+
+    def __init__(self, m: int, n: int, k: int) -> None:
+        self.sizes = m, n, k
+        self.a = torch.randn(m, k, device="cuda", dtype=torch.float16)
+        self.b = torch.randn(k, n, device="cuda", dtype=torch.float16)
+        self.c = torch.empty(m, n, device="cuda", dtype=torch.float16)
+
+    def launch(self, config: triton.Config) -> None:
+        grid = grid_of(config.kwargs, *self.sizes[:2])
+        matmul[grid](self.a, self.b, self.c, *self.sizes, **config.kwargs, num_warps=config.num_warps,
+                     num_stages=config.num_stages)  # fmt: skip
+
+    def ms(self, config: triton.Config, rep: int = 40) -> float:
+        """Median with a cold L2; infinite where it does not run. [ms]"""
+        try:
+            return float(triton.testing.do_bench(lambda: self.launch(config), warmup=10, rep=rep, return_mode="median"))
+        except (triton.OutOfResources, triton.CompilationError, RuntimeError):
+            return float("inf")
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def compile_times(configs: list[triton.Config]) -> list[float]:
+    small = Matmul(512, 512, 512)
+
+    def attempt(config: triton.Config) -> None:
+        with contextlib.suppress(triton.OutOfResources, triton.CompilationError, RuntimeError):
+            small.launch(config)
+
+    return [seconds(lambda config=config: attempt(config)) for config in configs]
+
+
+def triton_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
+    configs = own_list()
+    place = {id(config): i for i, config in enumerate(configs)}
+    compile_s = compile_times(configs)
+    prune = carver.triton_pruner(lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch(arch), topk=topk)
+    prune(configs, dict(M=768, N=768, K=768))  # the first query of a process builds the space
+    rows = []
+    for sizes in SHAPES:
+        run = Matmul(*sizes)
+        run.launch(configs[0])
+        error = (run.c - run.a @ run.b).abs().max().item()
+        times, bench_s = [], []
+        for config in configs:
+            start = time.perf_counter()
+            times.append(run.ms(config))
+            bench_s.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        kept = [place[id(c)] for c in prune(configs, dict(zip(("M", "N", "K"), sizes, strict=True)))]
+        model_s = time.perf_counter() - start
+        full, pruned = min(range(len(configs)), key=times.__getitem__), min(kept, key=times.__getitem__)
+        again: dict[int, list[float]] = {full: [], pruned: []}
+        for _ in range(5):
+            for i, repeated in again.items():
+                repeated.append(run.ms(configs[i], rep=60))
+        best = {i: statistics.median(t) for i, t in again.items()}
+        full_s = sum(compile_s) + sum(bench_s)
+        pruned_s = model_s + sum(compile_s[i] + bench_s[i] for i in kept)
+        rows.append({
+            "shape": sizes, "max_error": error, "full_ms": best[full], "pruned_ms": best[pruned],
+            "speed_share": min(1.0, best[full] / best[pruned]), "full_tuning_s": full_s, "pruned_tuning_s": pruned_s,
+            "time_share": pruned_s / full_s, "model_s": model_s, "kept": [configs[i].all_kwargs() for i in kept],
+            "winner": configs[full].all_kwargs(), "failed": sum(t == float("inf") for t in times),
+        })  # fmt: skip
+        print(f"{sizes}: {rows[-1]['speed_share']:.3f} of the speed in {rows[-1]['time_share']:.3f} of the time")
+    return {
+        "configs": len(configs), "topk": topk, "rows": rows,
+        "speed_share": statistics.geometric_mean(r["speed_share"] for r in rows),
+        "time_share": sum(r["pruned_tuning_s"] for r in rows) / sum(r["full_tuning_s"] for r in rows),
+    }  # fmt: skip
+
+
+class MLP(torch.nn.Module):
+    """The gated MLP of Llama-3-8B."""
+
+    def __init__(self, hidden: int = 4096, inner: int = 14336) -> None:
+        super().__init__()
+        like = {"bias": False, "device": "cuda", "dtype": torch.bfloat16}
+        self.gate, self.up = torch.nn.Linear(hidden, inner, **like), torch.nn.Linear(hidden, inner, **like)
+        self.down = torch.nn.Linear(inner, hidden, **like)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.down(torch.nn.functional.silu(self.gate(x)) * self.up(x))
+        return out
+
+
+@contextlib.contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Neither a compiled graph nor a tuning result of before."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        torch._inductor.config.patch(force_disable_caches=True),
+        mock.patch.dict("os.environ", TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=f"{folder}/triton"),
+    ):
+        torch._dynamo.reset()
+        yield
+        torch._dynamo.reset()
+
+
+def inductor_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
+    model = MLP().eval()
+    with nothing_kept():  # starts the pool of compilers, which the first arm would pay for
+        torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
+    rows = []
+    for batch in BATCHES:
+        x = torch.randn(batch, 4096, device="cuda", dtype=torch.bfloat16)
+        row: dict[str, Any] = {"batch": batch}
+        with torch.no_grad():
+            for name in ("inductor", "carver"):
+                handler = inductor.tuned(arch, topk) if name == "carver" else contextlib.nullcontext()
+                with nothing_kept(), handler as log:
+                    compiled = torch.compile(model, mode="max-autotune")
+                    row[f"{name}_compile_s"] = seconds(partial(compiled, x))
+                    for _ in range(3):
+                        compiled(x)
+                    times = [triton.testing.do_bench(partial(compiled, x), warmup=25, rep=100) for _ in range(3)]
+                    row[f"{name}_ms"] = statistics.median(times)
+                    error = (compiled(x).float() - model(x).float()).abs().max() / model(x).float().abs().max()
+                    row[f"{name}_error"] = error.item()
+                    if log is not None:
+                        row["lists"] = [vars(r) for r in log.log]
+        rows.append(row)
+        print(f"batch {batch}: {row['inductor_ms']:.4f} ms after {row['inductor_compile_s']:.1f} s, with carver "
+              f"{row['carver_ms']:.4f} ms after {row['carver_compile_s']:.1f} s")  # fmt: skip
+    return {"topk": topk, "torch": torch.__version__, "rows": rows}
+
+
+def portfolio_section(arch: carver.Arch, deadline: float) -> dict[str, Any]:
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch(arch)
+    found = op.portfolio(M=range(1, 8193), k=4, backend="triton")
+    print(found)
+    timings = []
+    listed = own_list()
+    compile_times(listed)
+    for m in SIZES:
+        if time.perf_counter() > deadline:
+            print(f"out of time before M={m}")
+            break
+        run = Matmul(m, 4096, 4096)
+        problem = at(op.problem, "m", m)
+        own = {tuple(found.hint(m).config.items()): found.hint(m)}
+        own |= {tuple(h.config.items()): h for h in unsplit(problem, arch, 10, "triton")}
+        for hint in own.values():
+            if hint.split_k == 1:
+                [config] = triton_configs([hint], only=KEYS)
+                timings.append((m, dict(hint.config), run.ms(config) * 1e-3))
+        timings += [(m, {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages}, run.ms(c, rep=20) * 1e-3)
+                    for c in listed]  # fmt: skip
+    losses = found.measured(t for t in timings if t[2] < float("inf"))
+    mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
+    print("measured loss", {m: round(loss, 3) for m, loss in losses.items()}, f"mean {mean:.3f}")
+    return {"portfolio": found.to_dict(), "predicted_loss": found.loss, "measured_loss": losses, "mean": mean}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", default="auto")
+    parser.add_argument("--out", type=Path, default=Path("feed.json"))
+    parser.add_argument("--only", nargs="+", choices=["triton", "inductor", "portfolio"])
+    parser.add_argument("--seconds", type=float, default=345.0)
+    given = parser.parse_args()
+    arch = carver.CUDA() if given.arch == "auto" else carver.load_arch(given.arch)
+    start = time.perf_counter()
+    found: dict[str, Any] = {"device": torch.cuda.get_device_name(), "arch": arch.name, "triton": triton.__version__}
+    sections: dict[str, Callable[[], dict[str, Any]]] = {
+        "triton": lambda: triton_section(arch), "inductor": lambda: inductor_section(arch),
+        "portfolio": lambda: portfolio_section(arch, start + given.seconds),
+    }  # fmt: skip
+    for name, run in sections.items():
+        if given.only is None or name in given.only:
+            found[name] = run()
+            found[name]["section_s"] = time.perf_counter() - start
+            given.out.write_text(json.dumps(found, indent=1))
+            print(f"{name}: done {found[name]['section_s']:.0f} s after the start")
+
+
+if __name__ == "__main__":
+    main()
