@@ -24,7 +24,7 @@ from .expr import Expression
 
 _KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "schedule", "rules", "launches",
-    "avoid", "workspace", "constants", "fitted", "constants_of",
+    "avoid", "workspace", "constants", "fitted", "constants_of", "isa",
 }  # fmt: skip
 
 
@@ -51,6 +51,8 @@ class Kernel:
     title: str
     path: Path
     source: Path | None
+    isa: str
+    """What the source is compiled for, where that is more than the device's own: "sm_90a"."""
     requires: tuple[Expression, ...]
     tunables: Mapping[str, tuple[int, ...] | Expression]
     """Values that carver enumerates for each, or the expression that it derives one from."""
@@ -108,6 +110,7 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
         title=raw.get("title", f"{path.parent.name} {path.stem}"),
         path=path,
         source=path.parent / source if source else None,
+        isa=str(raw.get("isa", "")),
         requires=tuple(map(expr.parse, raw.get("requires", ()))),
         tunables=MappingProxyType(tunables),
         defaults=MappingProxyType(defaults),

@@ -113,9 +113,12 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     scope["wgmma"] = int(unit is not None and unit.instruction == "wgmma")
     scope["tcgen05"] = int(unit is not None and unit.instruction == "tcgen05")
     scope["mma_m"], scope["mma_n"], scope["mma_k"] = unit.shape if unit else (1, 1, 1)
+    types = [problem.dtypes[tensor.name] for tensor in s.inputs]
+    scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor in zip("ab", s.inputs, strict=False):
+        scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
         scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
-    scope["inputs"] = len(s.inputs)
+    scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["keeps"] = int(not s.reduced)
     scope["axis"] = int(reduces_rows(problem))
     scope["reduce_op"] = int(s.combine == "max=")

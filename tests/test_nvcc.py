@@ -34,6 +34,10 @@ def simt(bm: int, bn: int, bk: int, tm: int, tn: int, stages: int, split_k: int 
     return dict(block_m=bm, block_n=bn, block_k=bk, thread_m=tm, thread_n=tn, stages=stages, group_m=8, split_k=split_k)
 
 
+def wgmma(bm: int, bn: int, bk: int, warps: int, stages: int, split_k: int = 1) -> dict[str, int]:
+    return dict(block_m=bm, block_n=bn, block_k=bk, warps=warps, stages=stages, group_m=8, split_k=split_k)
+
+
 def tile(block_r: int, block_c: int, threads: int, vec: int, **split: int) -> dict[str, int]:
     return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **split)
 
@@ -49,6 +53,9 @@ TF32 = MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="tf32").problem
 RAGGED = MatmulTemplate(1000, 4097, 4097, in_dtype="float16", out_dtype="float32").problem
 DECODE = MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="bfloat16").problem
 FP8 = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="float8_e4m3").problem
+FP8_ROWS_OF_K = MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3").problem
+TF32_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="tf32").problem
+INT8_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="int8").problem
 FP32 = MatmulTemplate(4096, 4096, 4096, in_dtype="float32").problem
 FP64 = MatmulTemplate(2048, 2048, 2048, trans_B=True, in_dtype="float64").problem
 GEMV = GEMVTemplate(8192, 8192).problem
@@ -71,6 +78,14 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("mma", "sm_90", RAGGED, mma(64, 64, 64, 32, 32, 4, split_k=3)),
     ("mma", "sm_90", DECODE, mma(16, 128, 128, 16, 32, 4, split_k=4)),
     ("mma", "sm_120", FP8, mma(128, 128, 64, 64, 32, 3)),
+    ("mma", "sm_90", FP8_ROWS_OF_K, mma(64, 64, 64, 32, 32, 3)),
+    ("wgmma", "sm_90", SQUARE, wgmma(128, 256, 64, 8, 4)),
+    ("wgmma", "sm_90", SQUARE, wgmma(256, 64, 32, 8, 6)),
+    ("wgmma", "sm_90", BOTH, wgmma(128, 128, 64, 4, 3)),
+    ("wgmma", "sm_90", DECODE, wgmma(64, 128, 128, 8, 4, split_k=4)),
+    ("wgmma", "sm_90", TF32_ROWS, wgmma(256, 128, 32, 8, 3)),
+    ("wgmma", "sm_90", FP8, wgmma(256, 192, 128, 8, 3)),
+    ("wgmma", "sm_90", INT8_ROWS, wgmma(64, 64, 128, 4, 2)),
     ("simt", "sm_75", FP32, simt(128, 128, 16, 8, 8, 2)),
     ("simt", "sm_90", FP32, simt(64, 64, 16, 4, 4, 1)),
     ("simt", "sm_80", FP64, simt(64, 64, 8, 4, 4, 2)),
@@ -139,7 +154,7 @@ def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], cas
 def test_registers_are_estimated_within_15_percent_on_the_median(compiled: list[Compiled]) -> None:
     errors = {c.label: abs(c.predicted_registers / c.registers - 1) for c in compiled}
     assert statistics.median(errors.values()) <= 0.15, errors
-    tensor_core = [e for label, e in errors.items() if label.startswith("mma")]
+    tensor_core = [e for label, e in errors.items() if label.startswith(("mma", "wgmma"))]
     assert statistics.median(tensor_core) <= 0.10, errors
 
 
@@ -158,6 +173,11 @@ def test_the_rules_allow_what_is_compiled_here(case: int) -> None:
         ("mma", SQUARE, mma(128, 96, 32, 64, 64, 3), "warp tiles divide"),
         ("mma", SQUARE, mma(128, 96, 32, 64, 48, 3), "power of two"),
         ("mma", SQUARE, mma(128, 128, 32, 64, 64, 1), "two stages"),
+        ("wgmma", SQUARE, wgmma(128, 128, 64, 4, 1), "one step arrives"),
+        ("wgmma", SQUARE, wgmma(128, 128, 48, 4, 3), "block_k is 64 bytes"),
+        ("wgmma", SQUARE, wgmma(64, 64, 64, 8, 3), "64, 128, 192 or 256 columns"),
+        ("wgmma", SQUARE, wgmma(96, 128, 64, 4, 3), "has 64 rows"),
+        ("wgmma", SQUARE, wgmma(128, 128, 64, 6, 3), "one or two groups"),
         ("simt", FP32, simt(128, 128, 16, 8, 8, 3), "one or two buffers"),
         ("simt", FP32, simt(16, 16, 16, 4, 8, 1), "whole warps"),
         ("reduce", SUM, tile(1, 1024, 256, 8, split=1), "every thread has a vector"),
@@ -173,9 +193,13 @@ def test_what_a_rule_refuses_the_source_refuses(name: str, problem: Problem, con
         compile_source(concrete(chosen, problem, config, arch).source, cuda_compiler())
 
 
-@pytest.mark.parametrize("path", sorted(folder("templates").glob("*/*.cu")), ids=lambda p: f"{p.parent.name}-{p.stem}")
+SOURCES = [p for p in sorted(folder("templates").glob("*/*.cu")) if (p.parent / "op.toml").is_file()]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_a_source_compiles_alone_without_a_warning(path: Path) -> None:
-    source = Source(path, MappingProxyType({}), (*CUDA_FLAGS, "-Werror=all-warnings"), (), "sm_80")
+    isa = next((k.isa for k in kernel.kernels(path.parent.name, "cuda") if k.source == path and k.isa), "sm_80")
+    source = Source(path, MappingProxyType({}), (*CUDA_FLAGS, "-Werror=all-warnings"), (), isa)
     entries = compile_source(source, cuda_compiler()).resources
     launches = {
         launch.entry

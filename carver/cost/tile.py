@@ -81,7 +81,9 @@ def peak(space: Space, kind: int) -> float:
     half = space.problem.accumulate if space.problem.accumulate == "float16" else None
     unit = arch.matrix_unit(dtype, half)
     if kind == MMA and unit is not None and unit.instruction in ("wgmma", "tcgen05"):
-        unit = arch.matrix_unit(dtype, half, "mma") or unit
+        # 8-bit floats without an mma of their own are widened to half precision
+        widened = arch.matrix_unit("float16", half, "mma") if dtype.startswith("float8") else None
+        unit = arch.matrix_unit(dtype, half, "mma") or widened or unit
     return (
         unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
     )

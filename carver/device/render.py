@@ -147,7 +147,7 @@ def concrete(
             defines=MappingProxyType(macros | dict(defines or {})),
             flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
             entries=tuple(dict.fromkeys(call.entry for call in calls)),
-            isa=arch.isa if chosen.backend == "cuda" else "native",
+            isa=(chosen.isa or arch.isa) if chosen.backend == "cuda" else "native",
         ),
         calls=calls,
         workspace_bytes=int(chosen.workspace_bytes(names)),

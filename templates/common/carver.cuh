@@ -115,6 +115,53 @@ template <int N, typename T> __device__ __forceinline__ void store_vector(T *poi
     *reinterpret_cast<Vector<T, N> *>(pointer) = value;
 }
 
+// All elements of a vector, between memory's type and the one they are computed in.
+template <int DTYPE, int N, typename REAL>
+__device__ __forceinline__ void widen(const Vector<typename Element<DTYPE>::type, N> &from, REAL (&to)[N]) {
+    if constexpr (DTYPE == CARVER_F16 && N % 2 == 0 && sizeof(REAL) == 4) {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const unsigned pair = from.at[i] | static_cast<unsigned>(from.at[i + 1]) << 16;
+            halves_to_floats(pair, to[i], to[i + 1]);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) to[i] = static_cast<REAL>(Element<DTYPE>::load(from.at[i]));
+    }
+}
+template <int DTYPE, int N, typename REAL>
+__device__ __forceinline__ Vector<typename Element<DTYPE>::type, N> narrow(const REAL (&from)[N]) {
+    Vector<typename Element<DTYPE>::type, N> to;
+    if constexpr ((DTYPE == CARVER_F16 || DTYPE == CARVER_BF16) && N % 2 == 0 && sizeof(REAL) == 4) {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const float a = from[i], b = from[i + 1];
+            const unsigned pair = DTYPE == CARVER_F16 ? floats_to_halves(a, b) : floats_to_bfloats(a, b);
+            to.at[i] = static_cast<unsigned short>(pair), to.at[i + 1] = static_cast<unsigned short>(pair >> 16);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) to.at[i] = Element<DTYPE>::store(from[i]);
+    }
+    return to;
+}
+
+// load_vector and store_vector for what nobody reads again soon: it leaves the caches first.
+template <int N, typename T> __device__ __forceinline__ Vector<T, N> load_vector_once(const T *pointer) {
+    Vector<T, N> value;
+    if constexpr (sizeof(value) == 16)
+        reinterpret_cast<uint4 &>(value) = __ldcs(reinterpret_cast<const uint4 *>(pointer));
+    else
+        value = load_vector<N>(pointer);
+    return value;
+}
+template <int N, typename T> __device__ __forceinline__ void store_vector_once(T *pointer, const Vector<T, N> &value) {
+    if constexpr (sizeof(value) == 16)
+        __stcs(reinterpret_cast<uint4 *>(pointer), reinterpret_cast<const uint4 &>(value));
+    else
+        store_vector<N>(pointer, value);
+}
+
 __device__ __forceinline__ float relu(float x) { return fmaxf(x, 0.f); }
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.f + erff(x * 0.70710678f)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }

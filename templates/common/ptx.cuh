@@ -1,4 +1,4 @@
-// The instructions that CUDA C++ has no function for. All inline assembly of the project is in this file.
+// The instructions that CUDA C++ has no function for. Inline assembly is here, and in wgmma.cuh.
 #pragma once
 
 namespace carver {
@@ -92,6 +92,29 @@ __device__ __forceinline__ unsigned short float_to_half(float value) {
     return bits;
 }
 
+// Two at a time, the first in the low bits: that saves taking the pair apart and putting it together.
+__device__ __forceinline__ void halves_to_floats(unsigned pair, float &first, float &second) {
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(first), "=f"(second)
+        : "r"(pair));
+}
+__device__ __forceinline__ unsigned floats_to_halves(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    return pair;
+#else
+    return float_to_half(first) | static_cast<unsigned>(float_to_half(second)) << 16;
+#endif
+}
+
+// 2 to the power of x; below 2^-126 nothing is left.
+__device__ __forceinline__ float power_of_two(float x) {
+    float value;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+    return value;
+}
+
 // Nearest tf32, ties away from zero. The matrix unit would cut the low bits off, which biases every product towards zero.
 __device__ __forceinline__ unsigned float_to_tf32(unsigned bits) {
     unsigned rounded;
@@ -108,6 +131,15 @@ __device__ __forceinline__ unsigned short float_to_bfloat(float value) {
     const unsigned bits = __float_as_uint(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;  // NaN: rounding could carry into infinity
     return static_cast<unsigned short>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
+}
+__device__ __forceinline__ unsigned floats_to_bfloats(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    return pair;
+#else
+    return float_to_bfloat(first) | static_cast<unsigned>(float_to_bfloat(second)) << 16;
 #endif
 }
 

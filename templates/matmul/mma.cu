@@ -26,6 +26,7 @@
 #endif
 
 #include "common/matmul.cuh"
+#include "common/store.cuh"
 
 namespace carver {
 
@@ -187,11 +188,8 @@ using OperandB = Operand<BLOCK_N, WARP_N, TRANS_B, false, ALIGN_B>;
 constexpr int kStageBytes = OperandA::kStageBytes + OperandB::kStageBytes;
 constexpr int kTilesM = WARP_M / 16, kTilesN = WARP_N / 16;
 
-// A warp's results leave through shared memory, 16 rows at a time, so that its stores are whole vectors of a row. The
-// padding of a row puts the pairs that eight rows write at once into different banks.
-constexpr int kOut = sizeof(C::type);
-constexpr int kSlabRowBytes = WARP_N * kOut + most(16, 8 * kOut);
-constexpr int kSmemBytes = most(STAGES * kStageBytes, SPLIT_K > 1 ? 0 : kThreads / 32 * 16 * kSlabRowBytes);
+// A warp's results leave through shared memory, 16 rows at a time.
+constexpr int kSmemBytes = most(STAGES * kStageBytes, SPLIT_K > 1 ? 0 : kThreads / 32 * Slab<WARP_N>::kBytes);
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -330,22 +328,11 @@ __device__ __forceinline__ void store_partial(const TileSums<kHalfSum> (&sums)[k
 #pragma unroll
             for (int part = 0; part < 4; ++part) {
                 const Pair p = pair_of(sums[i][j], part / 2, part % 2);
-                const i64 row = m0 + i * 16 + p.row, column = n0 + j * 16 + p.column;
-                if (row >= m || column >= n) continue;
-                Sum *to = partial + row * n + column;
-                if (n % 2 == 0) {
-                    store_vector<2>(to, Vector<Sum, 2>{{p.first, p.second}});
-                } else {
-                    to[0] = p.first;
-                    if (column + 1 < n) to[1] = p.second;
-                }
+                put_partial(partial, m0 + i * 16 + p.row, n0 + j * 16 + p.column, p.first, p.second, m, n);
             }
 }
 
-__device__ __forceinline__ void store_result(const TileSums<kHalfSum> (&sums)[kTilesM][kTilesN], unsigned char *slab, const C::type *bias, C::type *c, i64 m0, i64 n0, i64 m, i64 n, i64 ldc) {
-    constexpr int kVector = most(1, least(16, ALIGN_C) / kOut);
-    constexpr int kPerRow = WARP_N / kVector;
-    const int lane = threadIdx.x % 32;
+__device__ __forceinline__ void store_result(const TileSums<kHalfSum> (&sums)[kTilesM][kTilesN], Slab<WARP_N> slab, const C::type *bias, C::type *c, i64 m0, i64 n0, i64 m, i64 n, i64 ldc) {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
@@ -353,26 +340,9 @@ __device__ __forceinline__ void store_result(const TileSums<kHalfSum> (&sums)[kT
 #pragma unroll
             for (int part = 0; part < 4; ++part) {
                 const Pair p = pair_of(sums[i][j], part / 2, part % 2);
-                const i64 column = n0 + j * 16 + p.column;
-                const Vector<C::type, 2> out = {{finish<C>(p.first, bias, least(column, n - 1)), finish<C>(p.second, bias, least(column + 1, n - 1))}};
-                store_vector<2>(reinterpret_cast<C::type *>(slab + p.row * kSlabRowBytes) + j * 16 + p.column, out);
+                slab.put(p.row, j * 16 + p.column, p.first, p.second, bias, n0, n);
             }
-        __syncwarp();
-#pragma unroll
-        for (int trip = 0; trip < ceil_div(16 * kPerRow, 32); ++trip) {
-            const int place = lane + trip * 32, row = place / kPerRow, column = place % kPerRow * kVector;
-            if (16 * kPerRow % 32 != 0 && place >= 16 * kPerRow) break;
-            const i64 left = n - (n0 + column);
-            if (m0 + i * 16 + row >= m || left <= 0) continue;
-            const C::type *from = reinterpret_cast<const C::type *>(slab + row * kSlabRowBytes) + column;
-            C::type *to = c + (m0 + i * 16 + row) * ldc + n0 + column;
-            if (left >= kVector)
-                store_vector<kVector>(to, load_vector<kVector>(from));
-            else
-#pragma unroll 1
-                for (int e = 0; e < left; ++e) to[e] = from[e];
-        }
-        __syncwarp();
+        slab.write(c, m0 + i * 16, n0, m, n, ldc);
     }
 }
 
@@ -401,6 +371,6 @@ carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__re
         store_partial(sums, workspace + (work.split * batches + work.batch) * m * n, m0, n0, m, n);
     } else {
         __syncthreads();  // the last fragments are read: the stages become the warps' slabs
-        store_result(sums, shared_memory + warp * 16 * kSlabRowBytes, bias, c + work.batch * m * ldc, m0, n0, m, n, ldc);
+        store_result(sums, {shared_memory + warp * Slab<WARP_N>::kBytes}, bias, c + work.batch * m * ldc, m0, n0, m, n, ldc);
     }
 }

@@ -1,0 +1,83 @@
+// Hopper's matrix instruction: a warp group of 128 threads multiplies tiles that lie in shared memory, and goes on
+// before they are done. sm_90a. Like ptx.cuh, nothing but inline assembly.
+#pragma once
+
+#include "common/ptx.cuh"
+
+namespace carver {
+
+// What this thread wrote to shared memory, copies it has waited for included, becomes visible to the matrix unit. A
+// barrier has to follow, since the tile is everybody's.
+__device__ __forceinline__ void show_to_matrix_unit() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Between other uses of the sums and the first instruction that adds to them.
+__device__ __forceinline__ void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Returns when at most PENDING of the newest groups of instructions are still at work.
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+// Where an operand lies whose rows of `row_bytes` (128 or 64) have their 16-byte chunks exchanged, in patterns of 8 rows.
+// `along`: bytes to the next eight rows. `across`, of an operand with rows of k: bytes to its next 128 bytes of m or n.
+// Source: PTX ISA 9.0, asynchronous warpgroup-level matrix shared memory layout.
+struct Descriptor {
+    unsigned low, high;
+    __device__ __forceinline__ Descriptor(unsigned shared, int row_bytes, int across, int along)
+        : low((shared & 0x3ffff) >> 4 | static_cast<unsigned>(across >> 4) << 16),
+          high(static_cast<unsigned>(along >> 4) | (row_bytes == 128 ? 1u : 2u) << 30) {}
+    __device__ __forceinline__ unsigned long long at(int bytes) const {
+        return static_cast<unsigned long long>(high) << 32 | (low + static_cast<unsigned>(bytes >> 4));
+    }
+};
+
+#define CARVER_D32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define CARVER_D64 CARVER_D32 \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CARVER_D96 CARVER_D64 \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define CARVER_D128 CARVER_D96 \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define CARVER_4(C, i) "+" C(d[i]), "+" C(d[i + 1]), "+" C(d[i + 2]), "+" C(d[i + 3])
+#define CARVER_16(C, i) CARVER_4(C, i), CARVER_4(C, i + 4), CARVER_4(C, i + 8), CARVER_4(C, i + 12)
+#define CARVER_32(C, i) CARVER_16(C, i), CARVER_16(C, i + 16)
+#define CARVER_64(C, i) CARVER_32(C, i), CARVER_32(C, i + 32)
+#define CARVER_96(C, i) CARVER_64(C, i), CARVER_32(C, i + 64)
+#define CARVER_128(C, i) CARVER_64(C, i), CARVER_64(C, i + 64)
+
+// d += a * b, 64 rows by COLUMNS, 32 bytes of k. Thread t of the group has d[4 j + 2 o + i] at row 16 (t / 32) + 8 o +
+// t % 32 / 4 and column 8 j + 2 (t % 4) + i. What the instructions take behind the operands: whether to add to d, two
+// signs, and which operands are contiguous along m or n.
+#define CARVER_WGMMA_N(N, COUNT, A, B, KIND, C, TAIL)                                                                  \
+    if constexpr (COLUMNS == N)                                                                                        \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N KIND " {" CARVER_D##COUNT "}, %" #A ", %" #B TAIL ";"      \
+                     : CARVER_##COUNT(C, 0)                                                                            \
+                     : "l"(a), "l"(b), "n"(M_CONTIGUOUS), "n"(N_CONTIGUOUS));
+#define CARVER_WGMMA(NAME, KIND, D, C, TAIL)                                                                           \
+    template <int COLUMNS, bool M_CONTIGUOUS, bool N_CONTIGUOUS>                                                       \
+    __device__ __forceinline__ void NAME(D(&d)[COLUMNS / 2], unsigned long long a, unsigned long long b) {             \
+        static_assert(COLUMNS == 64 || COLUMNS == 128 || COLUMNS == 192 || COLUMNS == 256, "no form of this width");   \
+        CARVER_WGMMA_N(64, 32, 32, 33, KIND, C, TAIL(34, 35))                                                          \
+        CARVER_WGMMA_N(128, 64, 64, 65, KIND, C, TAIL(66, 67))                                                         \
+        CARVER_WGMMA_N(192, 96, 96, 97, KIND, C, TAIL(98, 99))                                                         \
+        CARVER_WGMMA_N(256, 128, 128, 129, KIND, C, TAIL(130, 131))                                                    \
+    }
+#define CARVER_TRANSPOSABLE(M, N) ", 1, 1, 1, %" #M ", %" #N
+#define CARVER_SIGNED(M, N) ", 1, 1, 1"
+#define CARVER_PLAIN(M, N) ", 1"
+CARVER_WGMMA(wgmma_f16, "k16.f32.f16.f16", float, "f", CARVER_TRANSPOSABLE)
+CARVER_WGMMA(wgmma_bf16, "k16.f32.bf16.bf16", float, "f", CARVER_TRANSPOSABLE)
+CARVER_WGMMA(wgmma_tf32, "k8.f32.tf32.tf32", float, "f", CARVER_SIGNED)
+CARVER_WGMMA(wgmma_e4m3_e4m3, "k32.f32.e4m3.e4m3", float, "f", CARVER_SIGNED)
+CARVER_WGMMA(wgmma_e4m3_e5m2, "k32.f32.e4m3.e5m2", float, "f", CARVER_SIGNED)
+CARVER_WGMMA(wgmma_e5m2_e4m3, "k32.f32.e5m2.e4m3", float, "f", CARVER_SIGNED)
+CARVER_WGMMA(wgmma_e5m2_e5m2, "k32.f32.e5m2.e5m2", float, "f", CARVER_SIGNED)
+CARVER_WGMMA(wgmma_i8, "k32.s32.s8.s8", int, "r", CARVER_PLAIN)
+
+}  // namespace carver
