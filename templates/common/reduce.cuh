@@ -66,8 +66,10 @@ template <typename T> struct MaxOf {
     __device__ __forceinline__ MaxOf across(int bit) const { return {__shfl_xor_sync(0xffffffffu, value, bit)}; }
 };
 
-__device__ __forceinline__ float exponential(float x) { return __expf(x); }
+__device__ __forceinline__ float exponential(float x) { return power_of_two(1.44269504f * x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
+__device__ __forceinline__ float quotient(float a, float b) { return __fdividef(a, b); }
+__device__ __forceinline__ double quotient(double a, double b) { return a / b; }
 __device__ __forceinline__ float inverse_root(float x) { return 1.f / sqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return 1. / sqrt(x); }
 
@@ -99,13 +101,25 @@ template <typename T> struct Exponentials {
     static __device__ __forceinline__ T curve(T x) { return exponential(x); }
 };
 
+// One exponential a thread instead of two a join.
+template <int FIRST, int LIMIT, typename T>
+__device__ __forceinline__ Exponentials<T> join_lanes(Exponentials<T> value) {
+    T greatest = value.greatest;
+#pragma unroll
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) greatest = most(greatest, __shfl_xor_sync(0xffffffffu, greatest, bit));
+    value = {greatest, value.scaled_to(greatest)};
+#pragma unroll
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) value.sum += __shfl_xor_sync(0xffffffffu, value.sum, bit);
+    return value;
+}
+
 // Number of elements, their mean, and the sum of squared distances from it, which no cancellation spoils.
 // Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
 template <typename T> struct Moments {
     T count, mean, squares;
     static __device__ __forceinline__ Moments none() { return {T(0), T(0), T(0)}; }
     static __device__ __forceinline__ Moments join(Moments a, Moments b) {
-        const T count = a.count + b.count, share = count > T(0) ? b.count / count : T(0), apart = b.mean - a.mean;
+        const T count = a.count + b.count, share = count > T(0) ? quotient(b.count, count) : T(0), apart = b.mean - a.mean;
         return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
     }
     __device__ __forceinline__ Moments across(int bit) const {
@@ -124,6 +138,22 @@ template <typename T> struct Moments {
     __device__ __forceinline__ T factor() const { return inverse_root(squares / count + static_cast<T>(EPSILON)); }
     static __device__ __forceinline__ T curve(T x) { return x; }
 };
+
+// Each thread's squares move to the mean of all, so that the joins are sums.
+template <int FIRST, int LIMIT, typename T>
+__device__ __forceinline__ Moments<T> join_lanes(Moments<T> value) {
+    T count = value.count, total = value.count * value.mean;
+#pragma unroll
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) {
+        count += __shfl_xor_sync(0xffffffffu, count, bit);
+        total += __shfl_xor_sync(0xffffffffu, total, bit);
+    }
+    const T mean = count > T(0) ? quotient(total, count) : T(0), apart = value.mean - mean;
+    T squares = value.squares + value.count * apart * apart;
+#pragma unroll
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) squares += __shfl_xor_sync(0xffffffffu, squares, bit);
+    return {count, mean, squares};
+}
 
 template <typename T> struct Squares {
     T count, sum;

@@ -5,27 +5,39 @@
 
 namespace carver {
 
-// N elements from a pointer that is a multiple of ALIGN bytes.
-template <int N, int ALIGN, typename T> __device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
+// N elements from a pointer that is a multiple of ALIGN bytes. ONCE: nobody reads them again soon.
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
     constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
     Vector<T, N> out;
 #pragma unroll
     for (int i = 0; i < N; i += kPiece) {
-        const auto piece = load_vector<kPiece>(pointer + i);
+        const auto piece = ONCE ? load_vector_once<kPiece>(pointer + i) : load_vector<kPiece>(pointer + i);
 #pragma unroll
         for (int e = 0; e < kPiece; ++e) out.at[i + e] = piece.at[e];
     }
     return out;
 }
-template <int N, int ALIGN, typename T> __device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
     constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
 #pragma unroll
     for (int i = 0; i < N; i += kPiece) {
         Vector<T, kPiece> piece;
 #pragma unroll
         for (int e = 0; e < kPiece; ++e) piece.at[e] = value.at[i + e];
-        store_vector<kPiece>(pointer + i, piece);
+        if constexpr (ONCE)
+            store_vector_once<kPiece>(pointer + i, piece);
+        else
+            store_vector<kPiece>(pointer + i, piece);
     }
+}
+
+// Joins the values of lanes whose numbers differ by FIRST, 2 FIRST, .. up to LIMIT / 2; each of them gets the result.
+template <int FIRST, int LIMIT, typename V> __device__ __forceinline__ V join_lanes(V value) {
+#pragma unroll
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) value = V::join(value, value.across(bit));
+    return value;
 }
 
 // ROWS x COLUMNS elements, COLUMNS contiguous in memory, in vectors of WIDTH, TEAM threads. kLanes of them stand along a row, kGroups such
@@ -46,7 +58,7 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
 
     // This thread's vectors of the tile at `origin`. Elements outside the first `rows` x `columns` become `fill`. WHOLE: the
     // tile is inside.
-    template <bool WHOLE, int ALIGN, typename T>
+    template <bool WHOLE, int ALIGN, bool ONCE = false, typename T>
     static __device__ __forceinline__ void load(Vector<T, WIDTH> (&out)[kRowTrips][kColumnTrips], const T *origin, i64 leading, i64 rows, i64 columns, T fill) {
 #pragma unroll
         for (int i = 0; i < kRowTrips; ++i)
@@ -54,7 +66,7 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
             for (int j = 0; j < kColumnTrips; ++j) {
                 const T *from = origin + row(i) * leading + column(j);
                 if (WHOLE || (row(i) < rows && column(j) + WIDTH <= columns)) {
-                    out[i][j] = load_aligned<WIDTH, ALIGN>(from);
+                    out[i][j] = load_aligned<WIDTH, ALIGN, ONCE>(from);
                 } else {
 #pragma unroll
                     for (int e = 0; e < WIDTH; ++e) out[i][j].at[e] = row(i) < rows && column(j) + e < columns ? from[e] : fill;
@@ -62,48 +74,58 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
             }
     }
 
-    // Combines value[i] of all threads along each row; every thread of the row gets the result. `shared` has
-    // kRowSharedValues elements, free to be overwritten.
-    static constexpr int kRowSharedValues = kLanes > 32 ? kWarps * kRowTrips : 0;
+    // Combines value[i] of all threads along each row; every thread of the row gets the result. Nobody may be reading
+    // the kRowSharedValues elements of `shared` any more.
+    static constexpr int kPerRow = kLanes / 32;  // warps
+    static constexpr int kRowSharedValues = kPerRow > 1 ? kWarps * kRowTrips : 0;
     template <typename V> static __device__ __forceinline__ void combine_rows(V (&value)[kRowTrips], V *shared) {
 #pragma unroll
-        for (int i = 0; i < kRowTrips; ++i)
-#pragma unroll
-            for (int distance = least(kLanes, 32) / 2; distance > 0; distance /= 2) value[i] = V::join(value[i], value[i].across(distance));
-        if constexpr (kLanes > 32) {
-            constexpr int kPerRow = kLanes / 32;
-            const int warp = static_cast<int>(threadIdx.x) / 32;
-            __syncthreads();
-            if (threadIdx.x % 32 == 0) {
+        for (int i = 0; i < kRowTrips; ++i) value[i] = join_lanes<1, least(kLanes, 32)>(value[i]);
+        if constexpr (kPerRow > 1) {
+            const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+            if (lane == 0) {
 #pragma unroll
                 for (int i = 0; i < kRowTrips; ++i) shared[warp * kRowTrips + i] = value[i];
             }
             __syncthreads();
 #pragma unroll
-            for (int i = 0; i < kRowTrips; ++i) {
-                value[i] = shared[group() * kPerRow * kRowTrips + i];
-#pragma unroll
-                for (int w = 1; w < kPerRow; ++w) value[i] = V::join(value[i], shared[(group() * kPerRow + w) * kRowTrips + i]);
-            }
+            for (int i = 0; i < kRowTrips; ++i)
+                value[i] = join_lanes<1, kPerRow>(shared[(group() * kPerRow + lane % kPerRow) * kRowTrips + i]);
         }
     }
 
-    // Combines value[j][e] of all threads down each column; every thread of the column gets the result.
-    static constexpr int kColumnSharedValues = kGroups > 1 ? kGroups * COLUMNS : 0;
-    template <typename V> static __device__ __forceinline__ void combine_columns(V (&value)[kColumnTrips][WIDTH], V *shared) {
-        if constexpr (kGroups > 1) {
-            __syncthreads();
+    // Combines value[j][e] of all threads down each column; every thread of the column gets the result. Nobody may be
+    // reading the kColumnSharedValues elements of `shared` any more.
+    static constexpr int kParts = least(kGroups, kWarps);  // results of a column, once each warp has joined its own
+    static constexpr int kColumnSharedValues = kParts > 1 ? kParts * COLUMNS : 0;
+    template <typename V>
+    static __device__ __forceinline__ void combine_columns(V (&value)[kColumnTrips][WIDTH], V *shared) {
+        if constexpr (kLanes < 32) {
 #pragma unroll
             for (int j = 0; j < kColumnTrips; ++j)
 #pragma unroll
-                for (int e = 0; e < WIDTH; ++e) shared[group() * COLUMNS + column(j) + e] = value[j][e];
+                for (int e = 0; e < WIDTH; ++e) value[j][e] = join_lanes<kLanes, 32>(value[j][e]);
+        }
+        if constexpr (kParts > 1) {
+            const int thread = threadIdx.x;
+            if (kLanes >= 32 || thread % 32 < kLanes) {
+                const int part = kLanes >= 32 ? group() : thread / 32;
+#pragma unroll
+                for (int j = 0; j < kColumnTrips; ++j)
+#pragma unroll
+                    for (int e = 0; e < WIDTH; ++e) shared[part * COLUMNS + column(j) + e] = value[j][e];
+            }
             __syncthreads();
+            constexpr int kShare = least(most(1, TEAM / COLUMNS), kParts);  // neighbours that join one column
+            constexpr int kAtOnce = least(COLUMNS, TEAM / kShare);
 #pragma unroll 1
-            for (int c = threadIdx.x; c < COLUMNS; c += TEAM) {
-                V sum = shared[c];
+            for (int first = 0; first < COLUMNS; first += kAtOnce) {
+                const int c = first + thread / kShare % kAtOnce, part = thread % kShare;
+                V sum = shared[part * COLUMNS + c];
 #pragma unroll 4
-                for (int g = 1; g < kGroups; ++g) sum = V::join(sum, shared[g * COLUMNS + c]);
-                shared[c] = sum;
+                for (int p = part + kShare; p < kParts; p += kShare) sum = V::join(sum, shared[p * COLUMNS + c]);
+                sum = join_lanes<1, kShare>(sum);
+                if (part == 0 && thread < kAtOnce * kShare) shared[c] = sum;
             }
             __syncthreads();
 #pragma unroll

@@ -27,6 +27,15 @@ static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what th
 
 using Values = Vector<X::type, VEC>[Block::kRowTrips][Block::kColumnTrips];
 
+// A block loads, then computes, then stores: others have to fill the gaps. Where a thread's part of a tile is small, the
+// compiler may take no more registers than let 1024 threads (512) stay on an SM.
+constexpr int kHeld = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * static_cast<int>(sizeof(X::type)) / 4);
+constexpr int kJoined = (AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips) * static_cast<int>(sizeof(Real)) / 4;
+constexpr int kOutputsHere = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips * VEC;
+constexpr int kKept = kOutputsHere * static_cast<int>(sizeof(Statistics)) / 4;
+constexpr int kBusy = kHeld + kJoined + 2 * kKept;
+constexpr int kResident = most(1, (kBusy <= 36 ? 1024 : kBusy <= 68 ? 512 : 0) / THREADS);
+
 // What a thread has joined so far: of each row of its tile (AXIS = 1), or of each column.
 struct All {
     Statistics row[Block::kRowTrips], column[Block::kColumnTrips][VEC];
@@ -41,9 +50,12 @@ template <bool WHOLE> __device__ __forceinline__ void join_tile(All &all, const 
         for (int i = 0; i < Block::kRowTrips; ++i) {
             Real x[Block::kColumnTrips * VEC];
 #pragma unroll
-            for (int j = 0; j < Block::kColumnTrips; ++j)
+            for (int j = 0; j < Block::kColumnTrips; ++j) {
+                Real piece[VEC];
+                widen<X_DTYPE>(tile[i][j], piece);
 #pragma unroll
-                for (int e = 0; e < VEC; ++e) x[j * VEC + e] = static_cast<Real>(X::load(tile[i][j].at[e]));
+                for (int e = 0; e < VEC; ++e) x[j * VEC + e] = piece[e];
+            }
             all.row[i] = Statistics::join(all.row[i], Statistics::of(x, WHOLE ? Block::kColumnTrips * VEC : count));
         }
     } else {
@@ -69,15 +81,17 @@ __device__ __forceinline__ void write_tile(Y::type *y, const Values &tile, const
     for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll
         for (int j = 0; j < Block::kColumnTrips; ++j) {
-            Vector<Y::type, VEC> out;
+            Real piece[VEC];
+            widen<X_DTYPE>(tile[i][j], piece);
 #pragma unroll
             for (int e = 0; e < VEC; ++e) {
                 const int which = AXIS == 1 ? i : j * VEC + e;
-                out.at[e] = Y::store(Statistics::curve(static_cast<Real>(X::load(tile[i][j].at[e])) - offset[which]) * factor[which]);
+                piece[e] = Statistics::curve(piece[e] - offset[which]) * factor[which];
             }
+            const Vector<Y::type, VEC> out = narrow<Y_DTYPE>(piece);
             Y::type *to = y + Block::row(i) * leading + Block::column(j);
             if (WHOLE || (Block::row(i) < rows && Block::column(j) + VEC <= columns)) {
-                store_aligned<VEC, ALIGN_Y>(to, out);
+                store_aligned<VEC, ALIGN_Y, true>(to, out);
             } else {
 #pragma unroll
                 for (int e = 0; e < VEC; ++e)
@@ -90,7 +104,7 @@ __device__ __forceinline__ void write_tile(Y::type *y, const Values &tile, const
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, carver::kResident)
 carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;

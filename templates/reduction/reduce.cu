@@ -40,16 +40,19 @@ struct Sums {
 
 template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, const X::type *x, i64 leading, i64 rows, i64 columns) {
     Vector<X::type, VEC> tile[Block::kRowTrips][Block::kColumnTrips];
-    Block::load<WHOLE, ALIGN_X>(tile, x, leading, rows, columns, X::store(Join::none().value));
+    Block::load<WHOLE, ALIGN_X, true>(tile, x, leading, rows, columns, X::store(Join::none().value));
 #pragma unroll
     for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll
-        for (int j = 0; j < Block::kColumnTrips; ++j)
+        for (int j = 0; j < Block::kColumnTrips; ++j) {
+            Sum piece[VEC];
+            widen<X_DTYPE>(tile[i][j], piece);
 #pragma unroll
             for (int e = 0; e < VEC; ++e) {
                 Join &sum = AXIS == 1 ? sums.row[i] : sums.column[j][e];
-                sum = Join::join(sum, Join{X::load(tile[i][j].at[e])});
+                sum = Join::join(sum, Join{piece[e]});
             }
+        }
 }
 
 }  // namespace carver
