@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from math import floor, log10
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .kernel import Kernel, kernels
 from .pricing import Priced, price, roofline_seconds
 from .ranking import make_hint
 from .space import given_space, multiply_dtype
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BAR = 30
 """Longest bar. [characters]"""
@@ -105,6 +108,12 @@ class Explanation:
         yield f"80 % band: {self._time(low).strip()} to {self._time(high).strip()}; constants: {h.calibrated}."
         yield f"Constants of the device: {self.arch.provenance}."
         yield from self.notes
+
+    def plot(self) -> Figure:
+        """Where the time goes, and what the nearest changes would do. Needs matplotlib."""
+        from .plots import plot_explanation
+
+        return plot_explanation(self)
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Occupancy, waves, waste, traffic and roofline, in words."""

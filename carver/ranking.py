@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from .explain import Explanation
+    from .plots import Over
     from .report import Report
 
 
@@ -162,16 +163,22 @@ class Ranking(Sequence[Hint]):
         return benchmark(list(self), device, **settings)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The predicted times as bars of their terms. Needs matplotlib."""
+        """The predicted times as bars of their terms; this and the other plots need matplotlib."""
         from .plots import plot_terms
 
         return plot_terms(self, ax)
 
     def plot_roofline(self, ax: Axes | None = None) -> Axes:
-        """The hints under the device's roofs. Needs matplotlib."""
+        """The hints under the device's roofs."""
         from .plots import plot_roofline
 
         return plot_roofline(self, ax)
+
+    def plot_heatmap(self, x: str, y: str, over: Over = "best", ax: Axes | None = None) -> Axes:
+        """Predicted time of all priced candidates over two tunables; `over`: "best", "median" or "fixed"."""
+        from .plots import plot_heatmap
+
+        return plot_heatmap(self, x, y, over, ax)
 
     def __repr__(self) -> str:
         return ranking_text(self)

@@ -13,18 +13,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import CarverError, ConfigError, NoCandidates
+from .errors import ConfigError, NoCandidates
 from .hint import Hint
 from .problem import Problem
 from .records import Measurement
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from .device import CompiledKernel
 
 KS = (1, 3, 5, 10)
-_LIBRARY = "library"
+LIBRARY = "library"
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class Report:
         self.problem = problem
         self.device = device
         self.grid_size = grid_size
-        self.library = next((m for m in every if m.backend == _LIBRARY), None)
-        kernels = [m for m in every if m.backend != _LIBRARY]
+        self.library = next((m for m in every if m.backend == LIBRARY), None)
+        kernels = [m for m in every if m.backend != LIBRARY]
         if not kernels:
             raise ConfigError(f"no measurements of {problem}: nothing to report")
         far = math.inf
@@ -349,26 +350,13 @@ class Report:
             "</svg>"
         )
 
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Predicted against measured on logarithmic axes, a colour a bound; the figure, saved to `path` if given."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise CarverError("plots need matplotlib; 'pip install gpu-carver[plot]', or use to_html()") from None
-        points = self._points()
-        if not points:
-            raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
-        figure = Figure(figsize=(6, 6), layout="constrained")
-        axes = figure.subplots()
-        for bound in sorted({b for _, _, b in points}):
-            x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
-            axes.loglog(x, y, "o", markersize=4, alpha=0.7, label=bound or "none")
-        ends = [min(min(p, t) for p, t, _ in points) / 1.1, max(max(p, t) for p, t, _ in points) * 1.1]
-        axes.loglog(ends, ends, "--", color="grey", linewidth=1)
-        axes.set(xlabel="predicted [ms]", ylabel="measured [ms]", title=str(self.problem), xlim=ends, ylim=ends)
-        axes.legend(title="bound")
+    def plot(self, path: Path | str | None = None) -> Figure:
+        """Predicted against measured on logarithmic axes; the figure, saved to `path` if given. Needs matplotlib."""
+        from .plots import figure_of, plot_report, save
+
+        figure = figure_of(plot_report(self))
         if path is not None:
-            figure.savefig(path)
+            save(Path(path), figure)
         return figure
 
 

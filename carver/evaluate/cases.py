@@ -13,6 +13,8 @@ from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates
 from ..problem import Problem
 from ..ranking import Ranking, rank
+from ..records import Measurement
+from ..report import LIBRARY, Report
 from ..types import FloatArray
 
 
@@ -42,6 +44,27 @@ class Case:
             return rank(self.problem, self.arch, self.configs, self.backend)
         except NoCandidates:
             return None
+
+    def report(self) -> Report:
+        """Prediction against measurement, candidate by candidate; the model's refusals are left out."""
+        shared = {
+            "run_id": self.table, "operator": self.problem.operator, "problem": self.problem.to_dict(),
+            "backend": self.backend, "arch": self.arch.name, "device": self.arch.title, "host": "",
+        }  # fmt: skip
+        rows = [
+            self._measured(float(self.seconds[h.index]), candidate=str(h.index), kernel=h.kernel, config=dict(h.config),
+                           rank=h.rank, predicted_ms=h.predicted_ms, bound=h.bound, hint=h.to_dict(), **shared)
+            for h in self.ranked() or ()
+        ]  # fmt: skip
+        if self.reference_s:
+            library = {**shared, "backend": LIBRARY}
+            rows.append(self._measured(self.reference_s, candidate=LIBRARY, kernel=LIBRARY, config={}, **library))
+        return Report(self.problem, rows, device=self.arch.title)
+
+    @staticmethod
+    def _measured(seconds: float, **what: Any) -> Measurement:
+        ran = bool(np.isfinite(seconds))
+        return Measurement(outcome="ok" if ran else "crash", median_ms=seconds * 1e3 if ran else None, **what)
 
 
 def device(meta: Mapping[str, Any]) -> Arch:

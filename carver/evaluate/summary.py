@@ -19,7 +19,7 @@ from .score import Score, geometric_mean, score
 from .tables import read
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
     from rich.table import Table
 
 KS = (1, 3, 5, 10)
@@ -170,25 +170,8 @@ def _short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if value < 10 else f"{value:.1f}"
 
 
-def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Figure:
+def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Axes:
     """The model against blind draws, by table and k."""
-    from matplotlib.figure import Figure
+    from ..plots import plot_summary
 
-    figure = Figure(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    colours = ("#0072B2", "#56B4E9", "#009E73", "#E69F00")
-    for i, row in enumerate(rows):
-        for j, k in enumerate(ks):
-            y = i + (j - (len(ks) - 1) / 2) * 0.18
-            model, blind = row.slowdown[k][0], row.random[k]
-            axes.plot([model, blind], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
-            colour = colours[j % len(colours)]
-            axes.scatter(model, y, color=colour, s=28, zorder=2, label=f"first {k}" if i == 0 else None)
-            axes.scatter(blind, y, facecolors="none", edgecolors=colour, s=28, zorder=2)
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_xlabel("time of the best pick over the best measured time (filled: carver, open: random)")
-    axes.legend(loc="lower right", fontsize=8)
-    return figure
+    return plot_summary(rows, ks)
