@@ -20,7 +20,7 @@ import click
 from . import arch as archs
 from . import cli_export
 from ._version import __version__
-from .cli_bench import bench, records
+from .cli_bench import PICTURE, bench, records, save_plot
 from .cli_calibrate import calibrate
 from .cli_evaluate import evaluate
 from .cli_tune import cache, doctor, simulate
@@ -71,8 +71,8 @@ topk_option = click.option("--topk", "-k", type=int, default=10, show_default=Tr
 
 
 @as_json
-@click.option("--roofline", type=click.Path(dir_okay=False, path_type=Path), help="Save a roofline plot, PNG or SVG.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Save a plot of the terms, PNG or SVG.")
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG or SVG.")
 @backend_option
 @topk_option
 def recommend(
@@ -81,11 +81,8 @@ def recommend(
     """The configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend)
     _show(ranking, topk, as_json)
-    for path, draw in ((plot, ranking.plot), (roofline, ranking.plot_roofline)):
-        if path is not None:
-            figure = draw().get_figure(root=True)
-            assert figure is not None
-            figure.savefig(path, dpi=150, bbox_inches="tight")
+    save_plot(plot, ranking.plot)
+    save_plot(roofline, ranking.plot_roofline)
 
 
 @as_json
@@ -95,20 +92,30 @@ def recommend(
     "--configs", type=click.File(), default="-", show_default=True,
     help="JSON (a list of objects, or one a line) or CSV with a header; - is standard input.",
 )  # fmt: skip
-def rank(template: Template, configs: io.TextIOBase, topk: int | None, backend: str, as_json: bool) -> None:
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG or SVG.")
+def rank(
+    template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
+    roofline: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
     ranking = template.rank(read_configs(configs.read()), backend)
     shown = ranking[:topk] if topk else ranking
     _show(shown, len(shown), as_json)
+    save_plot(plot, shown.plot)
+    save_plot(roofline, shown.plot_roofline)
 
 
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
 @click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="Explain this hint.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG or SVG.")
 @backend_option
-def explain(template: Template, place: int, config: str | None, backend: str | None, as_json: bool) -> None:
+def explain(
+    template: Template, place: int, config: str | None, backend: str | None, plot: Path | None, as_json: bool
+) -> None:
     """Why a configuration takes the time it is predicted to take."""
     if config is None:
         ranking = template.recommend_hints(place, backend)
@@ -119,6 +126,7 @@ def explain(template: Template, place: int, config: str | None, backend: str | N
         assert template.arch is not None
         found = template.rank(read_configs(f"[{config}]"), backend or own_backend(template.arch)).explain(0)
     _print(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
 
 
 @as_json
@@ -165,8 +173,9 @@ for command in (cache, doctor, simulate):
 @explain_group.command("hint")
 @click.argument("file", type=click.File())
 @click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG or SVG.")
 @as_json
-def explain_hint_file(file: io.TextIOBase, arch: str | None, as_json: bool) -> None:
+def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """A hint that was saved as JSON."""
     try:
         hint = Hint.from_json(file.read())
@@ -174,6 +183,7 @@ def explain_hint_file(file: io.TextIOBase, arch: str | None, as_json: bool) -> N
         raise ConfigError(f"not JSON: {error}") from None
     found = explain_hint(hint, device(arch or hint.arch))
     _print(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
 
 
 @main.command("archs")

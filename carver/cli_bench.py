@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from .plots import FORMATS, pyplot, save
 from .records import OUTCOMES, Measurement, Records
 from .templates import Template
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class _Picture(click.Path):
+    """A file for a plot. Its ending is checked before anything is computed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).suffix.lower() not in FORMATS:
+            self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--plot", type=_FILE, help="Save predicted against measured, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG or SVG.")
 @click.option("--html", type=_FILE, help="Save the report as one HTML page.")
 @click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
 @click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
@@ -52,9 +70,15 @@ def bench(
     )  # fmt: skip
     if html is not None:
         report.to_html(html)
-    if plot is not None:
-        report.plot(plot)
+    save_plot(plot, report.plot)
     click.echo(report.to_json() if as_json else str(report).rstrip())
+
+
+def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
+    """Draw without a window and save, where a file is named."""
+    if path is not None:
+        pyplot().switch_backend("agg")
+        save(path, draw())
 
 
 @click.group()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .cli_bench import as_json
+from .cli_bench import PICTURE, as_json, save_plot
 from .errors import ConfigError
 
 
@@ -18,7 +18,7 @@ from .errors import ConfigError
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
 @click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
 @click.option("--workers", type=click.IntRange(1), default=None, help="Processes.  [default: one a core]")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Save the figures as PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save the figures as PNG or SVG.")
 @as_json
 def evaluate(
     path: Path,
@@ -44,8 +44,7 @@ def evaluate(
     rows = summary.evaluate(path, ks, by, workers)
     if not rows:
         raise ConfigError(f"no measured table under {path} that carver can read; docs/tables.md lists the forms")
-    if plot is not None:
-        summary.plot(rows, ks).savefig(plot, dpi=150)
+    save_plot(plot, lambda: summary.plot(rows, ks))
     if as_json:
         click.echo(json.dumps([row.to_dict() for row in rows], indent=1))
     else:
