@@ -133,16 +133,19 @@ def _template(operator: str, arguments: Mapping[str, str]) -> Template:
 
 
 def records_cases(path: Path) -> Iterator[Case]:
-    """Carver's own measurements: one case a problem, device and kernel."""
+    """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
     from ..records import Records
+    from ..report import LIBRARY
 
-    groups: dict[tuple[str, str, str], list[Any]] = {}
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for m in Records(path).find():
-        if m.backend == "user":  # kernels that no declaration describes
+        if m.backend in ("user", LIBRARY):  # kernels that no declaration describes
             continue
-        groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), []).append(m)
-    for (problem, arch, backend), rows in groups.items():
+        same = groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), {})
+        same[json.dumps([m.kernel, dict(m.config)], sort_keys=True)] = m
+    for (problem, arch, backend), newest in groups.items():
+        rows = list(newest.values())
         seconds = np.array([m.median_ms * 1e-3 if m.outcome == "ok" and m.median_ms else np.nan for m in rows])
         if np.isfinite(seconds).sum() > 1:
-            configs = [dict(m.config) for m in rows]
+            configs = [{"kernel": m.kernel, **m.config} for m in rows]
             yield Case(path.name, Problem.from_dict(json.loads(problem)), load(arch), backend, configs, seconds)
