@@ -104,6 +104,7 @@ def from_device(device: detect.Device) -> Arch:
     said: dict[str, Any] = {name: value for name, value in device.fields if value is not None}
     notes = dict(base.source) | {f"{section_of[name]}.{name}": device.said_by for name in said}
     if known is None:
+        notes.pop("datasheet", None)  # the relative's, like the numbers it is about
         ratio = said.get("sm_count", base.sm_count) * said.get("clock_hz", base.clock_hz)
         ratio /= base.sm_count * base.clock_hz
         scaled = {"l2_bytes_per_s": base.l2_bytes_per_s * ratio, "l3_bytes_per_s": base.l3_bytes_per_s * ratio}
