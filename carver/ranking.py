@@ -17,7 +17,7 @@ from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, Rasteriz
 from .kernel import Kernel, every, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem
-from .space import enumerate_space, given_space, multiply_dtype, static_scope
+from .space import enumerate_space, given_space, multiply_dtype, plain, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
 from .uncertainty import trust
@@ -197,7 +197,8 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
     """
     if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
         raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
-    backend = backend or own_backend(arch, problem.operator)
+    own = own_backend(arch, problem.operator)
+    backend = backend or (own if own != "cuda" or plain(problem) else "triton")  # else tiles as advice
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)

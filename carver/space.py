@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from . import notation
 from .descriptor import Arch
 from .dtypes import BYTES
 from .errors import ConfigError, NoCandidates, nearest
 from .expr import Expression
-from .kernel import Kernel
+from .kernel import Kernel, operators
 from .problem import Problem
 from .types import BoolArray
 
@@ -93,6 +94,26 @@ def reduces_rows(problem: Problem) -> bool:
     return s.inputs[0].index[-1][-1][0] in s.reduced
 
 
+def plain(problem: Problem) -> bool:
+    """Whether a matmul is spelt as the operator is, so that a kernel's arguments mean what they are called.
+
+    Axes may be left out (the batch); with trans_a (trans_b) the last two dimensions of A (B) may be exchanged. A
+    convolution is a matmul to the model, but no kernel of ours reads its input so.
+    """
+    if problem.operator != "matmul":
+        return True
+    declared = notation.parse(operators()[problem.operator])
+    for tensor, wanted in zip(problem.statement.tensors, declared.tensors, strict=False):
+        axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
+        orders = {axes}
+        if problem.options.get(f"trans_{wanted.name.lower()}"):
+            orders.add((*axes[:-2], *axes[:-3:-1]))
+        index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
+        if tensor.name != wanted.name or index not in orders:
+            return False
+    return len(problem.statement.tensors) == len(declared.tensors)
+
+
 def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     """What the expressions of a declaration see, sizes left out."""
     s = problem.statement
@@ -118,6 +139,7 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     for name, tensor in zip("ab", s.inputs, strict=False):
         scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
         scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
+    scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["keeps"] = int(not s.reduced)
     scope["axis"] = int(reduces_rows(problem))
