@@ -53,6 +53,7 @@ TF32 = MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="tf32").problem
 RAGGED = MatmulTemplate(1000, 4097, 4097, in_dtype="float16", out_dtype="float32").problem
 DECODE = MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="bfloat16").problem
 FP8 = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="float8_e4m3").problem
+WIDE_OUT = MatmulTemplate(4096, 4096, 4096, in_dtype="float16", out_dtype="float32").problem
 FP8_ROWS_OF_K = MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3").problem
 TF32_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="tf32").problem
 INT8_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="int8").problem
@@ -86,6 +87,7 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("wgmma", "sm_90", TF32_ROWS, wgmma(256, 128, 32, 8, 3)),
     ("wgmma", "sm_90", FP8, wgmma(256, 192, 128, 8, 3)),
     ("wgmma", "sm_90", INT8_ROWS, wgmma(64, 64, 128, 4, 2)),
+    ("wgmma", "sm_90", WIDE_OUT, wgmma(64, 128, 32, 8, 2)),
     ("simt", "sm_75", FP32, simt(128, 128, 16, 8, 8, 2)),
     ("simt", "sm_90", FP32, simt(64, 64, 16, 4, 4, 1)),
     ("simt", "sm_80", FP64, simt(64, 64, 8, 4, 4, 2)),

@@ -121,8 +121,7 @@ using Sums = Sum[kTiles][kGroupN / 2];
 
 constexpr int kStageBytes = OperandA::kStageBytes + OperandB::kStageBytes;
 constexpr int kSlabColumns = 64;
-constexpr int kSmemBytes = STAGES * kStageBytes;
-static_assert(kSmemBytes >= WARPS * Slab<kSlabColumns>::kBytes, "results leave through the stages");
+constexpr int kSmemBytes = most(STAGES * kStageBytes, SPLIT_K > 1 ? 0 : WARPS * Slab<kSlabColumns>::kBytes);
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
