@@ -114,7 +114,7 @@ class Ranking(Sequence[Hint]):
     def to_kernel_tuner(
         self, tune_params: Mapping[str, Sequence[Any]] | None = None, then: str | None = "genetic_algorithm", **how: Any
     ) -> dict[str, Any]:
-        """`tune_params` and `strategy` for `kernel_tuner.tune_kernel`: the hints in rank order, then another strategy."""
+        """`tune_params` and `strategy` for `tune_kernel`: the hints in rank order, then another strategy."""
         from .export import kernel_tuner as to
 
         space = tune_params or to.tune_params(self, **how)
@@ -242,7 +242,8 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
 
 def _in_our_words(config: Any, backend: str) -> Any:
     """Another tool's configuration in carver's keys; a dict in them already comes back as it is."""
-    if isinstance(config, Mapping) and not config.keys() & {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn"}:
+    foreign = {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn"}
+    if isinstance(config, Mapping) and not config.keys() & foreign:
         return config
     from .export import adopt
 

@@ -55,7 +55,9 @@ class Template:
         """Your own configurations, in that backend's vocabulary, in the order of their predicted times."""
         return rank(self.problem, self._device(), configs, backend)
 
-    def portfolio(self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]) -> Portfolio:
+    def portfolio(
+        self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]
+    ) -> Portfolio:
         """The `k` configurations that together lose least while one axis varies, and a table between them.
 
         `op.portfolio(M=range(1, 8193), k=4)`; see `carver.portfolio.portfolio` for lists and weights.
@@ -63,7 +65,8 @@ class Template:
         from .portfolio import portfolio
 
         if len(axis) != 1:
-            raise ProblemError(f"name the one axis that varies, such as M=range(1, 8193); got {', '.join(axis) or 'none'}")
+            given = ", ".join(axis) or "none"
+            raise ProblemError(f"name the one axis that varies, such as M=range(1, 8193); got {given}")
         [(name, sizes)] = axis.items()
         name = name if name in self.problem.sizes else name.lower()
         return portfolio(self.problem, self._device(), name, sizes, k, backend)
