@@ -11,7 +11,6 @@ from ..device import Buffer, Source
 from ..device.cpu import CpuDevice
 from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading
 
-STEPS = 5
 CHAINS = 12
 SPAN_S = 0.005
 """What one run takes at least: long beside waking the cores up, short beside the time slices of a busy system."""

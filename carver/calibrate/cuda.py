@@ -24,8 +24,8 @@ BUSY = 0.9
 MMA_K_BYTES, MMA_TILES, MMA_WARPS = 32, 8, 16
 WGMMA_STEPS = 4
 SHARED_BYTES_PER_ROUND = 8 * VECTOR_BYTES
-STEPS = 12
-"""Of the progress bar."""
+PASSES = 4
+"""Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
 
 
 def microbenchmarks(device: Device, each: Callable[[], None] = lambda: None) -> Microbenchmarks:
@@ -151,18 +151,18 @@ class _Gpu:
         size = int(min(1 << 30, self.arch.dram_bytes // 8)) & -(1 << 20)
         data, to = self.device.empty((size,), "int8"), self.device.empty((size,), "int8")
         self.device.fill(data, 1)
-        read, latency = self._sweep("DRAM", data, size, 1)
+        read, latency = self._sweep("DRAM", data, size, PASSES)
         yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
         yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
-        copy = self._stream(self.source("stream", WRITE=1), data, to, size, 1, (2, 1024))
-        both = [2 * size / t for t in self.bench.seconds(copy)]
+        copy = self._stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
+        both = [2 * size * PASSES / t for t in self.bench.seconds(copy)]
         yield reading("dram_copy_bytes_per_s", "DRAM, copying: read and written", "B/s", both, peak)
 
     def l2(self) -> Iterator[Reading]:
         size = self.arch.l2_bytes // 4 & -(1 << 16)
         data = self.device.empty((size,), "int8")
         self.device.fill(data, 1)
-        read, latency = self._sweep("L2", data, size, max(4, (1 << 30) // size))
+        read, latency = self._sweep("L2", data, size, max(PASSES, (1 << 33) // size))
         yield reading("l2_read_bytes_per_s", "L2, reading a quarter of it", "B/s", read, self.arch.l2_bytes_per_s)
         yield Reading("l2_busy_latency_s", "L2 latency when busy (Little)", "s", latency, latency, latency)
 
@@ -263,7 +263,7 @@ class _Gpu:
         slots = 1 << int(np.log2(size // 4))
         data = self.device.empty((slots,), "float32")
         self.device.fill(data, 0)
-        grid, rounds = 8 * self.sms, 64
+        grid, rounds = 8 * self.sms, 512
         adds = grid * 256 * rounds
         for name, what, entry, places, per, unit in (
             ("atomic_add_bytes_per_s", "atomic additions of float32 in L2", "add", slots, 4, "B/s"),

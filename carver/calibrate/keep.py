@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +168,10 @@ def fitted_elsewhere(arch: Arch, fields: Mapping[str, Any], constants: Mapping[s
 
 
 def fitted_pairs(about: Mapping[str, str], tables: Mapping[str, Mapping[str, float] | Pairs]) -> Pairs:
-    """The `[fitted]` section: what was done, then its tables; empty ones are left out."""
-    rows = {name: tuple(table.items()) if isinstance(table, Mapping) else table for name, table in tables.items()}
-    return (*about.items(), *((name, row) for name, row in rows.items() if row))
+    """The `[fitted]` section: what was done, then its tables, without what is no number; empty ones are left out."""
+    rows = {name: dict(table) for name, table in tables.items()}
+    known = {name: tuple((k, v) for k, v in row.items() if isfinite(v)) for name, row in rows.items()}
+    return (*about.items(), *((name, row) for name, row in known.items() if row))
 
 
 def with_kernel(arch: Arch, name: str, constants: Mapping[str, float], band: tuple[float, float], command: str) -> Arch:

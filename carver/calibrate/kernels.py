@@ -20,10 +20,8 @@ from ..records import Records
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
 from .fitting import Group, groups
 
-TOP, AGAIN = 5, 4
-"""Hints of each problem that are measured in the first round, and those of the fit in the second."""
-SAMPLED = 28
-"""Further candidates of each problem, spread over predicted time and tile."""
+COUNTS = (5, 28, 4)
+"""Candidates of each problem: its first hints, others spread over predicted time and tile, then hints of the fit."""
 EVERYTHING = 10**6
 
 GPU: Mapping[str, tuple[Template, ...]] = {
@@ -37,7 +35,7 @@ GPU: Mapping[str, tuple[Template, ...]] = {
         ElementwiseTemplate((1024, 1024), inputs=2), ElementwiseTemplate((16384, 4096), "bfloat16", inputs=3),
     ),
     "reduction": (
-        ReductionTemplate("sum", (16384, 8192)), ReductionTemplate("sum", (8192, 8192), 0),
+        ReductionTemplate("sum", (8192, 8192)), ReductionTemplate("sum", (4096, 16384), 0),
         ReductionTemplate("max", (262144, 128)), ReductionTemplate("sum", (1024, 65536)),
         ReductionTemplate("softmax", (16384, 4096)), ReductionTemplate("layer_norm", (8192, 8192)),
         ReductionTemplate("softmax", (65536, 512)),
@@ -73,7 +71,7 @@ def measured(
     arch: Arch,
     seconds: float,
     problems: Mapping[str, Sequence[Template]] | None = None,
-    sampled: int = SAMPLED,
+    counts: tuple[int, int, int] = COUNTS,
     each: Callable[[str], None] = lambda text: None,
     records: Records | None = None,
 ) -> Measured:
@@ -83,6 +81,7 @@ def measured(
     tried. Operators take turns, so that less time means fewer problems of each.
     """
     began = time.monotonic()
+    top, spread, again = counts
     chosen = problems or (CPU if arch.kind == "cpu" else GPU)
     todo = [t for row in _turns(list(chosen.values())) for t in row]
     settings = Settings(rounds=3, budget_s=max(0.5, 0.4 * seconds / len(todo)), timeout_s=20.0)
@@ -98,7 +97,7 @@ def measured(
             except NoCandidates as none:
                 skipped.append(str(none))
                 continue
-            case = _case(bench, arch, template.problem, [*hints[:TOP], *stratified(hints[TOP:] or hints, sampled)])
+            case = _case(bench, arch, template.problem, [*hints[:top], *stratified(hints[top:] or hints, spread)])
             if np.isfinite(case.seconds).sum() > 1:
                 cases[template.problem] = case
             each(str(template.problem))
@@ -107,7 +106,7 @@ def measured(
             for case in group.cases:
                 if time.monotonic() - began > seconds:
                     break
-                cases[case.problem] = _joined(cases[case.problem], _second(bench, arch, group, case, constants))
+                cases[case.problem] = _joined(cases[case.problem], _second(bench, arch, group, case, constants, again))
             each(group.name)
     return Measured(tuple(cases.values()), tuple(skipped))
 
@@ -128,17 +127,19 @@ def _first_fit(group: Group) -> dict[str, float]:
     return fit(data, identified(data), max_evaluations=20)
 
 
-def _second(bench: Bench, arch: Arch, group: Group, case: Case, constants: Mapping[str, float]) -> Case | None:
+def _second(
+    bench: Bench, arch: Arch, group: Group, case: Case, constants: Mapping[str, float], again: int
+) -> Case | None:
     """What the fitted model would choose now, of what has not been measured."""
     there = arch.replace(fitted=(*_without(arch, group.name), (group.name, tuple(constants.items()))))
     known = {tuple(sorted(config.items())) for config in case.configs}
     fresh = [
         hint
-        for hint in recommend(case.problem, there, 4 * AGAIN, own_backend(arch))
+        for hint in recommend(case.problem, there, 4 * again, own_backend(arch))
         if hint.kernel == group.kernel.name
         and tuple(sorted({"kernel": hint.kernel, **hint.config}.items())) not in known
     ]
-    return _case(bench, arch, case.problem, fresh[:AGAIN]) if fresh else None
+    return _case(bench, arch, case.problem, fresh[:again]) if fresh else None
 
 
 def _without(arch: Arch, name: str) -> tuple[tuple[str, object], ...]:

@@ -1,0 +1,529 @@
+"""Calibration: microbenchmarks on the CPU and on a GPU made of formulas, fits that must recover what a table was made
+with, and the descriptor that comes out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver import arch as archs
+from carver.calibrate import cpu, cuda, keep
+from carver.calibrate.device import calibrate, keep_descriptor
+from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
+from carver.calibrate.kernels import _turns
+from carver.calibrate.micro import Microbenchmarks, reading
+from carver.cli import main
+from carver.cost.constants import CONSTANTS, resolve
+from carver.descriptor import Arch
+from carver.device import Buffer
+from carver.device.compile import compile_source, cuda_compiler
+from carver.device.cpu import CpuDevice
+from carver.device.render import CUDA_FLAGS, Source
+from carver.evaluate.cases import Case
+from carver.fit import identified, predict_case, samples
+from carver.uncertainty import COVERAGE, share_within, trust
+
+H200 = carver.load_arch("h200")
+SHAPES = [(64, 4096, 4096), (1024, 1024, 1024), (2048, 2048, 512), (4096, 4096, 4096)]
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of the user's descriptors."""
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path))
+    return tmp_path / "arch"
+
+
+def table(truth: Mapping[str, float], noise: float = 0.0, arch: Arch = H200) -> list[Case]:
+    """Triton matmuls timed by the model itself with these constants."""
+    rng = np.random.default_rng(1)
+    configs = [
+        dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, num_warps=w, num_stages=s)
+        for m in (32, 128) for n in (32, 128, 256) for k in (32, 64) for w in (4, 8) for s in (2, 4)
+    ]  # fmt: skip
+    cases = []
+    for shape in SHAPES:
+        problem = carver.MatmulTemplate(*shape, trans_B=True).problem
+        case = Case("made", problem, arch, "triton", configs, np.ones(len(configs)))
+        seconds = predict_case(case, truth) * np.exp(noise * rng.standard_normal(len(configs)))
+        cases.append(replace(case, seconds=seconds))
+    return cases
+
+
+TRUTH = {"math_efficiency": 0.85, "l2_efficiency": 0.8, "launch_s": 2.5e-6, "dram_latency_load": 2.5}
+
+
+def test_a_fit_recovers_the_constants_that_a_table_was_made_with() -> None:
+    (group,) = groups(table(TRUTH, noise=0.01))
+    fit = fit_group(group)
+    shipped = resolve(group.kernel, H200)
+    for name, value in TRUTH.items():
+        off, was = abs(np.log(fit.constants[name] / value)), abs(np.log(shipped[name] / value))
+        assert off < max(0.35 * was, 0.05), (name, fit.constants[name], value)
+    for name, value in fit.constants.items():
+        assert CONSTANTS[name].low <= value <= CONSTANTS[name].high
+    assert fit.helps
+    assert fit.after is not None
+    assert fit.after.log_error < 0.03 < fit.before.log_error
+    assert "the fit helps" in fit.verdict
+
+
+def test_only_what_the_data_identify_is_fitted() -> None:
+    data = samples(table(TRUTH))
+    names = identified(data)
+    assert set(TRUTH) <= set(names)
+    assert not {"convert_instr", "atomic_share", "read_merge", "copy_waits"} & set(names), (
+        "no candidate depends on them"
+    )
+
+
+def test_a_table_that_calibration_cannot_help_says_so() -> None:
+    """Times that are the shipped prediction, and noise that drowns it."""
+    (group,) = groups(table({}, noise=0.7))
+    fit = fit_group(group)
+    assert not fit.helps
+    assert "does not help" in fit.verdict
+
+
+def test_one_problem_holds_nothing_out() -> None:
+    (group,) = groups(table(TRUTH)[:1])
+    fit = fit_group(group)
+    assert fit.after is None
+    assert not fit.helps
+    assert "nothing can be held out" in fit.verdict
+
+
+def quality_of(first: float, three: float, error: float) -> Quality:
+    return Quality({1: first, 3: three, 5: three}, first, error)
+
+
+@pytest.mark.parametrize("before, after, helps", [
+    ((1.10, 1.05, 0.1), (1.04, 1.02, 0.1), True),
+    ((1.04, 1.02, 0.1), (1.10, 1.05, 0.01), False),
+    ((1.04, 1.02, 0.1), (1.041, 1.0205, 0.05), True),
+    ((1.04, 1.02, 0.05), (1.041, 1.0205, 0.06), False),
+    ((1.10, 1.02, 0.1), (1.05, 1.04, 0.1), False),
+])  # fmt: skip
+def test_what_counts_as_help(before: Any, after: Any, helps: bool) -> None:
+    (group,) = groups(table({}))
+    fit = Fit(group, "shipped", {}, quality_of(*before), quality_of(*after), 5, (0.0, 0.0), 0.8)
+    assert fit.helps == helps
+
+
+def test_bands_are_quantiles_over_problems() -> None:
+    rng = np.random.default_rng(0)
+    errors = [rng.normal(0, 0.1, n) for n in (50, 500, 5000)]
+    low, high = quantiles(errors)
+    inside = np.mean([share_within(e, (low, high)) for e in errors])
+    assert inside == pytest.approx(COVERAGE, abs=0.02)
+    assert low == pytest.approx(-0.128, abs=0.02)
+    assert high == pytest.approx(0.128, abs=0.02)
+
+
+@pytest.mark.parametrize("device, kind", [
+    ("h200", "same kind"), ("h100_sxm", "family"), ("a100", "other device"), ("mi300x", "other device"),
+])  # fmt: skip
+def test_a_hint_says_where_its_constants_are_from(device: str, kind: str) -> None:
+    hint = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")[0]
+    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
+    known = trust(kernel, carver.load_arch(device))
+    assert known.kind == kind
+    assert hint.calibrated == known.text
+    low, high = hint.band_ms
+    assert low < hint.predicted_ms < high
+    assert "80 % band" in str(hint.explain())
+
+
+def test_bands_widen_with_distance() -> None:
+    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
+    own = next(k for k in carver.kernel.kernels("matmul", "cuda") if k.name == "simt")
+    here, family, other = (trust(kernel, carver.load_arch(d)) for d in ("h200", "h100_sxm", "a100"))
+    priors = trust(own, H200)
+    assert priors.kind == "priors"
+    widths = [t.high - t.low for t in (here, family, other, priors)]
+    assert widths == sorted(widths)
+
+
+# ---- tables from the command line
+
+
+@pytest.fixture
+def measured_csv(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        names = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"]
+        writer.writerow(["operator", "arch", "backend", "M", "N", "K", "trans_B", *(f"config.{n}" for n in names),
+                         "time_ms"])  # fmt: skip
+        for (m, n, k), case in zip(SHAPES, table(TRUTH, noise=0.01), strict=True):
+            for config, seconds in zip(case.configs, case.seconds, strict=True):
+                if np.isfinite(seconds):
+                    writer.writerow(
+                        ["matmul", "h200", "triton", m, n, k, "true", *(config[c] for c in names), seconds * 1e3]
+                    )
+    return path
+
+
+def run(*words: object) -> str:
+    done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> None:
+    before = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
+    (row,) = json.loads(run("calibrate", "--from", measured_csv, "--write", "--json"))
+    assert (row["kernel"], row["arch"], row["problems"], row["helps"]) == ("matmul/triton", "h200_sxm", 4, True)
+    assert Path(row["written"]) == own_folder / "h200_sxm.toml"
+    mine = archs.load("h200")
+    assert mine.fitted_constants("matmul/triton") == row["constants"]
+    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
+    assert resolve(kernel, mine)["launch_s"] == row["constants"]["launch_s"]
+    assert trust(kernel, mine).kind == "this device"
+    after = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
+    assert after.calibrated.startswith("calibrated for this kernel on this device")
+    assert after.predicted_ms != before.predicted_ms
+    assert archs.load("h100_sxm").fitted == ()
+
+
+def test_a_section_for_a_declaration(measured_csv: Path) -> None:
+    text = run("calibrate", "--from", measured_csv, "--start", "priors", "--toml").partition("\nOn problems")[0]
+    said = tomllib.loads(text)
+    assert set(TRUTH) <= said["constants"].keys()
+    assert said["fitted"]["device"] == "NVIDIA H200"
+    assert said["fitted"]["error_low"] < 0 < said["fitted"]["error_high"]
+    assert said["fitted"]["command"] == "carver calibrate --from mine.csv --start priors"
+
+
+def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
+    text = run("calibrate", "--from", measured_csv)
+    assert "after, on held-out problems" in text
+    assert "the fit helps" in text
+
+
+@pytest.mark.parametrize("words, complaint", [
+    (("--write",), "go with --from"),
+    (("--from", "{csv}", "--out", "x.toml"), "--out is for the calibration of a device"),
+    (("--from", "{csv}", "--kernel", "matmul/none"), "no kernel 'matmul/none'"),
+])  # fmt: skip
+def test_asked_wrongly(measured_csv: Path, words: tuple[str, ...], complaint: str) -> None:
+    done = CliRunner().invoke(main, ["calibrate", *(w.replace("{csv}", str(measured_csv)) for w in words)])
+    assert done.exit_code == 2
+    assert complaint in done.output
+
+
+# ---- a CPU, for real
+
+
+@pytest.fixture(scope="module")
+def processor() -> Microbenchmarks:
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("no C compiler")
+    return cpu.microbenchmarks(CpuDevice(), most_bytes=1 << 26, effort=0.1)
+
+
+def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
+    expected = {"clock_hz", "vector.float32", "launch_s", "block_dispatch_clk", "l1_bytes_per_s", "l2_bytes_per_s",
+                "dram_read_bytes_per_s", "dram_write_bytes_per_s", "l2_latency_s", "dram_latency_s"}  # fmt: skip
+    assert expected <= processor.readings.keys()
+    for r in processor.readings.values():
+        assert r.low <= r.value <= r.high
+    assert 5e8 < processor.readings["clock_hz"].value < 1e10
+    assert 1e-10 < processor.readings["l2_latency_s"].value < 1e-6
+    assert processor.readings["dram_latency_s"].value > 0.5 * processor.readings["l2_latency_s"].value
+
+
+def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None:
+    shipped = archs.CPU("auto")
+    found = calibrate("cpu", 1.0, kernels=False, command="carver calibrate --device cpu --only-micro")
+    path = keep_descriptor(found)
+    assert path.parent == own_folder
+    mine = archs.CPU("auto")
+    assert mine == found.arch
+    assert mine.fitted != ()
+    assert mine.provenance.startswith("calibrated on ")
+    assert mine.sm_count == shipped.sm_count
+    assert dict(mine.fitted)["command"] == "carver calibrate --device cpu --only-micro"
+    measured = mine.fitted_constants("measured")
+    assert measured["clock_hz"] == pytest.approx(found.micro.readings["clock_hz"].value, rel=1e-3)
+    assert keep.uncalibrated(mine).fitted == ()
+    assert keep.uncalibrated(mine) == shipped, "what a datasheet or the system says comes back"
+    assert not list(own_folder.glob(".writing*"))
+
+
+def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_path: Path) -> None:
+    few = {
+        "elementwise": [carver.ElementwiseTemplate((256, n), "float32") for n in (512, 1024, 2048)],
+    }
+    with carver.records.Records(tmp_path / "records.sqlite") as store:
+        found = calibrate("cpu", 15.0, problems=few, counts=(2, 2, 1), records=store)
+    assert len(found.measured.cases) == 3
+    (choice,) = found.choices
+    assert choice.group.name == "elementwise/cpu"
+    assert choice.kept in ("fit", "microbenchmarks", "shipped")
+    assert choice.fit.after is not None
+    if choice.kept == "fit":
+        assert not choice.fit.after.worse_than(choice.shipped)
+    text = json.dumps(found.to_dict())
+    assert choice.verdict in json.loads(text)["kernels"][0]["verdict"]
+    keep_descriptor(found)
+    mine = archs.CPU("auto")
+    kernel = carver.kernel.kernels("elementwise", "cpu")[0]
+    assert trust(kernel, mine).kind == "this device"
+    assert mine.fitted_constants("elementwise/cpu") == dict(choice.table)
+
+
+def test_a_busy_machine_is_noticed() -> None:
+    arch = carver.load_arch("avx2")
+    samples = {"launch_s": 8e-3, "l2_bytes_per_s": 1e6, "clock_hz": 4.4e9, "dram_read_bytes_per_s": 1e6}
+    derived = keep.derive(arch, made(samples))
+    assert set(derived.fields) == {"clock_hz"}
+    assert derived.constants == {}
+    assert "busy with something else" in derived.refused[0]
+
+
+# ---- a descriptor from readings
+
+
+def made(values: Mapping[str, float]) -> Microbenchmarks:
+    return Microbenchmarks({name: reading(name, name, "", [value] * 7) for name, value in values.items()})
+
+
+READ = {
+    "launch_s": 3.1e-6, "block_dispatch_clk": 120.0, "warp_start_clk": 20.0, "dram_read_bytes_per_s": 4.4e12,
+    "l2_read_bytes_per_s": 6.0e12, "l2_latency_s": 1.4e-7, "dram_latency_s": 3.2e-7, "dram_busy_latency_s": 8e-7,
+    "l2_busy_latency_s": 4e-7, "smem_bytes_per_clk": 127.0, "atomic_swap_bytes_per_s": 1.2e11,
+    "matrix.mma.float16.float32": 2700.0, "matrix.wgmma.float16.float32": 4070.0, "matrix.lone_group": 3500.0,
+    "second_launch_s": 1.1e-6,
+}  # fmt: skip
+
+
+def test_readings_become_fields_and_constants() -> None:
+    derived = keep.derive(H200, made(READ))
+    assert derived.fields["l2_bytes_per_s"] == 6.0e12
+    assert derived.constants["dram_efficiency"] == pytest.approx(4.4e12 / H200.dram_bytes_per_s, rel=1e-3)
+    assert derived.constants["dram_latency_load"] == pytest.approx(2.5)
+    assert derived.constants["lone_tile"] == pytest.approx(3500 / 4070, rel=1e-3)
+    rates = {(r.instruction, r.dtype, r.accumulate): r.flops_per_clk_per_sm for r in derived.fields["matrix"]}
+    assert rates["mma", "float16", "float32"] == 2700.0
+    assert rates["wgmma", "float16", "float32"] == 4096.0, "1 % below the datasheet confirms it"
+    for name, value in derived.constants.items():
+        assert CONSTANTS[name].low <= value <= CONSTANTS[name].high
+
+
+def test_disturbed_readings_are_not_used() -> None:
+    derived = keep.derive(H200, made(READ | {"launch_s": 5e-4, "dram_read_bytes_per_s": 4.75e12}))
+    assert "launch_s" not in derived.constants
+    assert "launch_s = 0.0005 is outside" in derived.refused[0]
+    assert derived.constants["dram_efficiency"] == CONSTANTS["dram_efficiency"].high, "a little outside: cut"
+
+
+def test_kernels_fitted_against_the_datasheet_predict_as_before() -> None:
+    derived = keep.derive(H200, made(READ))
+    fields = {name: value for name, value in derived.fields.items() if name != "matrix"}
+    tables = keep.fitted_elsewhere(H200, fields, derived.constants)
+    changed = keep.with_fields(H200, fields)
+    changed = changed.replace(
+        fitted=keep.fitted_pairs(keep.about(H200, "test"), {"constants": derived.constants, **tables})
+    )
+    case = table({})[0]
+    before, after = predict_case(case, {}), predict_case(replace(case, arch=changed), {})
+    assert after == pytest.approx(before, rel=2e-3, nan_ok=True)
+    op = carver.MatmulTemplate(256, 256, 256, in_dtype="float32")
+    with_prior = [op.with_arch(a).recommend_hints(1, "cuda")[0].predicted_ms for a in (H200, changed)]
+    assert with_prior[0] != with_prior[1], "a kernel that nobody fitted takes what was measured"
+
+
+def test_a_written_descriptor_reads_back_and_keeps_the_datasheet(own_folder: Path) -> None:
+    derived = keep.derive(H200, made(READ))
+    arch = keep.with_fields(H200, derived.fields).replace(
+        fitted=keep.fitted_pairs(keep.about(H200, "test"), {
+            "constants": derived.constants, "datasheet": keep.datasheet(H200, derived.fields),
+        })
+    )  # fmt: skip
+    keep.write(arch)
+    again = archs.load("h200")
+    assert again == arch
+    assert again.fitted_constants("datasheet")["l2_bytes_per_s"] == H200.l2_bytes_per_s
+    assert again.fitted_constants("datasheet")["matrix.mma.float16.float32"] == 2580.0
+    assert dict(again.source)["memory.l2_bytes_per_s"].startswith("measured by carver calibrate; before: prior 5500")
+    assert keep.uncalibrated(again) == H200
+    assert dict(keep.uncalibrated(again).source) == dict(H200.source)
+
+
+def test_operators_take_turns() -> None:
+    a, b, c = (carver.ElementwiseTemplate((n, 8)) for n in (1, 2, 3))
+    assert _turns([[a, b], [c]]) == [[a, c], [b]]
+
+
+# ---- a GPU made of formulas: the arithmetic of the microbenchmarks, without a GPU
+
+
+class FormulaGpu:
+    """Answers launches of templates/calibrate/*.cu as a device with these constants would."""
+
+    kind = "cuda"
+    name = "formulas"
+    DRAM, L2, DRAM_LATENCY, L2_LATENCY, HZ = 4.2e12, 6.5e12, 5e-7, 1.5e-7, 1.9e9
+    LAUNCH, GAP, BLOCK_CLK, WARP_CLK = 3e-6, 1e-6, 150.0, 22.0
+
+    def __init__(self) -> None:
+        self.arch = H200
+        self.clocks = 0
+        self.spent = 0.0
+        self.where: dict[int, int] = {}
+
+    def compile(self, source: Source) -> Source:
+        assert source.path.is_file()
+        return source
+
+    def load(self, source: Source, program: Any) -> Any:
+        (call,) = program.calls
+        assert program.source is source
+        return SimpleNamespace(launch=lambda pointers: self.launch(source, call, pointers))
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
+        owner = np.zeros(4)
+        pointer = len(self.where) + 1
+        self.where[pointer] = int(np.prod(shape))
+        return Buffer(pointer, shape, dtype, owner)
+
+    def fill(self, buffer: Buffer, byte: int) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def download(self, buffer: Buffer) -> Any:
+        return np.full(buffer.shape, self.clocks)
+
+    def time(self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True) -> list[float]:
+        times = []
+        for _ in range(repeats):
+            self.spent = self.LAUNCH - self.GAP
+            run()
+            times.append(self.spent)
+        return times
+
+    def launch(self, source: Source, call: Any, pointers: Mapping[str, int]) -> None:
+        self.spent += self.GAP + self.work(source, call, pointers)
+
+    def work(self, source: Source, call: Any, pointers: Mapping[str, int]) -> float:
+        d = {name: int(value) for name, value in source.defines.items()}
+        sms, blocks = self.arch.sm_count, call.grid[0]
+        numbers = [a for a in call.args if isinstance(a, int)]
+        match source.path.stem:
+            case "stream":
+                size, passes = 16 * numbers[0], numbers[1]
+                small = size < self.arch.l2_bytes
+                latency, peak = (self.L2_LATENCY, self.L2) if small else (self.DRAM_LATENCY, self.DRAM)
+                rate = min(peak, blocks * call.block * 64 / latency)
+                return size * passes * (1 + d.get("WRITE", 0)) / rate
+            case "chase":
+                if source.entries[0] == "carver_chase":
+                    warm, hops = numbers
+                    self.clocks = int(hops * (self.L2_LATENCY if warm else self.DRAM_LATENCY) * self.HZ)
+                return 1e-3
+            case "shared":
+                clk = numbers[0] * call.block * 128 / 128.0
+            case "vector":
+                rate = {0: 128, 1: 256, 8: 128, 7: 512}[d["KIND"]]
+                clk = numbers[0] * call.block * 16 * (8 if d["KIND"] == 7 else 2) / rate
+            case "mma":
+                k = {2: 8, 3: 16, 4: 16}.get(d["KIND"], 32)
+                clk = numbers[0] * call.block / 32 * 8 * (2 * 16 * 8 * k) / (2048 * k / 16)
+            case "wgmma":
+                assert source.isa == "sm_90a"
+                k = {2: 8, 3: 16, 4: 16}.get(d["KIND"], 32)
+                rate = (4000 if d["GROUPS"] == 2 else 3600) * k / 16
+                clk = numbers[0] * d["GROUPS"] * 4 * (2 * 64 * 256 * k) / rate
+            case "empty":
+                each = max(self.BLOCK_CLK, self.WARP_CLK * call.block / 32)
+                return blocks / sms * each / self.HZ if blocks > 1 else 0.0
+            case "atomic":
+                slots, rounds = numbers
+                return blocks * call.block * rounds / (1e9 if slots == 1 else 5e11)
+        self.clocks = int(clk)
+        return clk / self.HZ
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Microbenchmarks:
+    return cuda.microbenchmarks(FormulaGpu())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name, value, within", [
+    ("clock_hz", FormulaGpu.HZ, 0.01), ("launch_s", FormulaGpu.LAUNCH, 1e-6), ("second_launch_s", FormulaGpu.GAP, 1e-6),
+    ("block_dispatch_clk", FormulaGpu.BLOCK_CLK, 0.02), ("warp_start_clk", FormulaGpu.WARP_CLK, 0.02),
+    ("dram_read_bytes_per_s", FormulaGpu.DRAM, 0.01), ("dram_copy_bytes_per_s", FormulaGpu.DRAM, 0.01),
+    ("l2_read_bytes_per_s", FormulaGpu.L2, 0.01), ("l2_latency_s", FormulaGpu.L2_LATENCY, 0.01),
+    ("dram_latency_s", FormulaGpu.DRAM_LATENCY, 0.01), ("dram_busy_latency_s", FormulaGpu.DRAM_LATENCY, 0.25),
+    ("l2_busy_latency_s", FormulaGpu.L2_LATENCY, 0.25), ("smem_bytes_per_clk", 128.0, 1e-3),
+    ("vector.float32", 256.0, 1e-3),
+    ("vector.float64", 128.0, 1e-3), ("vector.int8", 512.0, 1e-3), ("matrix.mma.float16.float32", 2048.0, 1e-3),
+    ("matrix.mma.float16.float16", 2048.0, 1e-3), ("matrix.mma.tf32.float32", 1024.0, 1e-3),
+    ("matrix.mma.int8.int32", 4096.0, 1e-3), ("matrix.wgmma.float16.float32", 4000.0, 1e-3),
+    ("matrix.wgmma.tf32.float32", 2000.0, 1e-3), ("matrix.wgmma.float8_e4m3.float32", 8000.0, 1e-3),
+    ("matrix.lone_group", 3600.0, 1e-3), ("atomic_add_bytes_per_s", 2e12, 0.05), ("atomic_same_per_s", 1e9, 0.05),
+])  # fmt: skip
+def test_readings_of_a_known_gpu(gpu: Microbenchmarks, name: str, value: float, within: float) -> None:
+    assert gpu.readings[name].value == pytest.approx(value, rel=within)
+
+
+def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
+    derived = keep.derive(H200, gpu)
+    assert derived.fields["l2_bytes_per_s"] == pytest.approx(FormulaGpu.L2, rel=0.01)
+    assert derived.constants["dram_efficiency"] == pytest.approx(FormulaGpu.DRAM / H200.dram_bytes_per_s, rel=0.01)
+    assert derived.constants["launch_s"] == pytest.approx(FormulaGpu.LAUNCH)
+    assert [line.partition(" ")[0] for line in derived.refused] == ["dram_latency_load"], (
+        "it has one latency, busy or not"
+    )
+    assert [line for line in gpu.left_out if "float64" in line], "no microbenchmark of the float64 matrix unit"
+    assert len(gpu.curves) == 2
+    assert list(gpu.curves[0].bytes_per_s) == sorted(gpu.curves[0].bytes_per_s)
+
+
+# ---- the CUDA sources
+
+
+def cuda_sources() -> Iterator[tuple[str, Source]]:
+    for isa, name in (("sm_80", "a100"), ("sm_90", "h200")):
+        probe = cuda._Gpu.__new__(cuda._Gpu)
+        device = FormulaGpu()
+        device.arch = carver.load_arch(name)
+        cuda._Gpu.__init__(probe, device, lambda: None)  # type: ignore[arg-type]
+        for source in probe.sources():
+            yield f"{isa}-{source.path.stem}-{'-'.join(source.defines.values())}", source
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")
+@pytest.mark.parametrize("source", [pytest.param(s, id=label) for label, s in cuda_sources()])
+def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    binary = compile_source(source, cuda_compiler())
+    used = binary.resources[source.entries[0]]
+    assert used.spill_bytes == 0
+    assert used.registers <= 168
+    assert source.flags == CUDA_FLAGS
+
+
+def test_groups_of_a_case_by_kernel() -> None:
+    op = carver.MatmulTemplate(512, 512, 512, in_dtype="float16").with_arch("a100")
+    hints = [h for h in op.recommend_hints(2000, "cuda") if h.kernel in ("mma", "simt")]
+    configs = [{"kernel": h.kernel, **h.config} for h in hints[:40]]
+    case = Case("made", op.problem, carver.load_arch("a100"), "cuda", configs, np.arange(1, 41) * 1e-3)
+    found = groups([case])
+    assert {g.name for g in found} == {f"matmul/{c['kernel']}" for c in configs}
+    assert sum(g.candidates for g in found) == 40
+    assert all(isinstance(g, Group) for g in found)
