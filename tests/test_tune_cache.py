@@ -407,3 +407,11 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert len(rows) == 2 * count and all(m.ok for m in rows)
     assert [e.problem for e in disk.entries()] == ["", ""], "no torn entry"
     assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".stale")]
+
+
+def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.tune.decorator.MANY_KEYS", 2)
+    work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)
+    work(10)
+    with pytest.warns(UserWarning, match=r"scale was tuned for 2 different keys.*bucket='pow2'"):
+        work(11)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import select
@@ -170,6 +171,7 @@ def _child(make: Callable[[], Handler], reads: int, writes: int, said: int) -> N
             signal.signal(name, signal.SIG_DFL)
         os.dup2(said, 1)
         os.dup2(said, 2)
+        faulthandler.enable(2)
         handle = make()
         with os.fdopen(reads, "rb") as jobs:
             for line in jobs:

@@ -72,9 +72,8 @@ class Work:
     """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
 
     def job(self) -> dict[str, Any]:
-        config = {k: v for k, v in self.config.items() if isinstance(v, str | int | float | bool | None | list | tuple)}
         binary = list(self.binary) if self.binary else None
-        return {"key": self.key, "config": config, "program": self.program, "binary": binary}
+        return {"key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +95,11 @@ class Spec:
     code: Code = field(default_factory=Code)
     isolate: bool = True
 
+    def references(self) -> dict[str, Any] | None:
+        """How another process gets at the user's code; None where it cannot, or not at its arguments."""
+        plain = all(v is None or isinstance(v, bool | int | float | str) for v in self.call.values())
+        return self.code.references() if plain else None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
 
@@ -109,19 +113,21 @@ class Lane:
     def __init__(self, spec: Spec, references: Mapping[str, Any] | None = None) -> None:
         self.spec = spec
         threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
-        known = references or (spec.code.references() if spec.code.needed else {})
+        known = references or (spec.references() if spec.code.needed else {})
+        self._call: Mapping[str, Any] = {}
         self.worker: Worker | Forked | Inline
         if not spec.isolate:
-            self.worker = Inline(lambda: Runner(spec.device, spec.code))
+            self.worker = Inline(lambda: Runner(spec.device, spec.code, spec.call))
         elif known is not None:
+            self._call = spec.call
             self.worker = Worker("carver.tune.runner:start", {"device": spec.device, "code": known}, env=threads)
-        elif may_fork():
-            self.worker = Forked(lambda: Runner(spec.device, spec.code))
+        elif spec.kind == "cpu" and may_fork():
+            self.worker = Forked(lambda: Runner(spec.device, spec.code, spec.call))
         else:
             raise ConfigError(
-                "the function cannot be imported by another process (it is a closure, or in __main__), and this "
-                "process uses CUDA already, so that it cannot be forked: define the function in a module, tune before "
-                "the first CUDA call, or pass isolate=False, which gives up timeouts"
+                "the function cannot be run in another process: it is a closure, or in __main__, or takes an argument "
+                "that is no plain value, and a process that uses CUDA cannot be forked: define the function in a "
+                "module, or pass isolate=False, which gives up timeouts"
             )
         tmp = os.environ.get("CARVER_TMP_DIR")
         if tmp:
@@ -208,7 +214,7 @@ class Lane:
             if self._manifest is None:
                 self._manifest = s.inputs.write(self._folder)
             setup = {
-                "do": "setup", "inputs": self._manifest, "call": dict(s.call), "out": list(s.out),
+                "do": "setup", "inputs": self._manifest, "call": dict(self._call), "out": list(s.out),
                 "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
             }  # fmt: skip
             reply = self.worker.call(setup, SETUP_TIMEOUT_S)
@@ -265,7 +271,7 @@ def measure_remote(spec: Spec, references: Mapping[str, Any], work: Work, best_m
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
     lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
     with Records(cache_folder() / "records.sqlite") as records, records.lease(
-        lease_name(spec.device), ttl_s=_LEASE_S, wait_s=float("inf")
+        lease_name(spec.device), ttl_s=max(_LEASE_S, 4 * spec.profile.timeout_s), wait_s=float("inf")
     ):
         return lane.measure(work, best_ms) | {"worker_pid": os.getpid()}
 

@@ -20,7 +20,7 @@ from .inputs import Inputs, TensorSupplyType, check_memory, from_user, given_inp
 from .jitted import JIT, device_name
 from .keys import Unstable, device_key, plain, source_key
 from .lane import Profile, Spec, Work, digest
-from .runner import Code
+from .runner import Code, sent
 from .search import strategy
 from .spec import HintKernel, Kernel, Param, hint_params, param_of
 
@@ -128,7 +128,7 @@ class Plan:
             return kernel
         try:
             if kernel is None or (isinstance(kernel, Kernel) and kernel.is_triton):
-                return Work(self.candidate_key(entry, None), dict(entry.config))
+                return Work(self.candidate_key(entry, None), {k: sent(v) for k, v in entry.config.items()})
             params = tuple(v.param for v in self.inputs.values)
             program = kernel.program(params, self.arch)
             plain_program = program_to_dict(program)

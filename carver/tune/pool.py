@@ -37,11 +37,11 @@ class Pool:
         self._references: Mapping[str, Any] = {}
         if executor is not None:
             self.width = parallel or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-            found = plan.code.references()
+            found = plan.spec(plan.device).references()
             if found is None:
                 raise ConfigError(
-                    f"{plan.name} cannot be imported by an executor's workers (it is a closure, or in __main__): "
-                    "define it in a module that they can import"
+                    f"{plan.name} cannot be imported by an executor's workers: it is a closure, or in __main__, or "
+                    "takes an argument that is no plain value; define it in a module that they can import"
                 )
             self._references = found
 

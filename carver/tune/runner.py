@@ -19,6 +19,7 @@ import numpy as np
 from ..device import Binary, Buffer, Loaded, open_device
 from ..device.buffers import decode, is_gpuarray, is_torch
 from ..errors import ConfigError, RunError
+from ..hint import Hint
 from ..trial import program_from_dict
 from .inputs import as_argument
 from .spec import Kernel, element
@@ -31,7 +32,7 @@ SLOW_SAMPLES = 5
 
 _OUTCOMES = {
     "OutOfResources": "does_not_fit", "CompilationError": "compile_error", "CompileTimeError": "compile_error",
-    "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory", "AssertionError": "does_not_fit",
+    "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory", "AssertionError": "does_not_fit",
     "ConfigError": "does_not_fit", "KernelError": "does_not_fit", "CompileError": "compile_error",
 }  # fmt: skip
 """What an exception of the user's code says about the candidate, by the name of its class; any other is a crash."""
@@ -119,8 +120,10 @@ class _candidate:
 class Runner:
     """The handler of one worker process; see `carver.worker`."""
 
-    def __init__(self, device: str, code: Code | Mapping[str, Any]) -> None:
+    def __init__(self, device: str, code: Code | Mapping[str, Any], call: Mapping[str, Any] | None = None) -> None:
+        """`call` are arguments of the user's function that cannot come as JSON, in a process that was forked."""
         self.device = open_device(device)
+        self._given = call
         self.ordinal = int(device.partition(":")[2] or 0)
         self.code = code if isinstance(code, Code) else Code.resolve(code)
         self._loaded: dict[str, Loaded] = {}
@@ -153,7 +156,8 @@ class Runner:
         restore_value: Sequence[str | int],
     ) -> Mapping[str, Any]:
         """Load the inputs; `out` are the places of outputs among them, `call` the arguments of the user's function."""
-        self._manifest, self._call, self._out = list(inputs), call, list(out)
+        self._manifest, self._out = list(inputs), list(out)
+        self._call = call if self._given is None else self._given
         self._names = [entry["name"] for entry in inputs]
         self._reset = [self._place(n) for n in reset_to_zero]
         self._restored = [self._place(n) for n in restore_value]
@@ -271,7 +275,7 @@ class Runner:
             self._saved = {place: _copy(self._arguments[place]) for place in self._restored}
         code, key, arguments = self.code, work["key"], self._arguments
         assert code.function is not None
-        config = dict(work["config"])
+        config = {name: _arrived(value) for name, value in work["config"].items()}
         options = {"config": config} if code.whole else config
         if code.direct:
             function = code.function
@@ -320,6 +324,25 @@ class Runner:
 def start(device: str, code: Mapping[str, Any]) -> Runner:
     """The factory that `carver.worker` calls."""
     return Runner(device, code)
+
+
+def sent(value: Any) -> Any:
+    """A value of a config as JSON that `_arrived` gives back. Raises ConfigError for what cannot travel."""
+    if isinstance(value, Hint):
+        return {"hint": value.to_dict()}
+    if isinstance(value, list | tuple):
+        return [sent(v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ConfigError(f"a config's value must be a number, text or a tuple of them, got {value!r}")
+
+
+def _arrived(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return Hint.from_dict(value["hint"])
+    return tuple(_arrived(v) for v in value) if isinstance(value, list) else value
 
 
 def _gave_up(best_ms: float | None, factor: float) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -119,6 +120,13 @@ class Kernel:
     def program(self, params: Sequence[Param], arch: Arch) -> Program:
         """What the device layer compiles and launches, for these arrays."""
         grid, block = dim3("grid", self.grid), dim3("block", self.block)
+        if self.kind == "cuda":
+            for what, asked, most in (
+                ("threads a block", prod(block), arch.max_threads_per_block),
+                ("bytes of shared memory", int(self.shared_bytes), arch.smem_per_block_bytes),
+            ):
+                if asked > most:
+                    raise ConfigError(f"{self.entry} asks for {asked} {what}; {arch.title} has {most}")
         source = self.compiled_from(arch)
         tensors = [p.tensor() for p in params]
         args: tuple[str | Scalar, ...] = (*(t.name for t in tensors), *(scalar(value) for value in self.scalars))
