@@ -258,7 +258,7 @@ _SCALARS: dict[str, str] = {
 }
 _MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
 # What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.
-_PLAUSIBLE = {
+PLAUSIBLE = {
     "clock_hz": (1e8, 1e10), "matrix_clock_hz": (1e8, 1e10), "pin_bits_per_s": (1e8, 1e11),
     "l2_bytes": (1e5, 1e10), "dram_bytes": (1e8, 1e13), "dram_bytes_per_s": (1e9, 1e14),
     "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
@@ -316,7 +316,7 @@ def _build(raw: dict[str, Any]) -> Arch:
         _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in _OPTIONAL])
         for name, value in table.items():
             values[name] = _scalar(f"[{section}] {name}", _SCALARS[name], value, name)
-            low, high = _PLAUSIBLE.get(name, (-math.inf, math.inf))
+            low, high = PLAUSIBLE.get(name, (-math.inf, math.inf))
             if not low <= values[name] <= high:
                 raise ArchError(
                     f"[{section}] {name} = {value!r} is outside {low:g} to {high:g}; "

@@ -259,7 +259,7 @@ def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None
     measured = mine.fitted_constants("measured")
     assert measured["clock_hz"] == pytest.approx(found.micro.readings["clock_hz"].value, rel=1e-3)
     assert keep.uncalibrated(mine).fitted == ()
-    assert keep.uncalibrated(mine) == shipped, "what a datasheet or the system says comes back"
+    assert keep.uncalibrated(mine) == found.before, "what a datasheet or the system says comes back"
     assert not list(own_folder.glob(".writing*"))
 
 
@@ -321,6 +321,15 @@ def test_readings_become_fields_and_constants() -> None:
     assert rates["wgmma", "float16", "float32"] == 4096.0, "1 % below the datasheet confirms it"
     for name, value in derived.constants.items():
         assert CONSTANTS[name].low <= value <= CONSTANTS[name].high
+
+
+def test_readings_that_vary_are_not_used() -> None:
+    micro = made(READ)
+    shaky = {**micro.readings, "l2_latency_s": reading("l2_latency_s", "L2", "s", [1e-7, 9e-7, 2e-7, 8e-7, 1e-7, 5e-7])}
+    derived = keep.derive(H200, replace(micro, readings=shaky))
+    assert "l2_latency_s" not in derived.fields
+    assert "l2_latency_load" not in derived.constants
+    assert derived.refused[0].startswith("L2: it varied by")
 
 
 def test_disturbed_readings_are_not_used() -> None:

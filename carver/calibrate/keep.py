@@ -17,7 +17,7 @@ from typing import Any
 
 from ..arch import own_folder
 from ..cost.constants import CONSTANTS, resolve
-from ..descriptor import Arch, Pairs, section_of, to_toml
+from ..descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
 from ..kernel import Kernel, every, operators
 from .cuda import matrix_name, matrix_rows
 from .micro import Microbenchmarks
@@ -26,6 +26,8 @@ DIFFERS = 0.03
 """A rate that is this close to the descriptor's confirms it."""
 STRAY = 1.25
 """A constant this far outside its physical bounds was disturbed, and is not used; nearer ones are cut to the bound."""
+STEADY = 0.25
+"""A reading whose interval reaches further to both sides was disturbed."""
 DISTURBED_S = 5e-5
 """No parallel region takes this long on a CPU that has nothing else to do."""
 PRODUCTS = {
@@ -45,10 +47,13 @@ class Derived:
 
 def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
     """Fields and constants of the model from the readings."""
+    refused = [
+        f"{r.what}: it varied by {100 * r.error:.0f} %" for r in micro.readings.values() if not r.error <= STEADY
+    ]
+    micro = replace(micro, readings={name: r for name, r in micro.readings.items() if r.error <= STEADY})
     get = micro.get
     fields: dict[str, Any] = {}
     found: dict[str, float | None] = {name: get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")}
-    refused: list[str] = []
     l2, dram = get("l2_read_bytes_per_s"), get("dram_read_bytes_per_s")
     if arch.kind == "cpu":
         empty_s = found["launch_s"] or 0.0
@@ -91,6 +96,11 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
             refused.append(f"{name} = {value:.3g} is outside {bounds.low:g} to {bounds.high:g}: not used")
         else:
             constants[name] = float(f"{min(max(value, bounds.low), bounds.high):.4g}")
+    for name, value in list(fields.items()):
+        low, high = PLAUSIBLE.get(name, (0.0, float("inf")))
+        if name != "matrix" and not low <= value <= high:
+            refused.append(f"{name} = {value:.3g} is outside {low:g} to {high:g}: not used")
+            del fields[name]
     return Derived({k: _short(v) for k, v in fields.items()}, constants, tuple(refused))
 
 
