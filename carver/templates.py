@@ -21,6 +21,7 @@ from .ranking import Ranking, rank, recommend
 
 if TYPE_CHECKING:
     from .portfolio import Portfolio
+    from .tune import AutotuneResult
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
@@ -70,6 +71,12 @@ class Template:
         [(name, sizes)] = axis.items()
         name = name if name in self.problem.sizes else name.lower()
         return portfolio(self.problem, self._device(), name, sizes, k, backend)
+
+    def tune(self, topk: int = 10, backend: str | None = None, **settings: Any) -> AutotuneResult:
+        """The fastest of the first `topk` hints, measured on the device here; `settings` as in `AutoTuner.run`."""
+        from .tune import AutoTuner
+
+        return AutoTuner.from_template(self, topk, backend).run(**settings)
 
     def equivalent_function(self) -> Callable[..., Any]:
         """What the operator computes, as a function of NumPy arrays; for sums of products over plain axes."""

@@ -103,8 +103,15 @@ def test_early_stop_goes_on_while_the_model_is_bad() -> None:
 
 
 def test_early_stop_needs_predictions() -> None:
-    with pytest.raises(ConfigError, match="some candidates have no prediction"):
+    with pytest.raises(ConfigError, match="no candidate has a prediction"):
         rank_order(choices(np.full(len(GRID), np.nan)), Table(TRUE), early_stop=True)
+
+
+def test_candidates_without_a_prediction_do_not_keep_a_search_going() -> None:
+    predicted = np.where(np.arange(len(GRID)) % 2, TRUE, np.nan)
+    table = Table(2 * TRUE)
+    rank_order(choices(predicted), table, early_stop=True)
+    assert len(table.asked) < 6 and all(i % 2 for i in table.asked)
 
 
 def test_the_chance_left_by_hand() -> None:

@@ -32,8 +32,9 @@ SLOW_SAMPLES = 5
 
 _OUTCOMES = {
     "OutOfResources": "does_not_fit", "CompilationError": "compile_error", "CompileTimeError": "compile_error",
-    "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory", "AssertionError": "does_not_fit",
-    "ConfigError": "does_not_fit", "KernelError": "does_not_fit", "CompileError": "compile_error",
+    "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory",
+    "AssertionError": "does_not_fit", "ConfigError": "does_not_fit", "KernelError": "does_not_fit",
+    "CompileError": "compile_error",
 }  # fmt: skip
 """What an exception of the user's code says about the candidate, by the name of its class; any other is a crash."""
 

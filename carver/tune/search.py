@@ -133,10 +133,10 @@ class Residuals:
 
 def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop: bool = False) -> str:
     """Best predicted first; with `early_stop`, until the model and its residuals say that nothing left can win."""
-    if early_stop and np.isnan(choices.predicted).any():
+    if early_stop and np.isnan(choices.predicted).all():
         raise ConfigError(
-            "early_stop asks the model what the rest could still gain, and some candidates have no prediction: give "
-            "hints as configs, or a template to rank them with"
+            "early_stop asks the model what the rest could still gain, and no candidate has a prediction: give hints "
+            "as configs, or a template to rank them with"
         )
     seen = Residuals()
     order = choices.order
@@ -145,6 +145,7 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
         for i, seconds in zip(batch, measure(batch), strict=True):
             seen.add(float(choices.predicted[i]), seconds)
         left = choices.predicted[order[start + choices.width :]]
+        left = left[~np.isnan(left)]  # the others are not expected to run at all
         if early_stop and len(left) and len(seen.logs) >= LEAST_TRIALS and seen.chance(left) < DOUBT:
             return (
                 f"early stop after {start + len(batch)} of {len(order)}: measured / predicted is "
