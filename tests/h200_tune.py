@@ -33,7 +33,7 @@ SHAPES = (
     (4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024), (2048, 2048, 8192), (16, 4096, 4096),
     (64, 14336, 4096), (256, 6144, 4096), (512, 1024, 4096), (4096, 4096, 256), (1000, 1008, 4096),
 )  # fmt: skip
-HEAD, SPREAD = 8, 4
+HEAD, SPREAD = 12, 24
 """Of every shape: its first hints, and a stratified sample of all candidates."""
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     arch = carver.load_arch(asked.device)
     wanted = grid(arch)
     cases, costs = [], []
-    with Bench(asked.device, settings=Settings(rounds=1, budget_s=12.0, timeout_s=10.0)) as bench:
+    with Bench(asked.device, settings=Settings(rounds=1, budget_s=9.0, timeout_s=10.0)) as bench:
         found |= {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
         for shape in SHAPES:
             if time.monotonic() - began > 0.75 * asked.seconds:

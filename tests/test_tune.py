@@ -775,3 +775,15 @@ def test_a_triton_function() -> None:
     assert {m.outcome for m in result.table} == {"ok"}
     result.kernel(x, y)
     assert torch.equal(y, 2 * x)
+
+
+@pytest.mark.gpu
+def test_two_gpus_share_the_work() -> None:
+    from carver.device.cuda import device_count
+
+    if device_count() < 2:
+        pytest.skip("needs two GPUs")
+    op = carver.MatmulTemplate(M=512, N=512, K=512).with_arch("cuda")
+    made = carver.AutoTuner.from_template(op, topk=8)
+    result = made.run(rep=20, devices=["cuda:0", "cuda:1"], search="exhaustive")
+    assert {m.outcome for m in result.table} == {"ok"} and len(result.table) == 8
