@@ -13,6 +13,7 @@ import numpy as np
 from ..descriptor import Arch, Matrix
 from ..device import Buffer, Device, Source
 from ..dtypes import CODES
+from ..errors import CompileError, RunError
 from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading
 
 VECTOR_BYTES = 16
@@ -46,14 +47,17 @@ class _Gpu:
     def all(self) -> Microbenchmarks:
         self.bench.build(self.sources())
         self.each()
-        found: dict[str, Reading] = {}
+        found = {r.name: r for r in self.clock()}
         parts = (
-            self.clock, self.launches, self.dram, self.l2, self.latencies, self.shared, self.vector, self.mma,
-            self.wgmma, self.atomics,
+            self.launches, self.dram, self.l2, self.latencies, self.shared, self.vector, self.mma, self.wgmma,
+            self.atomics,
         )  # fmt: skip
         for part in parts:
-            for r in part():
-                found[r.name] = r
+            try:
+                for r in part():
+                    found[r.name] = r
+            except (CompileError, RunError) as error:
+                self.left_out.append(f"{part.__name__}: {error}")
             self.each()
         return Microbenchmarks(found, tuple(self.curves), tuple(self.left_out))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -158,7 +159,7 @@ class Fit:
             "problems": len(self.group.cases), "candidates": self.group.candidates, "folds": self.folds,
             "start": self.start, "before": self.before.to_dict(), "after": self.after.to_dict() if self.after else None,
             "helps": self.helps, "verdict": self.verdict, "at_bound": self.at_bound, "band": list(self.band),
-            "covered": self.covered, "constants": dict(self.constants),
+            "covered": self.covered if isfinite(self.covered) else None, "constants": dict(self.constants),
         }  # fmt: skip
 
     def to_toml(self, data: str, command: str) -> str:
