@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +152,33 @@ def test_closures_that_hang_or_die_are_killed_too() -> None:
     assert time.monotonic() - began < 20
 
 
+def test_a_forked_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
+    code = """
+import os, sys, time
+import numpy as np
+import carver
+def hangs(tile):
+    def run(x):
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        time.sleep(600)
+    return run
+with carver.set_autotune_inputs(np.ones(3)):
+    carver.AutoTuner.from_kernel(hangs, [{"tile": 1}]).run(timeout=600)
+"""
+    path = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, "-c", code, str(path)], start_new_session=True)
+    deadline = time.monotonic() + 30
+    while not (path.exists() and path.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    child = int(path.read_text())
+    parent.kill()
+    parent.wait(10)
+    stat = Path(f"/proc/{child}/stat")
+    while stat.exists() and stat.read_text().split()[2] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert time.monotonic() < deadline
+
+
 def test_a_function_that_works_on_arrays_itself() -> None:
     y = np.zeros_like(X)
     work = carver.autotune(configs=[{"pause_ms": 2.0}, {"pause_ms": 0.1}], ref_prog=twice, **QUICK)(
@@ -184,6 +213,21 @@ def test_hints_speak_the_functions_words() -> None:
         "block_M": hint.block[0], "block_N": hint.block[1], "block_K": hint.rstep[0],
         "num_stages": hint.pipeline_stage, "threads": hint.launch.threads, "WARPS": 4,
     }  # fmt: skip
+
+
+def test_hints_must_say_something_and_equal_ones_count_once() -> None:
+    op = carver.MatmulTemplate(M=1024, N=1024, K=1024).with_arch("h200")
+    hints = op.recommend_hints(20)
+
+    def some(n: int, block_M: int = 1) -> carver.Kernel:
+        return scale.fn(n)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=-1)(some), hints, (100,))
+    plan = made.plan(made.set_profile_args(**QUICK).settings())
+    tiles = [e.config["block_M"] for e in plan.entries]
+    assert tiles == list(dict.fromkeys(h.block[0] for h in hints)), "in rank order, each once"
+    with pytest.raises(ConfigError, match=r"takes ways, delay, factor, of which a hint says nothing; it has block_m"):
+        tuner(scale, hints).run()
 
 
 def test_a_template_without_a_device_answers_for_the_tuners() -> None:

@@ -352,7 +352,7 @@ import json, sys, time
 sys.path.insert(0, sys.argv[1])
 import carver, tuned
 name, count = sys.argv[2], int(sys.argv[3])
-configs = [{"ways": 2, "delay": 40000 + 1000 * i} for i in range(count)]
+configs = [{"ways": 2, "delay": 20000 + 15000 * i} for i in range(count)]
 n = {"same": 100, "other": 200}[name]
 tuner = carver.AutoTuner.from_kernel(tuned.scale, configs, (n,))
 result = tuner.set_profile_args(ref_prog=tuned.twice, **{**tuned.QUICK, "rep": 3}).run()
@@ -395,7 +395,7 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert 2 <= measured < count, "killed in the middle"
     victim.wait(10)
     key, config, tried, uuids = finish(rival)
-    assert tried == count and config == {"ways": 2, "delay": 40000}
+    assert tried == count and config == {"ways": 2, "delay": 20000}
     assert finish(other)[0] != key
     again = finish(start("same", count))
     assert again == [key, config, count, uuids], "found on disk, the same measurements"
@@ -415,3 +415,15 @@ def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     work(10)
     with pytest.warns(UserWarning, match=r"scale was tuned for 2 different keys.*bucket='pow2'"):
         work(11)
+
+
+def test_sources_are_unpacked_by_many_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from carver.tune.spec import unpack
+
+    texts = {"kernel.c": "int x;\n" * 1000, "part.h": "int y;\n"}
+    with ThreadPoolExecutor(16) as pool:
+        paths = set(pool.map(lambda _: unpack(texts), range(200)))
+    (path,) = paths
+    assert {p.name: p.read_text() for p in path.parent.iterdir()} == texts

@@ -132,7 +132,19 @@ def expand(
         p.name for p in signature.parameters.values()
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in bound
     ]  # fmt: skip
-    return [_entry(i, each, signature, names, bound, what) for i, each in enumerate(given)]
+    return _distinct([_entry(i, each, signature, names, bound, what) for i, each in enumerate(given)])
+
+
+def _distinct(entries: list[Entry]) -> list[Entry]:
+    """Without hints that are the same to the function as an earlier one; what the user wrote is left as it is."""
+    seen: set[tuple[Any, ...]] = set()
+    kept = []
+    for entry in entries:
+        key = tuple(sorted(entry.config.items(), key=lambda item: item[0])) if entry.hint else ()
+        if not entry.hint or key not in seen:
+            kept.append(entry)
+            seen.add(key)
+    return kept
 
 
 def _why_empty(configs: Any) -> str:
@@ -159,10 +171,16 @@ def _entry(
     if isinstance(given, Hint):
         if "hint" in signature.parameters:
             return Entry(index, {"hint": given}, given, given.predicted_ms)
-        return Entry(index, from_hint(given, names), given, given.predicted_ms)
-    config = dict(given) if isinstance(given, Mapping) else _triton_config(given)
-    if config is None:
+        config = from_hint(given, names)
+        if not config:
+            offered = ", ".join((*given.config, *_HINT_NAMES))
+            taken = ", ".join(names) or "nothing"
+            raise ConfigError(f"{what} takes {taken}, of which a hint says nothing; it has {offered}")
+        return Entry(index, config, given, given.predicted_ms)
+    written = dict(given) if isinstance(given, Mapping) else _triton_config(given)
+    if written is None:
         raise ConfigError(f"config {index} of {what} must be a dict or a hint, got {given!r}")
+    config = written
     if takes_config(signature):
         return Entry(index, config)
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())

@@ -10,6 +10,7 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
@@ -94,11 +95,11 @@ class Forked:
         self._said, self._buffer = tempfile.TemporaryFile(), b""  # noqa: SIM115 (it lives as long as the child)
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
             os.close(self._to)
             os.close(self._from)
-            _child(self._make, child_reads, child_writes, self._said.fileno())
+            _child(self._make, child_reads, child_writes, self._said.fileno(), parent)
         os.close(child_reads)
         os.close(child_writes)
         self._pid = pid
@@ -162,7 +163,14 @@ class Forked:
         self._end()
 
 
-def _child(make: Callable[[], Handler], reads: int, writes: int, said: int) -> None:
+def _watch(parent: int) -> None:
+    """End this group once its parent is gone: nothing that hangs may outlive it."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _child(make: Callable[[], Handler], reads: int, writes: int, said: int, parent: int) -> None:
     """The forked side: replies to jobs until the pipe closes; never returns."""
     code = os.EX_SOFTWARE
     try:
@@ -172,6 +180,7 @@ def _child(make: Callable[[], Handler], reads: int, writes: int, said: int) -> N
         os.dup2(said, 1)
         os.dup2(said, 2)
         faulthandler.enable(2)
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
         handle = make()
         with os.fdopen(reads, "rb") as jobs:
             for line in jobs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -250,7 +251,7 @@ def unpack(files: Mapping[str, str]) -> Path:
     for name, text in files.items():
         path = home / Path(name).name
         if not path.is_file() or path.read_text() != text:
-            private = path.with_name(f"{path.name}.{os.getpid()}.{id(text)}")
+            private = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
             private.write_text(text)
             private.replace(path)
     return home / Path(next(iter(files))).name

@@ -126,6 +126,10 @@ class AutoTuner:
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
         return self.tune(self.plan(Settings(**chosen)), devices, executor, parallel, fresh)
 
+    def settings(self) -> Settings:
+        """What `run` would use."""
+        return Settings(**self._profile)
+
     def plan(self, settings: Settings) -> Plan:
         """Expand and check the candidates, the inputs and the key; runs nothing of a candidate's."""
         return make_plan(self.jit, self.configs, self._args, self._kwargs, settings, self.template)
