@@ -352,7 +352,7 @@ import json, sys, time
 sys.path.insert(0, sys.argv[1])
 import carver, tuned
 name, count = sys.argv[2], int(sys.argv[3])
-configs = [{"ways": 2, "delay": 20000 + 15000 * i} for i in range(count)]
+configs = [{"ways": 2, "delay": 10000 + 6000 * i} for i in range(count)]
 n = {"same": 100, "other": 200}[name]
 tuner = carver.AutoTuner.from_kernel(tuned.scale, configs, (n,))
 result = tuner.set_profile_args(ref_prog=tuned.twice, **{**tuned.QUICK, "rep": 3}).run()
@@ -395,7 +395,7 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert 2 <= measured < count, "killed in the middle"
     victim.wait(10)
     key, config, tried, uuids = finish(rival)
-    assert tried == count and config == {"ways": 2, "delay": 20000}
+    assert tried == count and config == {"ways": 2, "delay": 10000}
     assert finish(other)[0] != key
     again = finish(start("same", count))
     assert again == [key, config, count, uuids], "found on disk, the same measurements"
