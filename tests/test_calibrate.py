@@ -355,6 +355,20 @@ def test_kernels_fitted_against_the_datasheet_predict_as_before() -> None:
     assert with_prior[0] != with_prior[1], "a kernel that nobody fitted takes what was measured"
 
 
+def test_a_fit_against_the_datasheet_is_moved_to_the_measured_fields() -> None:
+    """As the one above, with constants that were fitted before the fields changed."""
+    derived = keep.derive(H200, made(READ))
+    fields = {name: value for name, value in derived.fields.items() if name != "matrix"}
+    case, fitted = table({})[0], {**TRUTH, "tail": 1.05}
+    (kernel,) = {g.kernel for g in groups([case])}
+    own = keep.unmoved(kernel, H200, fields, derived.constants, fitted)
+    changed = keep.with_fields(H200, fields).replace(
+        fitted=keep.fitted_pairs(keep.about(H200, "test"), {"constants": derived.constants, "matmul/triton": own})
+    )
+    after = predict_case(replace(case, arch=changed), {})
+    assert after == pytest.approx(predict_case(case, fitted), rel=2e-3, nan_ok=True)
+
+
 def test_a_written_descriptor_reads_back_and_keeps_the_datasheet(own_folder: Path) -> None:
     derived = keep.derive(H200, made(READ))
     arch = keep.with_fields(H200, derived.fields).replace(

@@ -43,9 +43,9 @@ class Choice:
         after = self.fit.after
         if after is None or len(self.group.cases) < LEAST_PROBLEMS:
             return f"fewer than {LEAST_PROBLEMS} problems were measured: the constants as shipped stay"
-        first = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best"
-        said = f"{first} with the fit, {self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants"
-        said += f" and {self.shipped.slowdown[1]:.3f} as shipped"
+        said = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best with the better fit, "
+        said += f"{self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants and "
+        said += f"{self.shipped.slowdown[1]:.3f} as shipped"
         words = {
             "fit": "the fit is kept",
             "microbenchmarks": "the fit does not help, the microbenchmarks do no harm: theirs are kept",
@@ -128,23 +128,27 @@ def calibrate(
 
 
 def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
-    cases = group.cases
-    moved = Group(group.kernel, changed, tuple(replace(case, arch=changed) for case in cases))
+    """The better of two fits, one that starts at the microbenchmarks' constants and one at the shipped ones; neither
+    where that orders held-out problems worse."""
+    cases, kernel, base = group.cases, group.kernel, group.arch
+    moved = Group(kernel, changed, tuple(replace(case, arch=changed) for case in cases))
     predicted = {"shipped": [predict_case(c, {}) for c in cases],
                  "microbenchmarks": [predict_case(c, {}) for c in moved.cases]}  # fmt: skip
     shipped, plain = (quality(cases, predicted[name]) for name in ("shipped", "microbenchmarks"))
-    fit = fit_group(moved, before=shipped)
+    fits = [fit_group(g, before=shipped) for g in (moved, group)]
+    fit = min(fits, key=lambda f: (not f.helps, f.after.loss if f.after else 0.0))
     kept: Kept = "shipped"
     if fit.helps:
         kept = "fit"
     elif len(cases) >= LEAST_PROBLEMS and not plain.worse_than(shipped):
         kept = "microbenchmarks"
     if kept == "fit":
-        return Choice(group, kept, shipped, plain, fit, fit.constants, fit.band)
+        table: Mapping[str, float] = fit.constants
+        if fit is fits[1]:
+            table = keep.unmoved(kernel, base, derived.fields, derived.constants, fit.constants)
+        return Choice(group, kept, shipped, plain, fit, table, fit.band)
     band = quantiles([errors_near(case, p) for case, p in zip(cases, predicted[kept], strict=True)])
-    table = {} if kept == "microbenchmarks" else keep.unmoved(
-        group.kernel, cases[0].arch, derived.fields, derived.constants
-    )  # fmt: skip
+    table = {} if kept == "microbenchmarks" else keep.unmoved(kernel, base, derived.fields, derived.constants)
     return Choice(group, kept, shipped, plain, fit, table, band)
 
 

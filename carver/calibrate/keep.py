@@ -159,11 +159,16 @@ def datasheet(arch: Arch, fields: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unmoved(
-    kernel: Kernel, before: Arch, fields: Mapping[str, Any], constants: Mapping[str, float]
+    kernel: Kernel,
+    before: Arch,
+    fields: Mapping[str, Any],
+    constants: Mapping[str, float],
+    fitted: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """What a kernel's own table must say for its predictions to stay as they were before the measurements."""
-    was = resolve(kernel, before)
-    table = {name: was[name] for name in constants}
+    """What a kernel's own table must say for its predictions to be, with the measured fields and constants, what they
+    were `before` with its constants, or with those `fitted` to it then."""
+    was = {**resolve(kernel, before), **(fitted or {})}
+    table = {name: was[name] for name in (*constants, *(fitted or {}))}
     for name, field in PRODUCTS.items():
         if field in fields:
             table[name] = float(f"{was[name] * getattr(before, field) / fields[field]:.4g}")
