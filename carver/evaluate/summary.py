@@ -149,7 +149,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
     out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_style="bold")
     out.add_column("table and device", min_width=18, overflow="fold")
     out.add_column("problems x\ncandidates", justify="right", no_wrap=True)
-    further = ("worst\nk=1", "best\nfixed", "rank\ncorr.", "time err\nin band", "recall\nprecis.")
+    further = ("worst\nk=1", "best\nfixed", "time err\nin band", "recall\nprecis.")
     for name in (*(f"k={k}" for k in ks), *further):
         out.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -159,7 +159,6 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
             *(f"[bold]{_short(row.slowdown[k][0], 3)}[/]\n[dim]({_short(row.random[k])})[/]" for k in ks),
             _short(row.slowdown[ks[0]][2]),
             _short(row.fixed) if row.fixed else "-",
-            f"{row.spearman:.2f}",
             f"{100 * row.log_error:.0f} %\n[dim]{100 * row.covered:.0f} %[/]",
             f"{row.recall:.3f}\n{row.precision:.3f}",
         )
