@@ -6,7 +6,7 @@ its own as well, and a heat map goes from light to dark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from textwrap import fill
@@ -85,9 +85,8 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
         raise ConfigError("no rankings to compare")
     best = [ranking[0] for ranking in named.values()]
     ax = ax or _axes(1.7 + 0.33 * len(best))
-    rates, unit = rate(best), rate(best).heading
-    told = zip(aligned([h.predicted_ms for h in best]), rates.cells, best, strict=True)
-    _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r} {unit}, {h.bound}" for t, r, h in told])
+    told = zip(aligned([h.predicted_ms for h in best]), (rate([h]) for h in best), best, strict=True)
+    _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r.cells[0]} {r.heading}, {h.bound}" for t, r, h in told])
     ax.set_yticks(range(len(best)), list(named), fontsize=9)
     problems = dict.fromkeys(str(h.problem) for h in best)
     _title(ax, "best configuration of each", *problems)
@@ -112,10 +111,11 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     span = np.geomspace(low, high, 200)
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(y.min(), low * slope * 2.5) / 1.6, peak * 1.6))
     for name, roof in roofs.items():
+        if roof <= 1.2 * ax.get_ylim()[0]:
+            continue
         ax.plot(span, np.minimum(roof, span * slope), color="black", ls="-" if roof == peak else "--", lw=1.3)
-        if roof > ax.get_ylim()[0] * 1.2:
-            ax.annotate(f"{name}: {roof:,.4g} TFLOP/s", (high, roof), xytext=(-4, 3), textcoords="offset points",
-                        ha="right", va="bottom", fontsize=9)  # fmt: skip
+        ax.annotate(f"{name}: {roof:,.4g} TFLOP/s", (high, roof), xytext=(-4, 3), textcoords="offset points",
+                    ha="right", va="bottom", fontsize=9)  # fmt: skip
     bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
     ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
     for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
@@ -131,7 +131,7 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
         marker, colour = MARKERS.get(bound, _OTHER)
-        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=34, lw=0.4, edgecolors="white",
+        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=30, lw=0.2, edgecolors="white",
                    zorder=4 - 0.1 * i, label=f"{bound} ({chosen.sum()})")  # fmt: skip
     ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
                 arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
@@ -275,15 +275,15 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
     for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
         ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
     if report.library and report.library.ok and (library := report.library.median_ms):
-        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
         ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
+        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
     ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     _log_ticks(ax)
     ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
     lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
     told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
-    _title(ax, f"{report.problem}, {report.measurements[0].device}", f"time over the fastest measured: {told}")
+    _title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest measured: {told}")
     _legend_beside(ax, "bound by")
     ax.grid(True, which="both", color="#eeeeee", lw=0.6)
     ax.set_axisbelow(True)
@@ -313,6 +313,21 @@ def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = N
     _legend_beside(ax, "")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
+    """A menu for each argument of `draw` in a notebook; without ipywidgets one picture, of the first of each choice."""
+    menus = {name: list(values) for name, values in choices.items()}
+
+    def show(**chosen: Any) -> None:
+        draw(**chosen)
+
+    try:
+        from ipywidgets import interact
+    except ImportError:
+        show(**{name: values[0] for name, values in menus.items()})
+    else:
+        interact(show, **menus)
 
 
 def save(path: Path, drawn: Axes | Figure) -> None:

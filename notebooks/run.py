@@ -1,0 +1,109 @@
+"""Execute the notebooks from a clean kernel; an error in any cell fails.
+
+    python notebooks/run.py [01_first_ranking ...] [--write]
+
+With --write the outputs are kept in the notebooks, menus as the picture that they show first. Needs the extra
+`notebook`; 06_feed needs Triton and Kernel Tuner, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from PIL import Image
+
+FOLDER = Path(__file__).resolve().parent
+WIDGETS = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+MOST_BYTES = 400_000
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("[0-9]*.ipynb"))
+
+
+def execute(name: str) -> Any:
+    """The notebook with fresh outputs, run in the repository's root."""
+    book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    where = {"metadata": {"path": FOLDER.parent}}
+    quiet = ["--IPKernelApp.log_level=50"]
+    client = NotebookClient(book, timeout=120, kernel_name="python3", resources=where, extra_arguments=quiet)
+    with tempfile.TemporaryDirectory() as empty:  # a descriptor of the user's own would change every number
+        own = {**os.environ, "CARVER_CONFIG_DIR": empty, "CARVER_CACHE_DIR": empty}
+        client.execute(env=own)
+    return book
+
+
+def still(book: Any) -> Any:
+    """The same with what differs from run to run left out, and each menu replaced by the picture below it."""
+    state = book.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    book.metadata.pop("language_info", None)
+    for cell in book.cells:
+        cell.pop("id", None)
+        cell.metadata = nbformat.from_dict({})
+        if cell.cell_type == "code":
+            kept = [output for output in cell.outputs if output.get("name") != "stderr"]
+            outputs = [shown for output in kept for shown in _pictures(output, state)]
+            for output in outputs:
+                data = output.get("data", {})
+                if "image/png" in data:
+                    data.pop("text/plain", None)
+                    data["image/png"] = _fewer_colours(data["image/png"])
+            cell.outputs = outputs
+    book.nbformat, book.nbformat_minor = 4, 4  # the last form without random identities of cells
+    return book
+
+
+def _pictures(output: Any, state: dict[str, Any]) -> list[Any]:
+    model = output.get("data", {}).get(VIEW, {}).get("model_id")
+    if model is None:
+        return [output]
+    children = [child.removeprefix("IPY_MODEL_") for child in state[model]["state"]["children"]]
+    return [nbformat.from_dict(shown) for child in children for shown in state[child]["state"].get("outputs", ())]
+
+
+def _fewer_colours(png: str) -> str:
+    """The same picture with a palette: a third of the bytes."""
+    small = io.BytesIO()
+    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return base64.b64encode(small.getvalue()).decode()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=names(), metavar="NAME")
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    failed = 0
+    for name in args.names:
+        began = time.monotonic()
+        try:
+            book = execute(name)
+        except CellExecutionError as error:
+            print(f"{name}: failed\n{error}")
+            failed += 1
+            continue
+        print(f"{name}: {time.monotonic() - began:.1f} s")
+        if args.write:
+            text = nbformat.writes(still(book)) + "\n"
+            if len(text) > MOST_BYTES:
+                print(f"{name}: {len(text):,} bytes, more than {MOST_BYTES:,}")
+                failed += 1
+            (FOLDER / f"{name}.ipynb").write_text(text, encoding="utf-8")
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Every notebook runs from a clean kernel, and what is checked in shows its pictures and no trace of a machine."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+BOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
+NEEDS = {"06_feed": ("triton", "kernel_tuner")}
+EXTRA = ("nbclient", "nbformat", "ipykernel", "ipywidgets", "matplotlib", "pandas")
+
+
+def pictures(book: dict[str, Any]) -> list[str]:
+    return [
+        output["data"]["image/png"]
+        for cell in book["cells"]
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", {})
+    ]
+
+
+def test_there_are_eight() -> None:
+    assert [path.stem[:2] for path in BOOKS] == [f"{i:02d}" for i in range(1, 9)]
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_outputs_are_checked_in(path: Path) -> None:
+    assert path.stat().st_size < 400_000
+    text = path.read_text(encoding="utf-8")
+    book = json.loads(text)
+    assert len(pictures(book)) >= 3
+    for png in pictures(book):
+        assert base64.b64decode(png).startswith(b"\x89PNG")
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert not any(output["output_type"] == "error" for cell in code for output in cell["outputs"])
+    assert not re.search(r"/home/|/root/|/tmp/|/work/|site-packages|widget-view", text)
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_each_step_has_a_few_lines_of_text(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert cells[0]["cell_type"] == "markdown" and cells[0]["source"][0].startswith(f"# {int(path.stem[:2])}. ")
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            assert len("".join(cell["source"])) < 700
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_runs_from_a_clean_kernel(path: Path) -> None:
+    for package in (*EXTRA, *NEEDS.get(path.stem, ())):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{path.stem} needs {package}")
+    command = [sys.executable, str(FOLDER / "run.py"), path.stem]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    from carver.plots import explore
+
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    drawn: list[dict[str, int]] = []
+    explore(lambda **chosen: drawn.append(chosen), a=(3, 1), b=[2])
+    assert drawn == [{"a": 3, "b": 2}]
+
+
+def test_menus_offer_every_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    ipywidgets = pytest.importorskip("ipywidgets")
+    from carver.plots import explore
+
+    drawn: list[dict[str, int]] = []
+
+    def choose_last(draw: Any, **menus: Any) -> None:
+        draw(**{name: values[-1] for name, values in menus.items()})
+
+    monkeypatch.setattr(ipywidgets, "interact", choose_last)
+    explore(lambda **chosen: drawn.append(chosen), a=(3, 1), b=[2])
+    assert drawn == [{"a": 1, "b": 2}]
+
+
+def test_the_extra_has_what_running_needs() -> None:
+    setup = (FOLDER.parent / "setup.py").read_text(encoding="utf-8")
+    [extra] = re.findall(r'"notebook": \[(.*?)\]', setup, re.DOTALL)
+    assert {name.partition(">")[0] for name in re.findall(r'"([^"]+)"', extra)} == set(EXTRA)
