@@ -831,3 +831,24 @@ def test_two_gpus_share_the_work() -> None:
     made = carver.AutoTuner.from_template(op, topk=8)
     result = made.run(rep=20, devices=["cuda:0", "cuda:1"], search="exhaustive")
     assert {m.outcome for m in result.table} == {"ok"} and len(result.table) == 8
+
+
+def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
+    import json
+
+    from carver.device.cuda import _letter, _value
+    from carver.trial import program_from_dict, program_to_dict
+
+    kernel = carver.Kernel(
+        "__global__\n", "f", grid=(4, 2), block=(32, 2), shared_bytes=512, scalars=[7, 0.5, np.int64(9)],
+        defines={"FAST": True, "N": 3}, isa="sm_90a",
+    )  # fmt: skip
+    program = kernel.program([Param(t, (8,), "float16") for t in "XY"], carver.load_arch("h200"))
+    plain = program_to_dict(program)
+    assert program_to_dict(program_from_dict(json.loads(json.dumps(plain)))) == plain
+    (call,) = program.calls
+    assert (call.grid, call.block, call.dynamic_smem_bytes) == ((4, 2, 1), (32, 2, 1), 512)
+    assert dict(program.source.defines) == {"FAST": "1", "N": "3"} and program.source.isa == "sm_90a"
+    assert "".join(map(_letter, call.args)) == "PPifq"
+    assert [_value(a, {"X": 100, "Y": 200}) for a in call.args] == [100, 200, 7, 0.5, 9]
+    assert [_letter(a) for a in (None, 5, "X")] == ["P", "q", "P"]

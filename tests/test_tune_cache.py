@@ -427,3 +427,30 @@ def test_sources_are_unpacked_by_many_at_once() -> None:
         paths = set(pool.map(lambda _: unpack(texts), range(200)))
     (path,) = paths
     assert {p.name: p.read_text() for p in path.parent.iterdir()} == texts
+
+
+@pytest.mark.parametrize(
+    ("saved", "here", "kept"), [("sm_90a", "sm_90", True), ("sm_90", "sm_90", True), ("sm_80", "sm_90", False)]
+)
+def test_a_cubin_is_kept_where_its_isa_is_the_devices(
+    saved: str, here: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: a saved CUDA kernel, restored on a machine with another GPU or the same."""
+    from carver.tune.result import _restore
+
+    (tmp_path / "k.cu").write_text("__global__ void f() {}\n")
+    arch = carver.load_arch("h200").replace(isa=here)
+    monkeypatch.setattr("carver.tune.result.archs.load", lambda name: arch)
+    program = {
+        "source": ["k.cu", {}, [], ["f"], saved], "calls": [["f", [1, 1, 1], 1, 0, ["Y"]]], "workspace_bytes": 0,
+        "tensors": [["Y", [1], "float32", 1]],
+    }  # fmt: skip
+    entry = {
+        "program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "sha256": "0", "log": "", "compiler": "nvcc",
+        "device": "cuda:0", "out": [-1], "params": [["Y", [1], "float32", True]],
+    }  # fmt: skip
+    built = _restore(entry, tmp_path, None)
+    assert (built._binary is not None) is kept
+    assert built.source.isa == (saved if kept else here)
+    with pytest.raises(ConfigError, match="the saved kernel is for cuda:0; it cannot run on cpu"):
+        _restore(entry, tmp_path, "cpu")

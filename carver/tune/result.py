@@ -257,8 +257,9 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     program = program_from_dict(d["program"])
     texts = {name: (folder / name).read_text() for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(texts))
-    if kind == "cuda":
-        source = replace(source, isa=archs.load(where).isa)
+    here = archs.load(where).isa if kind == "cuda" else source.isa
+    if here.rstrip("af") != source.isa.rstrip("af"):  # sm_90a is sm_90 with more
+        source = replace(source, isa=here)
     program = replace(program, source=source)
     binary = None
     if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):

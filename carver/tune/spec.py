@@ -80,7 +80,8 @@ class Kernel:
     `source` is a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function. `grid` and
     `block` are counts, `scalars` follow the pointers of the arrays in the call: a Python int is a C `int`, a float a
     `float`, a NumPy scalar what it is. `params` describes the arrays; without it they are those of the hints' problem,
-    else those that are given as inputs. `flags` go to the compiler behind carver's own.
+    else those that are given as inputs. `flags` go to the compiler behind carver's own; `isa` is what a CUDA source is
+    compiled for, where that is more than the device's own ("sm_90a").
     """
 
     source: Any
@@ -92,6 +93,7 @@ class Kernel:
     scalars: Sequence[Any] = ()
     params: Sequence[Param | tuple[Any, ...]] | None = None
     flags: Sequence[str] = ()
+    isa: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "defines", MappingProxyType(dict(self.defines)))
@@ -140,7 +142,7 @@ class Kernel:
             raise KernelError(f"source {path} is no file; give the path of a .cu or .c file, or the text itself")
         own = CUDA_FLAGS if self.kind == "cuda" else CPU_FLAGS
         macros = {name: _macro(name, value) for name, value in self.defines.items()}
-        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), isa(self.kind, arch))
+        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), self.isa or isa(self.kind, arch))
 
     def launcher(self) -> Callable[..., Any]:
         """A Triton function with its grid and constants bound; takes the arrays."""
