@@ -42,8 +42,10 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     waste = sector_waste(np.minimum(col("run_elements"), elements) * width, col("row_align", 128), arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / (col("run_elements") * width)
     fresh = read_bytes * waste
-    cached = fresh < k["l2_usable"] * arch.l2_bytes  # passes after the first hit L2
-    dram = (fresh * page * np.where(cached, 1.0, passes) + write_bytes) / trips
+    resident = resident_blocks(arch, warps, smem_bytes, registers)
+    live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
+    kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
+    dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes) / trips
     fill = (fresh * passes + write_bytes) / trips
 
     # instructions of one step
@@ -54,7 +56,6 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
     instructions = warps * warp_instr
     chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * col("step_exchanges", 0)
-    resident = resident_blocks(arch, warps, smem_bytes, registers)
     tail_instr = col("exchanges", 0) * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
     join_s = k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s
@@ -82,7 +83,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         facts={
             "dram_bytes": dram * trips,
             "compulsory_bytes": np.full(n, float(problem.compulsory_bytes)),
-            "l2_hit_rate": np.where(cached & (passes > 1), 1 - 1 / passes, 0.0),
+            "l2_hit_rate": kept * (1 - 1 / passes),
             "padding": tile * trips / elements,
         },
     )
