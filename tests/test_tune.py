@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tuned
+from click.testing import CliRunner
 from tuned import QUICK, SCALE, scale, twice
 
 import carver
+from carver.cli import main
 from carver.errors import CompileError, ConfigError, RunError
+from carver.evaluate.tables import records_cases
 from carver.records import Records
 from carver.tune import GEMM_GRID_288, SearchSpace
 from carver.tune.checks import Checker
@@ -575,6 +578,10 @@ def test_measurements_land_in_the_records() -> None:
     assert [(m.kernel, m.backend) for m in found] == [("scale", "user")] * 2
     assert [m.outcome for m in found] == ["ok", "wrong_result"]
     assert found[0].problem == {"operator": "scale", "sizes": {"n": 100}}
+    listed = CliRunner().invoke(main, ["records", "list"])
+    assert listed.exit_code == 0 and "scale n=100" in listed.output and "wrong_result" in listed.output
+    with Records() as records:
+        assert list(records_cases(records.path)) == [], "no declaration describes them, so that nothing can rank them"
 
 
 @pytest.mark.gpu

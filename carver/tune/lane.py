@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import arch as archs
 from .._cache import cache_folder
 from ..bench import SETUP_TIMEOUT_S
-from ..device import Source, c_compiler, compile_source, cuda_compiler
+from ..device import c_compiler, compile_source, cuda_compiler
 from ..device.cpu import cores_available
 from ..errors import CompileError, CompileTimeout, ConfigError, RunError
 from ..records import Records
@@ -32,7 +33,7 @@ from .checks import Checker
 from .fork import Forked, Inline, may_fork
 from .inputs import Inputs
 from .runner import Code, Runner, decoded
-from .spec import bundle, unpack
+from .spec import bundle, retargeted, unpack
 
 _LEASE_S = 600.0
 
@@ -166,7 +167,7 @@ class Lane:
         }  # fmt: skip
         s = self.spec
         if work.files is not None:
-            built = build(work, s.kind, s.profile.timeout_s)
+            built = build(work, s.kind, s.profile.timeout_s, s.device)
             if isinstance(built, Reply):
                 return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
             work = built
@@ -226,14 +227,19 @@ class Lane:
         return self.worker.call(job, timeout_s)
 
 
-def build(work: Work, kind: str, timeout_s: float) -> Work | Reply:
-    """The work with its binary, compiled here; a Reply that says why where there is none."""
+def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | Reply:
+    """The work with its binary, compiled here; a Reply that says why where there is none.
+
+    `device` is the one here, where the work was made for another host's.
+    """
     assert work.program is not None
     program = program_from_dict(work.program)
     source = program.source
     if work.files is not None and not source.path.is_file():
-        source = Source(unpack(work.files), source.defines, source.flags, source.entries, source.isa)
-        program = replace(program, source=source)
+        source = replace(source, path=unpack(work.files))
+    if device and kind == "cuda":
+        source = retargeted(source, archs.load(device).isa)
+    program = replace(program, source=source)
     try:
         binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s)
     except CompileTimeout as e:

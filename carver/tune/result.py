@@ -29,7 +29,7 @@ from ..errors import ConfigError, RunError
 from ..records import Measurement
 from ..trial import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, param_of, unpack
+from .spec import HintKernel, Kernel, Param, bundle, param_of, retargeted, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -257,9 +257,8 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     program = program_from_dict(d["program"])
     texts = {name: (folder / name).read_text() for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(texts))
-    here = archs.load(where).isa if kind == "cuda" else source.isa
-    if here.rstrip("af") != source.isa.rstrip("af"):  # sm_90a is sm_90 with more
-        source = replace(source, isa=here)
+    if kind == "cuda":
+        source = retargeted(source, archs.load(where).isa)
     program = replace(program, source=source)
     binary = None
     if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):

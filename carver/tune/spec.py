@@ -6,7 +6,7 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -142,7 +142,8 @@ class Kernel:
             raise KernelError(f"source {path} is no file; give the path of a .cu or .c file, or the text itself")
         own = CUDA_FLAGS if self.kind == "cuda" else CPU_FLAGS
         macros = {name: _macro(name, value) for name, value in self.defines.items()}
-        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), self.isa or isa(self.kind, arch))
+        target = self.isa or isa(self.kind, arch)
+        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), target)
 
     def launcher(self) -> Callable[..., Any]:
         """A Triton function with its grid and constants bound; takes the arrays."""
@@ -191,6 +192,11 @@ def program_params(program: Program) -> tuple[Param, ...]:
 
 def isa(kind: str, arch: Arch) -> str:
     return arch.isa if kind == "cuda" else "native"
+
+
+def retargeted(source: Source, here: str) -> Source:
+    """The source for the device that is here; sm_90a is sm_90 with more, and stays."""
+    return source if here.rstrip("af") == source.isa.rstrip("af") else replace(source, isa=here)
 
 
 def dim3(what: str, value: Any) -> tuple[int, int, int]:
