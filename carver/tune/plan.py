@@ -173,8 +173,8 @@ def make_plan(
     direct = bool(open_names)
     if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
         raise ConfigError(
-            f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs: give sizes with "
-            "from_kernel(..., args=(...)), and arrays that it works on itself with carver.set_autotune_inputs(...)"
+            f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs: give sizes "
+            "with from_kernel(..., args=(...)), and arrays that it works on itself with carver.set_autotune_inputs(...)"
         )
     kernels: list[Kernel | HintKernel | RunError | None] = [None] * len(entries)
     if not direct:
