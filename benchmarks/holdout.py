@@ -26,6 +26,7 @@ from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read
 from carver.fit import fit, predict_case, samples, spaces
+from carver.types import FloatArray
 
 MOST_CASES, MOST_ROWS = 150, 1500
 """Cases of one table, and candidates of one case, that a fit sees: more change nothing and take minutes."""
@@ -52,9 +53,9 @@ def thinned(cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
     return out
 
 
-def slowdowns(case: Case, constants: Mapping[str, float], ks: Sequence[int]) -> list[float]:
+def slowdowns(case: Case, predicted_s: FloatArray, ks: Sequence[int]) -> list[float]:
     """Time of the best of the first k over the best time. Equal predictions: the order of the table, turned round."""
-    predicted = predict_case(case, constants)[::-1]
+    predicted = predicted_s[::-1]
     order = len(predicted) - 1 - np.argsort(np.where(np.isfinite(predicted), predicted, np.inf), kind="stable")
     times = np.where(np.isfinite(case.seconds), case.seconds, np.nanmax(case.seconds))[order]
     return [float(times[:k].min() / case.best_s) for k in ks]
@@ -79,7 +80,7 @@ def main() -> None:
             fitted = fit(samples(thinned(others, rng)), list(CONSTANTS), start=priors) if others else None
             row = {"table": table, "device": mine[0].arch.name, "kernel": "/".join(name), "problems": len(mine)}
             for label, k in (("shipped", {}), ("held out", fitted), ("priors", priors)):
-                scores = [slowdowns(c, k, args.k) for c in mine] if k is not None else []
+                scores = [slowdowns(c, predict_case(c, k), args.k) for c in mine] if k is not None else []
                 row[label] = [geometric_mean(column) for column in zip(*scores, strict=True)] if scores else None
             rows.append(row)
     if args.json:
