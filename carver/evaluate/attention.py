@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..attention import FlashAttentionTemplate
-from .cases import Case, device
+from .cases import Case, device, frames
 
 VISITED = 0
 """Keys that a query walked while these tables were recorded, as inferred from the times themselves.
@@ -22,7 +22,7 @@ that: a comment in later versions of Inductor names this very mistake, and they 
 
 def flex_attention(folder: Path, name: str, meta: Mapping[str, Any]) -> Iterator[Case]:
     """One case a problem: Q of b x h x m x n (batch, heads, queries, head dimension), K and V with as many heads."""
-    import pandas as pd
+    pd = frames()
 
     problems = pd.read_csv(folder / f"{name}_problems.csv.gz").set_index("pid")
     configs = pd.read_csv(folder / f"{name}_configs.csv.gz").set_index("cid")

@@ -76,3 +76,12 @@ def device(meta: Mapping[str, Any]) -> Arch:
     if isa:
         return load(isa)
     raise ConfigError(f"a table's description names the device {name!r}, which no descriptor answers to, and no ISA")
+
+
+def frames() -> Any:
+    """pandas, which some tables are read with."""
+    try:
+        import pandas
+    except ImportError:
+        raise ConfigError("this table is read with pandas: pip install pandas, or the extra 'frame'") from None
+    return pandas

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..templates import MatmulTemplate
 from ..types import FloatArray
-from .cases import Case, device
+from .cases import Case, device, frames
 
 PARAMETERS = (
     "MWG", "NWG", "KWG", "MDIMC", "NDIMC", "MDIMA", "NDIMB", "KWI", "VWM", "VWN", "STRM", "STRN", "SA", "SB",
@@ -37,7 +37,7 @@ def _rows(folder: Path, name: str, facts: Mapping[str, Any]) -> tuple[dict[str, 
             table = {str(p): z["params"][:, i] for i, p in enumerate(z["param_names"])}
             seconds = np.asarray(z["time_ms"], np.float64) * 1e-3
     elif (text := folder / f"{name}.csv.gz").is_file():
-        import pandas as pd
+        pd = frames()
 
         frame = pd.read_csv(text)
         fixed = {p: np.full(len(frame), int(v)) for p, v in facts.get("constants", {}).items()}

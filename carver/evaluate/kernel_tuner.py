@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..problem import Problem
 from ..templates import Conv2DTemplate, DedispersionTemplate
 from ..types import BoolArray
-from .cases import Case
+from .cases import Case, frames
 
 CONVOLUTION = (
     "block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem",
@@ -62,7 +62,7 @@ def _case(
     fixed: dict[str, int],
 ) -> tuple[Case, Any]:
     """The whole table as one case, and its rows. Times are medians over the runs of a configuration."""
-    import pandas as pd
+    pd = frames()
 
     frame = pd.read_csv(folder / f"{name}.csv.gz")
     columns = [p for p in facts["params"] if p in tunables]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..templates import MatmulTemplate
-from .cases import Case, device
+from .cases import Case, device, frames
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pd = frames()
 
 BOTH = ("TT0", "TT1", "DepthU", "GSU", "WGM", "GRVW", "PGR", "NLCA", "NLCB", "IU", "EPS", "FL", "SU", "SUS")
 VECTOR = ("WG0", "WG1", "WG2", "VW", "LDL", *BOTH)
@@ -27,7 +27,7 @@ _DTYPES = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfl
 
 def gemm(folder: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Case]:
     """One case a size; the solutions of a layout are shared by its sizes."""
-    import pandas as pd
+    pd = frames()
 
     dtype = _DTYPES[str(facts["dtype"]).split()[0]]
     arch = device(facts)
@@ -47,7 +47,7 @@ def gemm(folder: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Case]:
             yield Case(name, problem, arch, "tensile", configs, seconds, layout)
 
 
-def solutions(frame: pd.DataFrame) -> list[dict[str, int]]:
+def solutions(frame: Any) -> list[dict[str, int]]:
     """The parameters of each solution that the profiles know; those that its table leaves out are at their defaults."""
     columns = {c: frame[c].to_numpy() for c in frame.columns if frame[c].notna().all()}
     if "MI" in columns:

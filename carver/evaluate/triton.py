@@ -11,7 +11,7 @@ import numpy as np
 from ..descriptor import Arch
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate
-from .cases import Case, device
+from .cases import Case, device, frames
 
 _GEMM_KEYS = {"BM": "BLOCK_M", "BN": "BLOCK_N", "BK": "BLOCK_K", "G": "GROUP_M", "SK": "SPLIT_K"}
 _MEMORY_KEYS = {"BR": "BLOCK_ROWS", "BC": "BLOCK_COLS"}
@@ -53,7 +53,7 @@ def _case(table: str, problem: Problem, arch: Arch, configs: list[Any], rows: li
 
 def inductor(folder: Path, name: str, meta: Mapping[str, Any]) -> Iterator[Case]:
     """PyTorch Inductor's matmul logs: any layout, leading dimensions as recorded, one candidate list a problem."""
-    import pandas as pd
+    pd = frames()
 
     problems = pd.read_csv(folder / f"{name}_problems.csv.gz").set_index("pid")
     configs = pd.read_csv(folder / f"{name}_configs.csv.gz").set_index("cid")
