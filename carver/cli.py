@@ -32,7 +32,7 @@ from .operands import device, per_operator
 from .ranking import Ranking, own_backend
 from .ranking import recommend as recommend_problem
 from .table import WIDTH, ranking_table
-from .templates import Template
+from .templates import MatmulTemplate, Template
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
 
@@ -160,8 +160,21 @@ def bench_query(template: Template, topk: int, backend: str | None, repeats: int
 
 explain_group = per_operator(explain)
 main.add_command(explain_group)
-for verb in (recommend, rank, bench, bench_query):
+for verb in (recommend, rank, bench):
     main.add_command(per_operator(verb))
+
+
+@click.pass_context
+def query_matmuls(ctx: click.Context) -> None:
+    """Without an operator: matmuls of a decode step, a ragged and a large one, on an H200."""
+    if ctx.invoked_subcommand is None:
+        for sizes in ((1, 4096, 4096), (1000, 1008, 4096), (4096, 4096, 4096)):
+            bench_query(MatmulTemplate(*sizes).with_arch("h200"), 10, None, 100, as_json=False)
+
+
+queries = per_operator(bench_query)
+queries.invoke_without_command, queries.no_args_is_help, queries.callback = True, False, query_matmuls
+main.add_command(queries)
 main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)

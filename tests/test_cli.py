@@ -241,3 +241,9 @@ def test_json_can_be_read_back_as_a_table() -> None:
     assert next(csv.DictReader(text.splitlines()))["BLOCK_M"] == str(rows[0]["BLOCK_M"])
     again = answer("rank", *MATMUL, given=text)["hints"]
     assert [h["config"] for h in again] == rows
+
+
+def test_query_times_without_an_operator() -> None:
+    result = CliRunner().invoke(main, ["bench-query"])
+    assert result.exit_code == 0
+    assert result.output.count("a new shape") == 3
