@@ -113,7 +113,8 @@ def ranking_table(ranking: Ranking, most: int = MOST) -> Group:
     from rich.text import Text
 
     shown, same = columns(ranking, most)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    gap = 2 if sum(column.width + 2 for column in shown) <= WIDTH else 1
+    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
     for column in shown:
         style = {"ms": "bold cyan", "bound": "magenta"}.get(column.heading, "")
         justify: Literal["left", "right"] = "left" if column.is_text else "right"
