@@ -17,6 +17,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite tests/golden instead of comparing with it")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from carver.device.cuda import device_count
+
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not device_count():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU and PyCUDA"))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_descriptors_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A calibrated descriptor in the user's own folder would change every number."""
