@@ -2,8 +2,9 @@
 
     python notebooks/run.py [01_first_ranking ...] [--write]
 
-With --write the outputs are kept in the notebooks, menus as the picture that they show first. Needs the extra
-`notebook`; 06_feed needs Triton and Kernel Tuner, too.
+With --write the outputs are kept in the notebooks. Menus are drawn as without ipywidgets, as the picture that they show
+first: where the notebooks are read, nobody answers a menu. Needs the extra `notebook`; 06_feed needs Triton and Kernel
+Tuner, too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 FOLDER = Path(__file__).resolve().parent
-WIDGETS = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
 MOST_BYTES = 400_000
 
 
@@ -39,38 +38,30 @@ def execute(name: str) -> Any:
     where = {"metadata": {"path": FOLDER.parent}}
     quiet = ["--IPKernelApp.log_level=50"]
     client = NotebookClient(book, timeout=120, kernel_name="python3", resources=where, extra_arguments=quiet)
-    with tempfile.TemporaryDirectory() as empty:  # a descriptor of the user's own would change every number
-        own = {**os.environ, "CARVER_CONFIG_DIR": empty, "CARVER_CACHE_DIR": empty}
-        client.execute(env=own)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "ipywidgets.py").write_text("raise ImportError\n")
+        # a descriptor of the user's own would change every number
+        own = {"CARVER_CONFIG_DIR": folder, "CARVER_CACHE_DIR": folder}
+        paths = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+        client.execute(env={**os.environ, **own, "PYTHONPATH": paths})
     return book
 
 
 def still(book: Any) -> Any:
-    """The same with what differs from run to run left out, and each menu replaced by the picture below it."""
-    state = book.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    """The same with what differs from run to run left out."""
     book.metadata.pop("language_info", None)
     for cell in book.cells:
         cell.pop("id", None)
         cell.metadata = nbformat.from_dict({})
-        if cell.cell_type == "code":
-            kept = [output for output in cell.outputs if output.get("name") != "stderr"]
-            outputs = [shown for output in kept for shown in _pictures(output, state)]
-            for output in outputs:
-                data = output.get("data", {})
-                if "image/png" in data:
-                    data.pop("text/plain", None)
-                    data["image/png"] = _fewer_colours(data["image/png"])
-            cell.outputs = outputs
+        if cell.cell_type != "code":
+            continue
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for data in (output.get("data", {}) for output in cell.outputs):
+            if "image/png" in data:
+                data.pop("text/plain", None)
+                data["image/png"] = _fewer_colours(data["image/png"])
     book.nbformat, book.nbformat_minor = 4, 4  # the last form without random identities of cells
     return book
-
-
-def _pictures(output: Any, state: dict[str, Any]) -> list[Any]:
-    model = output.get("data", {}).get(VIEW, {}).get("model_id")
-    if model is None:
-        return [output]
-    children = [child.removeprefix("IPY_MODEL_") for child in state[model]["state"]["children"]]
-    return [nbformat.from_dict(shown) for child in children for shown in state[child]["state"].get("outputs", ())]
 
 
 def _fewer_colours(png: str) -> str:

@@ -75,18 +75,15 @@ def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatc
     assert drawn == [{"a": 3, "b": 2}]
 
 
-def test_menus_offer_every_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    ipywidgets = pytest.importorskip("ipywidgets")
+def test_menus_offer_every_choice_and_begin_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ipywidgets")
     from carver.plots import explore
 
     drawn: list[dict[str, int]] = []
-
-    def choose_last(draw: Any, **menus: Any) -> None:
-        draw(**{name: values[-1] for name, values in menus.items()})
-
-    monkeypatch.setattr(ipywidgets, "interact", choose_last)
     explore(lambda **chosen: drawn.append(chosen), a=(3, 1), b=[2])
-    assert drawn == [{"a": 1, "b": 2}]
+    shown = capsys.readouterr().out
+    assert drawn == [{"a": 3, "b": 2}]
+    assert "description='a', options=(3, 1)" in shown and "description='b', options=(2,)" in shown
 
 
 def test_the_extra_has_what_running_needs() -> None:
