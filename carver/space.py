@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import notation
-from .descriptor import Arch
+from .descriptor import Arch, Matrix
 from .dtypes import BYTES
 from .errors import ConfigError, NoCandidates, nearest
 from .expr import Expression
@@ -133,7 +133,8 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     scope["matrix"] = int(unit is not None)
     scope["wgmma"] = int(unit is not None and unit.instruction == "wgmma")
     scope["tcgen05"] = int(unit is not None and unit.instruction == "tcgen05")
-    scope["mma_m"], scope["mma_n"], scope["mma_k"] = unit.shape if unit else (1, 1, 1)
+    by_warps = warp_matrix_unit(problem, arch) if unit else None
+    scope["mma_m"], scope["mma_n"], scope["mma_k"] = by_warps.shape if by_warps else (1, 1, 1)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor in zip("ab", s.inputs, strict=False):
@@ -170,6 +171,19 @@ def multiply_dtype(problem: Problem) -> str:
     """The type in which operands are multiplied: the widest of the inputs."""
     types = [problem.dtypes[t.name] for t in problem.statement.inputs]
     return max(types, key=lambda t: (BYTES[t], t == "tf32"))
+
+
+def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
+    """The matrix instruction that single warps issue: where groups of warps or a whole block can, the one beside it.
+
+    8-bit floats without an mma of their own are widened to half precision.
+    """
+    dtype, accumulate = multiply_dtype(problem), _accumulate(problem)
+    unit = arch.matrix_unit(dtype, accumulate)
+    if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
+        return unit
+    widened = arch.matrix_unit("float16", accumulate, "mma") if dtype.startswith("float8") else None
+    return arch.matrix_unit(dtype, accumulate, "mma") or widened or unit
 
 
 def _accumulate(problem: Problem) -> str | None:

@@ -15,6 +15,7 @@ from carver.cost.occupancy import LIMITS, occupancy_limits, resident_blocks
 from carver.cost.traffic import sector_waste
 from carver.cost.work import Work
 from carver.pricing import roofline_seconds
+from carver.space import warp_matrix_unit
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}
@@ -294,3 +295,28 @@ def test_constants_have_priors_within_their_bounds() -> None:
     for name, constant in CONSTANTS.items():
         assert constant.low <= constant.prior <= constant.high, name
         assert constant.meaning
+
+
+def test_tcgen05_multiplies_for_a_whole_block() -> None:
+    b200 = carver.load_arch("b200")
+
+    def ms(dtype: str, **config: int) -> float:
+        op = carver.MatmulTemplate(8192, 8192, 8192, in_dtype=dtype).with_arch(b200)
+        tile = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, num_warps=8, num_stages=4, GROUP_M=8, SPLIT_K=1)
+        return op.rank([tile | config], backend="triton")[0].predicted_ms
+
+    half = ms("float16")
+    of_mma = 2 * 8192**3 / (b200.matrix_unit("float16", None, "mma").flops_per_clk_per_sm * b200.sm_count)
+    assert half < of_mma / b200.matrix_clock_hz * 1e3, "faster than mma.sync could be"
+    # integers are left to mma.sync; 64 rows fill half of the lanes
+    assert ms("int8") > 1.5 * ms("float8_e4m3")
+    assert ms("float16", BLOCK_M=64) > 1.5 * half
+
+
+@pytest.mark.parametrize("name", ["h200", "b200"])
+@pytest.mark.parametrize("dtype", ["float16", "tf32", "int8", "float8_e4m3"])
+def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -> None:
+    unit = warp_matrix_unit(carver.MatmulTemplate(16, 4096, 4096, in_dtype=dtype).problem, carver.load_arch(name))
+    assert unit is not None
+    assert unit.instruction == "mma"
+    assert unit.shape[0] == 16

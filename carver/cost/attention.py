@@ -21,7 +21,7 @@ from ..space import Space
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .stream import EXCHANGE_CLK
-from .tile import peak
+from .tile import instruction_rows, peak
 from .traffic import sector_waste
 from .work import Work, joined
 
@@ -75,11 +75,11 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
     # arithmetic of the padded tile
     rate = np.select([kind == i for i in range(4)], [peak(space, i) for i in range(4)])
-    inst_m = np.where(kind >= 2, 64, np.where(kind == 1, col("mma_m", 1), 1))
+    inst_m = instruction_rows(kind, col("mma_m", 1))
     rows_padded = np.ceil(tm / inst_m) * inst_m
     tile_flops = 2 * rows_padded * tk * (head + value)
     own_tiles = rows_padded / 64 / np.maximum(warps // 4, 1)
-    lone = np.where((kind >= 2) & (own_tiles < 2), k["lone_tile"], 1.0)
+    lone = np.where((kind == 2) & (own_tiles < 2), k["lone_tile"], 1.0)
     products_clk = tile_flops / (rate * k["math_efficiency"])
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, tm * tk, tm * value)
     soft_clk = exp_clk + vector_clk
@@ -94,7 +94,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
     # shared-memory port: keys and values in, fragments of all operands out
     tile_q, tile_kv = tm * head * eq, tk * (head * ek + value * ev)
-    reads_kv = tile_kv * np.where(kind >= 2, np.maximum(tm / 64, 1), wm)
+    reads_kv = tile_kv * np.where(kind >= 2, np.maximum(tm / inst_m, 1), wm)
     fragments = reads_kv + tile_q * np.where(kind >= 2, 1.0, wn) + p_bytes * wn
     smem_clk = (fragments + tile_kv + p_bytes) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
 

@@ -17,13 +17,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..space import Space
+from ..space import Space, warp_matrix_unit
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .threads import delivery
-from .tile import MMA, VECTOR, WGMMA, Tile, issue_per_clk, peak
+from .tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, peak
 from .traffic import sector_waste, traffic
 from .work import Work, joined
+
+MMA_LATENCY_CLK = 33.0
+"""From an mma.sync of 16 x 8 x 16 to one that adds to its result. Source: Sun et al., Dissecting Tensor Cores, 2022."""
 
 
 def contraction(space: Space, k: Mapping[str, float]) -> Work:
@@ -91,7 +94,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
 
 def tile_flops(t: Tile) -> FloatArray:
     """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
-    inst_m = np.where(t.kind >= WGMMA, 64, np.where(t.kind == MMA, t.column("mma_m", 1), 1))
+    inst_m = instruction_rows(t.kind, t.column("mma_m", 1))
     inst_n = np.where(t.kind > VECTOR, 8, 1)
     return 2 * np.ceil(t.tm / inst_m) * inst_m * np.ceil(t.tn / inst_n) * inst_n * t.tk
 
@@ -113,14 +116,21 @@ def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray
     rate = np.select([t.kind == i for i in range(4)], [peak(t.space, i) for i in range(4)])
     groups, groups_m = warp_groups(t)
     own_tiles = t.tm / 64 / groups_m * np.ceil(t.tn / (groups / groups_m) / 256)
-    lone = np.where((t.kind >= WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
+    lone = np.where((t.kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
     out: FloatArray = flops / (rate * k["math_efficiency"] * lone)
     return out
 
 
 def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
-    """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]"""
+    """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
+
+    Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile.
+    """
     alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
+    unit = warp_matrix_unit(t.space.problem, t.arch)
+    if unit is not None and unit.instruction == "mma":
+        in_row = np.ceil(t.tk / unit.shape[2]) * MMA_LATENCY_CLK
+        alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
     return alone + np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
 
 
@@ -128,11 +138,13 @@ def fragment_bytes(t: Tile) -> FloatArray:
     """Read back from shared memory in one step. [bytes]
 
     mma and vector code read an operand once for each row or column of the grid of warps. wgmma reads the first
-    once for each group beside another and each 256 columns, the second once for each 64 rows.
+    once for each group beside another and each 256 columns, the second once for each 64 rows. tcgen05, which one
+    thread issues for the block, reads them once for each 256 columns and each 128 rows.
     """
     groups, groups_m = warp_groups(t)
-    reads_a = np.where(t.kind >= WGMMA, np.maximum(groups // groups_m, np.ceil(t.tn / 256)), t.warps_n)
-    reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / 64, 1), t.warps_m)
+    beside = np.where(t.kind == WGMMA, groups // groups_m, 1)
+    reads_a = np.where(t.kind >= WGMMA, np.maximum(beside, np.ceil(t.tn / 256)), t.warps_n)
+    reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / instruction_rows(t.kind, 1), 1), t.warps_m)
     return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * t.eb * reads_b) * t.column("fragment_turns", 1)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..descriptor import Arch
-from ..space import Space, multiply_dtype
+from ..space import Space, multiply_dtype, warp_matrix_unit
 from ..types import FloatArray
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
@@ -79,14 +79,19 @@ def peak(space: Space, kind: int) -> float:
     if kind == VECTOR:
         return arch.vector_flops_per_clk(dtype)
     half = space.problem.accumulate if space.problem.accumulate == "float16" else None
-    unit = arch.matrix_unit(dtype, half)
-    if kind == MMA and unit is not None and unit.instruction in ("wgmma", "tcgen05"):
-        # 8-bit floats without an mma of their own are widened to half precision
-        widened = arch.matrix_unit("float16", half, "mma") if dtype.startswith("float8") else None
-        unit = arch.matrix_unit(dtype, half, "mma") or widened or unit
+    unit = warp_matrix_unit(space.problem, arch) if kind == MMA else arch.matrix_unit(dtype, half)
     return (
         unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
     )
+
+
+def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
+    """Rows of the tile that one matrix instruction multiplies at full rate, 1 without one.
+
+    tcgen05 takes 64 rows too, on half of its lanes. Source: PTX ISA, tcgen05 data path layouts.
+    """
+    out: FloatArray = np.choose(np.asarray(kind, np.int64), [1, mma_m, 64, 128]).astype(np.float64)
+    return out
 
 
 def issue_per_clk(arch: Arch) -> float:
