@@ -124,7 +124,8 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
             ax.text(at, at * rise * 1.05, text, rotation=np.degrees(np.arctan(rise)), transform_rotates_text=True,
                     rotation_mode="anchor", ha="center", va="bottom", fontsize=9, color=colour)  # fmt: skip
     ax.axvline(compulsory, color=GREY, lw=0.9)
-    below = y[0] > np.sqrt(bottom * peak)
+    # at the foot, where the label of the roof never is, unless candidates stand there
+    below = not np.any((x > compulsory / 1.05) & (y < bottom * (peak / bottom) ** 0.35))
     ax.annotate("each byte moved once", (compulsory, 0 if below else 1), xytext=(4, 4 if below else -4),
                 xycoords=("data", "axes fraction"), textcoords="offset points", rotation=90, fontsize=9, color=GREY,
                 va="bottom" if below else "top")  # fmt: skip

@@ -34,7 +34,7 @@ def template(operator: str, rows: int, cols: int, depth: int, dtype: str = "floa
             return carver.ElementwiseTemplate((rows, cols), dtype)
         case "reduction":
             return carver.ReductionTemplate("sum", (rows, cols), in_dtype=dtype)
-    raise NotImplementedError(operator)
+    raise ValueError(f"no face from three numbers for {operator!r}: add it here and to FACES")
 
 
 FACES = ("matmul", "gemv", "elementwise", "reduction")
