@@ -59,15 +59,13 @@ def score(case: Case, ks: Sequence[int] = (1, 3, 5, 10)) -> Score:
 def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
     if ranking is None:
         return float("nan")
-    found: list[bool] = []
-    for i, (predicted, place) in enumerate(zip(ranking.seconds, ranking.indices, strict=True)):
-        if predicted > NEAR * ranking.seconds[0]:
-            break
-        if np.isfinite(seconds[place]):
-            part = ranking.parts[ranking.order[i][0]].space
-            band = trust(part.kernel, part.arch)
-            found.append(band.low <= np.log(seconds[place] / predicted) <= band.high)
-    return float(np.mean(found)) if found else float("nan")
+    predicted, measured = ranking.seconds, seconds[ranking.indices]
+    near = (predicted <= NEAR * predicted[0]) & np.isfinite(measured)
+    spaces = [part.space for part in ranking.parts]
+    bands = [trust(space.kernel, space.arch) for space in spaces]
+    low, high = np.array([(band.low, band.high) for band in bands])[[part for part, _ in ranking.order]].T
+    error = np.log(measured[near] / predicted[near])
+    return float(np.mean((error >= low[near]) & (error <= high[near]))) if near.any() else float("nan")
 
 
 def random_best(sorted_times: FloatArray, k: int) -> float:
