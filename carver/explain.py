@@ -18,7 +18,7 @@ from .hint import Hint
 from .kernel import Kernel, kernels
 from .pricing import Priced, price, roofline_seconds
 from .ranking import make_hint
-from .space import given_space, multiply_dtype
+from .space import flops_per_s, given_space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -215,13 +215,10 @@ def explain(hint: Hint, arch: Arch) -> Explanation:
     )
     limits = {name: int(count[0]) for name, count in zip(LIMITS, counts, strict=True)}
     problem = hint.problem
-    dtype = multiply_dtype(problem)
-    flops_per_s = arch.matrix_flops_per_s(dtype) if again.use_tc else 0.0
-    flops_per_s = flops_per_s or arch.vector_flops_per_s(dtype)
     return Explanation(
         again, arch, kernel.title, loop, limits,
-        roofline_seconds(problem, arch, again.use_tc) * 1e3,
-        problem.flops / flops_per_s * 1e3,
+        roofline_seconds(problem, arch) * 1e3,
+        problem.flops / max(flops_per_s(problem, arch).values()) * 1e3,
         problem.compulsory_bytes / arch.dram_bytes_per_s * 1e3,
         tuple(changes(again, arch, kernel)), tuple(notes),
     )  # fmt: skip

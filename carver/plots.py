@@ -18,7 +18,7 @@ from .errors import CarverError, ConfigError, nearest
 from .hint import Hint
 from .kernel import kernels
 from .pricing import price
-from .space import given_space, multiply_dtype
+from .space import flops_per_s, given_space, multiply_dtype
 from .table import COLOURS, MOST, aligned, columns, rate
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
     y = np.array([flops / h.predicted_ms * 1e-9 for h in hints])
     compulsory = flops / ranking.problem.compulsory_bytes
-    roofs = {f"vector units, {dtype}": arch.vector_flops_per_s(dtype) / 1e12}
-    if any(h.use_tc for h in hints):
-        roofs = {f"matrix units, {dtype}": arch.matrix_flops_per_s(dtype) / 1e12, **roofs}
+    roofs = {f"{unit} units, {dtype}": rate / 1e12 for unit, rate in flops_per_s(ranking.problem, arch).items()}
     peak, slope = max(roofs.values()), arch.dram_bytes_per_s / 1e12
     ridge = peak / slope
     low, high = min(x.min(), compulsory, ridge) / 2.5, max(x.max(), compulsory, ridge) * 2.5

@@ -16,7 +16,7 @@ from .descriptor import Arch
 from .errors import KernelError, nearest
 from .kernel import Kernel
 from .problem import Problem
-from .space import Space, multiply_dtype
+from .space import Space, flops_per_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,7 @@ def _constants(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
     return resolve(kernel, arch)
 
 
-def roofline_seconds(problem: Problem, arch: Arch, matrix: bool) -> float:
-    """The later of all arithmetic at the peak rate and all compulsory bytes at the DRAM rate. [s]"""
-    dtype = multiply_dtype(problem)
-    rate = arch.matrix_flops_per_s(dtype) if matrix else 0.0
-    rate = rate or arch.vector_flops_per_s(dtype)
+def roofline_seconds(problem: Problem, arch: Arch) -> float:
+    """The later of all arithmetic at the rate of the fastest unit and all compulsory bytes at that of DRAM. [s]"""
+    rate = max(flops_per_s(problem, arch).values())
     return max(problem.flops / rate, problem.compulsory_bytes / arch.dram_bytes_per_s)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .cost.model import LIMITERS
 from .cost.occupancy import LIMITS, occupancy_limits
+from .cost.tile import peak
 from .descriptor import Arch
 from .errors import ConfigError, NoCandidates, ProblemError
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from .explain import Explanation
     from .plots import Over
     from .report import Report
+
+FULL_RATE = 0.95
+"""Kernels that reach this share of the fastest unit's rate are taken to use it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +201,7 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
     """
     if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
         raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
-    own = own_backend(arch, problem.operator)
-    backend = backend or (own if own != "cuda" or plain(problem) else "triton")  # else tiles as advice
+    backend = backend or default_backend(problem, arch)
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
@@ -258,6 +261,19 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
     return "cuda" if own else "triton"
 
 
+def default_backend(problem: Problem, arch: Arch) -> str:
+    """carver's own kernels, unless they cannot run the problem as it is spelt or leave the fastest unit idle.
+
+    Tiles for Triton are then the better advice.
+    """
+    own = own_backend(arch, problem.operator)
+    if own != "cuda" or not any(kernel.backend == "triton" for kernel in every(problem.operator)):
+        return own
+    scope = static_scope(problem, arch)
+    runs = [k for k in kernels(problem.operator, own) if all(bool(need(scope)) for need in k.requires)]
+    return own if plain(problem) and runs and unit_share(problem, arch, runs) >= FULL_RATE else "triton"
+
+
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
     """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
     scope = static_scope(problem, arch)
@@ -271,9 +287,28 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":
         notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
-    if len(problem.statement.inputs) > 1 and arch.kind == "gpu" and not scope["matrix"]:
+    contracts = any("instruction" in kernel.schedule for kernel in offered)
+    if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
+    if (share := unit_share(problem, arch, offered)) < FULL_RATE:
+        rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
+        notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")
     return offered, tuple(notes)
+
+
+def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float:
+    """Rate of the fastest arithmetic instruction that these kernels can issue, over that of the device's fastest.
+
+    1 for problems that no matrix instruction is for.
+    """
+    scope = static_scope(problem, arch)
+    kinds = [kernel.schedule["instruction"] for kernel in offered if "instruction" in kernel.schedule]
+    if not scope["matrix"] or not kinds:
+        return 1.0
+    said = {int(kind(scope)) for kind in kinds if kind.names <= scope.keys()}
+    used = said if len(said) == len(kinds) else range(4)  # which instruction it is may depend on the candidate
+    fastest = max(peak(problem, arch, kind) for kind in range(4))
+    return max(peak(problem, arch, kind) for kind in used) / fastest
 
 
 def by_kernel(given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel]) -> dict[Kernel, list[int]]:
@@ -381,7 +416,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         "occupancy": min(1.0, float(work.resident[row] * warps / arch.max_warps_per_sm)),
         "steps": float(work.steps[row]),
         "tflops": problem.flops / seconds / 1e12,
-        "roofline_share": roofline_seconds(problem, arch, bool(kind)) / seconds,
+        "roofline_share": roofline_seconds(problem, arch) / seconds,
     }
     return Hint(
         rank=rank, index=int(part.place[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,

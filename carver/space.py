@@ -128,16 +128,19 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
             scope |= _aligned(name, problem.align_bytes[tensor.name])
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
-    dtype = multiply_dtype(problem)
-    unit = arch.matrix_unit(dtype, _accumulate(problem)) if len(s.inputs) > 1 else None
+    unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
     scope["matrix"] = int(unit is not None)
     scope["wgmma"] = int(unit is not None and unit.instruction == "wgmma")
     scope["tcgen05"] = int(unit is not None and unit.instruction == "tcgen05")
     by_warps = warp_matrix_unit(problem, arch) if unit else None
-    scope["mma_m"], scope["mma_n"], scope["mma_k"] = by_warps.shape if by_warps else (1, 1, 1)
+    # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
+    scope["mma_m"], scope["mma_n"] = (min(16, rows) for rows in (by_warps.shape[:2] if by_warps else (1, 1)))
+    scope["widened"] = int(unit is not None and unit.dtype != multiply_dtype(problem))
+    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiply_dtype(problem))
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor in zip("ab", s.inputs, strict=False):
+        scope[f"{name}_converts"] = int(problem.dtypes[tensor.name] != multiply_dtype(problem))
         scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
         scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
     scope["plain"] = int(plain(problem))
@@ -173,22 +176,43 @@ def multiply_dtype(problem: Problem) -> str:
     return max(types, key=lambda t: (BYTES[t], t == "tf32"))
 
 
-def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
-    """The matrix instruction that single warps issue: where groups of warps or a whole block can, the one beside it.
+def vector_dtype(problem: Problem, arch: Arch) -> str:
+    """The type in which vector units multiply and add: half precision is widened first where its sum is wider.
 
-    8-bit floats without an mma of their own are widened to half precision.
+    AMD's dot instructions take pairs of halves as they are and add them to a float32.
     """
-    dtype, accumulate = multiply_dtype(problem), _accumulate(problem)
-    unit = arch.matrix_unit(dtype, accumulate)
+    dtype = multiply_dtype(problem)
+    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
+    return "float32" if widened else dtype
+
+
+def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
+    """The fastest matrix instruction whose sums are as wide as asked for, or wider; None without one.
+
+    8-bit floats on a device that has no instruction for them are widened to half precision.
+    """
+    dtype = multiply_dtype(problem)
+    sums = {None, "float16"} if problem.accumulate == "float16" else {None}
+    for multiplied in (dtype, "float16") if dtype.startswith("float8") else (dtype,):
+        units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
+        if units:
+            return max(units, key=lambda unit: unit.flops_per_clk_per_sm)
+    return None
+
+
+def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
+    """Peak rate of a contraction's arithmetic by unit: "matrix" where an instruction fits, and "vector". [FLOP/s]"""
+    peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
+    unit = matrix_unit(problem, arch) if len(problem.statement.inputs) > 1 and problem.statement.reduced else None
+    return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
+
+
+def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
+    """The matrix instruction that single warps issue: where groups of warps or a whole block can, the one beside it."""
+    unit = matrix_unit(problem, arch)
     if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
         return unit
-    widened = arch.matrix_unit("float16", accumulate, "mma") if dtype.startswith("float8") else None
-    return arch.matrix_unit(dtype, accumulate, "mma") or widened or unit
-
-
-def _accumulate(problem: Problem) -> str | None:
-    wide = {"int8": "int32", "float64": "float64"}.get(multiply_dtype(problem), "float32")
-    return problem.accumulate if problem.accumulate == "float16" else wide
+    return matrix_unit(problem, arch, "mma") or unit
 
 
 def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:

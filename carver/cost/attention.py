@@ -74,7 +74,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     busy = np.minimum(trips / steps, 1.0)
 
     # arithmetic of the padded tile
-    rate = np.select([kind == i for i in range(4)], [peak(space, i) for i in range(4)])
+    rate = np.select([kind == i for i in range(4)], [peak(problem, arch, i) for i in range(4)])
     inst_m = instruction_rows(kind, col("mma_m", 1))
     rows_padded = np.ceil(tm / inst_m) * inst_m
     tile_flops = 2 * rows_padded * tk * (head + value)

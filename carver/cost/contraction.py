@@ -48,7 +48,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         own = delivery(space, k, resident)
         # idle lanes cost what the others do; an instruction on packed halves makes two products
         filled = t.column("passes", 1) * t.lanes / np.maximum(t.threads, 1.0)
-        packed = peak(space, VECTOR) / arch.vector_flops_per_clk("float32")
+        packed = peak(space.problem, arch, VECTOR) / arch.vector_flops_per_clk("float32")
         smem_clk, spill_bytes = own.port_clk, own.spill_bytes
         instr = own.instructions + fma * filled / max(1.0, packed)
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
@@ -95,7 +95,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
 def tile_flops(t: Tile) -> FloatArray:
     """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
     inst_m = instruction_rows(t.kind, t.column("mma_m", 1))
-    inst_n = np.where(t.kind > VECTOR, 8, 1)
+    inst_n = np.where(t.kind > VECTOR, t.column("mma_n", 8), 1)
     return 2 * np.ceil(t.tm / inst_m) * inst_m * np.ceil(t.tn / inst_n) * inst_n * t.tk
 
 
@@ -113,7 +113,7 @@ def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray
     A group of warps with one accumulator tile issues each wgmma behind the one that it depends on, and reaches
     `lone_tile` of the rate. Source: measured, Triton on an H200, 2026-11-20 (README, Accuracy).
     """
-    rate = np.select([t.kind == i for i in range(4)], [peak(t.space, i) for i in range(4)])
+    rate = np.select([t.kind == i for i in range(4)], [peak(t.space.problem, t.arch, i) for i in range(4)])
     groups, groups_m = warp_groups(t)
     own_tiles = t.tm / 64 / groups_m * np.ceil(t.tn / (groups / groups_m) / 256)
     lone = np.where((t.kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
@@ -163,7 +163,9 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
     copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
-    converted = np.where(t.ea != t.eb, t.tn * t.tk * t.warps_m, 0.0) / t.arch.warp_size
+    both = (t.kind == MMA) * t.column("mma_widens", 0)
+    a, b = np.maximum(t.column("a_converts", 0), both), np.maximum(t.column("b_converts", 0), both)
+    converted = t.tk * (a * t.tm * t.warps_n + b * t.tn * t.warps_m) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
@@ -176,7 +178,8 @@ def epilogue(t: Tile, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray, F
     arch, partial = t.arch, t.split > 1
     width = np.where(partial, t.acc_bytes, t.eo)
     align = np.where(partial, 16, t.column("row_align_out", 16))
-    stored = t.rows * t.cols * width * sector_waste(t.cols * width, align, arch.sector_bytes)
+    inside = t.m / t.grid_m * t.n / t.grid_n  # of a tile, in the mean: the last ones of a ragged problem write less
+    stored = inside * width * sector_waste(t.cols * width, align, arch.sector_bytes)
     instr = t.tm * t.tn / t.lanes * k["store_instr"]
     return stored, instr * t.warps / issue_per_clk(arch), instr * k["store_chain"] * 2 / arch.schedulers_per_sm
 

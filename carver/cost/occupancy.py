@@ -17,15 +17,16 @@ def occupancy_limits(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Blocks that an SM could hold by each of LIMITS alone.
 
-    Registers are allocated to whole warps in units of `reg_granule`, shared memory in units of
-    `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: CUDA occupancy calculator.
+    Registers are allocated to whole warps in units of `reg_granule`, each scheduler's from its own share of the file;
+    shared memory in units of `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: cuda_occupancy.h.
     """
     smem = np.ceil((smem_bytes + arch.smem_reserved_bytes) / arch.smem_granule_bytes) * arch.smem_granule_bytes
     kept = np.minimum(registers, arch.max_regs_per_thread)
     per_warp = np.ceil(kept * arch.warp_size / arch.reg_granule) * arch.reg_granule
+    warps_fit = np.floor(arch.regs_per_sm / arch.schedulers_per_sm / np.maximum(per_warp, 1.0)) * arch.schedulers_per_sm
     return (
         np.floor(arch.smem_per_sm_bytes / np.maximum(smem, 1.0)),
-        np.floor(arch.regs_per_sm / np.maximum(per_warp * warps, 1.0)),
+        np.floor(warps_fit / warps),
         np.floor(arch.max_threads_per_sm / (warps * arch.warp_size)),
         np.full(np.shape(warps), float(arch.max_blocks_per_sm)),
     )

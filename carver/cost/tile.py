@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from ..descriptor import Arch
-from ..space import Space, multiply_dtype, warp_matrix_unit
+from ..problem import Problem
+from ..space import Space, matrix_unit, vector_dtype, warp_matrix_unit
 from ..types import FloatArray
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
@@ -73,16 +74,14 @@ _SHORT = {
 }  # fmt: skip
 
 
-def peak(space: Space, kind: int) -> float:
+def peak(problem: Problem, arch: Arch, kind: int) -> float:
     """Peak of the device for an instruction kind. [FLOP / SM clock]"""
-    arch, dtype = space.arch, multiply_dtype(space.problem)
-    if kind == VECTOR:
-        return arch.vector_flops_per_clk(dtype)
-    half = space.problem.accumulate if space.problem.accumulate == "float16" else None
-    unit = warp_matrix_unit(space.problem, arch) if kind == MMA else arch.matrix_unit(dtype, half)
-    return (
-        unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz if unit else arch.vector_flops_per_clk(dtype)
-    )
+    unit = None
+    if kind != VECTOR:
+        unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
+    if unit is None:
+        return arch.vector_flops_per_clk(vector_dtype(problem, arch))
+    return unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
