@@ -14,7 +14,9 @@ from .errors import ProblemError
 from .notation import Statement, Tensor
 
 MAX_SIZE = 2**48
-"""Largest extent of one axis; beyond it products of three axes leave int64's exact range."""
+"""Largest extent of one axis."""
+MAX_COUNT = 2**62
+"""Most points of an iteration space, and bits of a tensor: what columns count stays in int64."""
 
 MAX_ALIGN_BYTES = 128
 """A cache line; no copy is wider."""
@@ -55,6 +57,9 @@ class Problem:
         freeze(self, "accumulate", dtypes.canonical(self.accumulate))
         freeze(self, "options", MappingProxyType({k: int(v) for k, v in self.options.items()}))
         freeze(self, "align_bytes", MappingProxyType({t.name: self._alignment(t) for t in s.tensors}))
+        bits = 8 * max(n * self.itemsize(tensor) for tensor, n in self.elements.items())
+        if max(prod(sizes.values()), bits) > MAX_COUNT:
+            raise ProblemError(f"{self} is too large to count: at most 2^62 products, and 2^62 bits a tensor")
 
     def _alignment(self, tensor: Tensor) -> int:
         """What the caller says, else what a dense row length implies, at most MAX_ALIGN_BYTES. [bytes]"""

@@ -22,11 +22,15 @@ from .dtypes import BYTES
 from .errors import ConfigError, NoCandidates, nearest
 from .expr import Expression
 from .kernel import Kernel, operators
+from .notation import Statement, Tensor
 from .problem import Problem
 from .types import BoolArray
 
 MAX_CANDIDATES = 2_000_000
 """Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
+
+MAX_TUNABLE = 2**31
+"""Largest value of a tunable; products of a few of them stay in int64."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,12 @@ def plain(problem: Problem) -> bool:
     """Whether a matmul is spelt as the operator is, so that a kernel's arguments mean what they are called.
 
     Axes may be left out (the batch); with trans_a (trans_b) the last two dimensions of A (B) may be exchanged. A
-    convolution is a matmul to the model, but no kernel of ours reads its input so.
+    convolution is a matmul to the model, but no kernel of ours reads its input so. Element-wise kernels walk all
+    operands alike, or one of them along the last axis only.
     """
+    if problem.operator == "elementwise":
+        out = problem.statement.output.index
+        return all(t.index in (out, out[-1:]) for t in problem.statement.inputs)
     if problem.operator != "matmul":
         return True
     declared = notation.parse(operators()[problem.operator])
@@ -142,7 +150,6 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     for name, tensor in zip("ab", s.inputs, strict=False):
         scope[f"{name}_converts"] = int(problem.dtypes[tensor.name] != multiply_dtype(problem))
         scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
-        scope[f"{name}_k_contiguous"] = int(tensor.index[-1][-1][0] in s.reduced)
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["keeps"] = int(not s.reduced)
@@ -159,15 +166,50 @@ def _aligned(name: str, row_bytes: int) -> dict[str, int]:
     return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes}
 
 
-def size_scope(problem: Problem) -> dict[str, int]:
-    """The extents of the axes, by name and, for a contraction, by role."""
-    out = problem.statement.output.name
-    traffic = {
+def size_scope(problem: Problem) -> dict[str, float]:
+    """The extents of the axes, by name and, for a contraction, by role; what its operands look like in memory."""
+    s = problem.statement
+    out, operands = s.output.name, dict[str, float]()
+    if not s.reduced:
+        apart = [t.name for t in s.tensors if scattered(t, s)]
+        operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
+    if s.reduced and len(s.inputs) > 1:
+        role = roles(problem)
+        for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+            operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
+            # distinct elements over rows x depth: below 1 where windows overlap
+            operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
+    traffic: dict[str, float] = {
         "elements": prod(problem.sizes.values()),
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in problem.statement.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    return dict(problem.sizes) | roles(problem) | traffic
+    return dict(problem.sizes) | roles(problem) | traffic | operands
+
+
+def scattered(tensor: Tensor, statement: Statement) -> bool:
+    """Whether an element-wise statement walks an operand across its rows while it walks its first input along them."""
+    lanes = statement.inputs[0].index[-1][0][0]
+    return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
+
+
+def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """Whether a tensor's innermost axis is reduced, and how many elements side by side axes of that kind walk.
+
+    Axes of extent 1 do not count. A window (`2*q+s`) is walked by the longer of its axes of stride 1, and ends the run.
+    """
+    reduced, found, run = problem.statement.reduced, None, 1
+    for dim in reversed(tensor.index):
+        live = [(axis, stride) for axis, stride in dim if problem.sizes[axis] > 1]
+        if not live:
+            continue
+        unit = {axis: problem.sizes[axis] for axis, stride in live if stride == 1}
+        if found is None:
+            found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
+        run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
+        if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
+            break
+    return int(bool(found)), run
 
 
 def multiply_dtype(problem: Problem) -> str:
@@ -239,17 +281,21 @@ def given_space(
     rows = [_checked(config, kernel, i) for i, config in enumerate(configs)]
     if not rows:
         raise ConfigError(f"no configurations given; each is a dict of {', '.join(kernel.tunables)}")
-    columns = {name: np.array([row[name] for row in rows], np.int64) for name in kernel.tunables}
+    given = {name: np.array([row[name] for row in rows], np.int64) for name in kernel.tunables}
+    literal = {name: values for name, values in kernel.tunables.items() if not isinstance(values, Expression)}
+    counts = [name for name, values in literal.items() if min(values) > 0]
+    columns = given | {name: np.maximum(given[name], 1) for name in counts}
     scope = static_scope(problem, arch) | size_scope(problem)
     env: dict[str, Any] = dict(scope) | columns
     for name, expression in kernel.schedule.items():
         env[name] = columns[name] = _column(expression(env), len(rows))
+    rules = {f"{name} is at least 1": given[name] > 0 for name in counts}
+    rules |= {text: rule(env) for text, rule in (*kernel.rules.items(), *_device_rules(kernel))}
     why = np.full(len(rows), -1)
-    rules = [*kernel.rules.items(), *_device_rules(kernel)]
-    for i, (_, rule) in enumerate(rules):
-        why = np.where((why < 0) & ~np.broadcast_to(np.asarray(rule(env), bool), len(rows)), i, why)
+    for i, holds in enumerate(rules.values()):
+        why = np.where((why < 0) & ~np.broadcast_to(np.asarray(holds, bool), len(rows)), i, why)
     space = Space(problem, arch, kernel, scope, columns, np.arange(len(rows)))
-    return space.where(why < 0), {int(i): rules[why[i]][0] for i in np.flatnonzero(why >= 0)}
+    return space.where(why < 0), {int(i): list(rules)[why[i]] for i in np.flatnonzero(why >= 0)}
 
 
 def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str, int]:
@@ -262,12 +308,12 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
     if missing := kernel.tunables.keys() - row.keys():
         raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")
     for name, value in row.items():
-        if type(value) is int and value >= 0:
+        if type(value) is int and 0 <= value <= MAX_TUNABLE:
             continue
         if isinstance(value, bool | np.bool_):
             row[name] = int(value)
-        elif not hasattr(value, "__index__") or value.__index__() < 0:
-            raise ConfigError(f"configuration {place}: {name} must be a whole number of at least 0, got {value!r}")
+        elif not hasattr(value, "__index__") or not 0 <= value.__index__() <= MAX_TUNABLE:
+            raise ConfigError(f"configuration {place}: {name} must be a whole number from 0 to 2^31, got {value!r}")
         else:
             row[name] = value.__index__()
     return row

@@ -73,8 +73,8 @@ def trust(kernel: Kernel, arch: Arch) -> Trust:
 
 
 def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
-    more = WIDENED[kind]
-    return Trust(kind, text, min(low, -hypot(low, more)), max(high, hypot(high, more)))
+    more, middle = WIDENED[kind], (low + high) / 2
+    return Trust(kind, text, middle - hypot(middle - low, more), middle + hypot(high - middle, more))
 
 
 def share_within(errors: FloatArray, band: tuple[float, float]) -> float:

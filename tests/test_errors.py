@@ -108,9 +108,16 @@ def test_numpy_integers_are_accepted_everywhere() -> None:
 
 
 def test_a_type_that_the_matrix_unit_lacks_runs_on_the_vector_units_and_says_so() -> None:
-    hint = M(256, 256, 256, in_dtype="float8_e4m3").with_arch("a100").recommend_hints(1, "triton")[0]
+    hint = M(256, 256, 256, in_dtype="float32").with_arch("a100").recommend_hints(1, "triton")[0]
     assert not hint.use_tc
-    assert hint.notes == ("NVIDIA A100 SXM 80 GB has no matrix instruction for float8_e4m3: vector units are used",)
+    assert hint.notes == ("NVIDIA A100 SXM 80 GB has no matrix instruction for float32: vector units are used",)
+
+
+def test_kernels_that_leave_the_fastest_unit_idle_say_so_and_are_not_the_default() -> None:
+    op = M(4096, 4096, 4096).with_arch("v100")
+    assert op.recommend_hints(1).backend == "triton"
+    [note] = op.recommend_hints(1, "cuda")[0].notes
+    assert note.startswith("at most 12% of NVIDIA V100 SXM2's rate for float16")
 
 
 def test_errors_are_one_family() -> None:

@@ -250,7 +250,7 @@ def test_nothing_is_faster_than_the_roofline(operator: str, backend: str, shape:
         if not offered(op.problem, arch, backend):
             continue
         for hint in op.with_arch(arch).recommend_hints(20, backend):
-            assert hint.predicted_ms >= roofline_seconds(op.problem, arch, hint.use_tc) * 1e3
+            assert hint.predicted_ms >= roofline_seconds(op.problem, arch) * 1e3
             assert 0 < hint.details["roofline_share"] <= 1
 
 
@@ -258,10 +258,9 @@ def test_nothing_is_faster_than_the_roofline(operator: str, backend: str, shape:
 def test_no_device_beats_its_own_roofline(name: str) -> None:
     arch = carver.load_arch(name)
     op = carver.MatmulTemplate(4096, 4096, 4096).with_arch(arch)
-    backend = "cuda" if arch.vendor == "nvidia" else "triton"
-    best = op.recommend_hints(1, backend)[0]
-    share = roofline_seconds(op.problem, arch, best.use_tc) * 1e3 / best.predicted_ms
-    assert 0.15 < share < 1, f"a large matmul at {share:.0%} of the roofline is not believable"
+    best = op.recommend_hints(1)[0]
+    share = roofline_seconds(op.problem, arch) * 1e3 / best.predicted_ms
+    assert 0.25 < share < 1, f"a large matmul at {share:.0%} of the roofline is not believable"
 
 
 @pytest.mark.parametrize(("operator", "backend"), list(answerable()))

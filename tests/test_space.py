@@ -194,9 +194,9 @@ def test_vocabularies_are_told_apart() -> None:
     [
         ({"x": 1, "y": 1}, "configuration 0 lacks z; got {'x': 1, 'y': 1}"),
         ({"x": 1, "y": 1, "z": 1, "zz": 1}, "configuration 0 has unknown key 'zz'; did you mean 'z'?"),
-        ({"x": 1.5, "y": 1, "z": 1}, "x must be a whole number of at least 0, got 1.5"),
-        ({"x": -1, "y": 1, "z": 1}, "x must be a whole number of at least 0, got -1"),
-        ({"x": "1", "y": 1, "z": 1}, "x must be a whole number of at least 0, got '1'"),
+        ({"x": 1.5, "y": 1, "z": 1}, "x must be a whole number from 0 to 2^31, got 1.5"),
+        ({"x": -1, "y": 1, "z": 1}, "x must be a whole number from 0 to 2^31, got -1"),
+        ({"x": "1", "y": 1, "z": 1}, "x must be a whole number from 0 to 2^31, got '1'"),
         (7, "configuration 0 is 7; expected a dict of x, y, z"),
     ],
 )

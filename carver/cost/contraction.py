@@ -165,7 +165,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
     both = (t.kind == MMA) * t.column("mma_widens", 0)
     a, b = np.maximum(t.column("a_converts", 0), both), np.maximum(t.column("b_converts", 0), both)
-    converted = t.tk * (a * t.tm * t.warps_n + b * t.tn * t.warps_m) / t.arch.warp_size
+    converted: FloatArray = t.tk * (a * t.tm * t.warps_n + b * t.tn * t.warps_m) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)

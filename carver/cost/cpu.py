@@ -10,16 +10,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..descriptor import Arch
+from ..dtypes import BYTES
 from ..space import Space
 from ..types import FloatArray
 from .work import Work
 
 FMA_LATENCY_CLK = 4.0
 """Dependent vector FMA, Skylake to Zen 5 (Agner Fog, instruction tables)."""
-LOADS_PER_CLK = 2.0
-"""Vector loads that a core issues in a clock (the same)."""
 PREFETCHED = 64.0
 """Steps ahead: the hardware prefetcher hides latency for the streams that these kernels read."""
+
+
+def loads_per_clk(arch: Arch) -> float:
+    """Vector loads that a core issues in a clock."""
+    return arch.smem_bytes_per_clk / arch.simd_bytes
 
 
 def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
@@ -28,6 +33,8 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
     arch, n = space.arch, len(space)
+    summed = space.problem.accumulate
+    fma_per_clk = arch.vector_flops_per_clk(summed) / 2 / (arch.simd_bytes / BYTES[summed])
 
     def col(name: str) -> FloatArray:
         return np.asarray(space[name], np.float64)
@@ -41,7 +48,7 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     depth = kk / steps
     tiles = np.ceil(rows / mr) * np.ceil(cols / nr)
     fma = mr * vectors
-    per_k = np.maximum(np.maximum(fma / arch.fma_per_clk, (mr + vectors) / LOADS_PER_CLK), FMA_LATENCY_CLK)
+    per_k = np.maximum(np.maximum(fma / fma_per_clk, (mr + vectors) / loads_per_clk(arch)), FMA_LATENCY_CLK)
     spill = np.where(col("registers") > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
     compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
     pack = (rows * depth + cols * depth) * k["convert_instr"]
@@ -99,8 +106,8 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     kept = col("l2_bytes") < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
     beyond = (reads * np.where(kept, 1.0, passes) + writes) / tasks
     vectors = elements / tasks / np.maximum(lanes, 1) * passes
-    chains = np.maximum(1.0, FMA_LATENCY_CLK / unroll / LOADS_PER_CLK)
-    work = vectors * (k["access_instr"] / LOADS_PER_CLK + col("flops_per_element", 1) / arch.fma_per_clk / 2)
+    chains = np.maximum(1.0, FMA_LATENCY_CLK / unroll / loads_per_clk(arch))
+    work = vectors * (k["access_instr"] / loads_per_clk(arch) + col("flops_per_element", 1) / arch.fma_per_clk / 2)
     compute = work * np.where(col("keeps", 0) > 0, 1.0, chains) + vectors / unroll * k["step_instr"]
     return Work(
         grid=tasks * np.ones(n),

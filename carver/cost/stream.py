@@ -16,6 +16,7 @@ import numpy as np
 from ..space import Space
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
+from .tile import issue_per_clk
 from .traffic import sector_waste
 from .work import Work
 
@@ -37,21 +38,26 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     read_bytes, write_bytes = col("read_bytes"), col("write_bytes")
     trips = blocks * steps
 
-    # bytes of one step of one block, in whole sectors
+    # bytes of one step of one block, in whole sectors; a tile as wide as a row goes on in the next one
     width = col("in_bytes")
-    waste = sector_waste(np.minimum(col("run_elements"), elements) * width, col("row_align", 128), arch.sector_bytes)
-    page = 1 + k["dram_run_bytes"] / (col("run_elements") * width)
+    run_bytes = np.minimum(np.where(col("run_elements") >= col("c", np.inf), tile, col("run_elements")), elements) * width
+    waste = sector_waste(run_bytes, col("row_align", 128), arch.sector_bytes)
+    page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
+    # an operand that is not walked along its rows: each element is a sector of its own to L2, which joins them
+    alone_bytes = col("scattered_elements", 0) * (arch.sector_bytes - width)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
     kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes) / trips
-    fill = (fresh * passes + write_bytes) / trips
+    fill = (fresh * passes + write_bytes + alone_bytes) / trips
 
-    # instructions of one step
+    # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
+    computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
     lanes = warps * arch.warp_size
     inputs, outputs = col("inputs", 1), col("outputs_per_element", 0)
-    accesses = np.ceil(tile / lanes / access) * (inputs + outputs) * passes
+    alone = col("scattered", 0)
+    accesses = (np.ceil(tile / lanes / access) * (inputs + outputs - alone) + np.ceil(tile / lanes) * alone) * passes
     arithmetic = np.ceil(tile / lanes) * (col("flops_per_element", 1) + k["element_instr"]) * passes
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
     instructions = warps * warp_instr
@@ -66,10 +72,10 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         steps=steps,
         ahead=col("ahead", 1),
         exposed=np.zeros(n),
-        math_clk=np.zeros(n),
+        math_clk=tile * col("flops_per_element", 1) * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
         smem_clk=np.zeros(n),
-        issue_clk=instructions / arch.schedulers_per_sm,
+        issue_clk=instructions / issue_per_clk(arch),
         fill_bytes=fill,
         l2_bytes=fill,
         l2_read_bytes=np.maximum(fresh * passes / trips, 1.0),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..space import Space
 from ..types import FloatArray
 from .tile import Tile
 
@@ -42,13 +41,11 @@ def traffic(
     """
     arch = t.arch
     depth = np.minimum(t.tk, t.k)
-    run_a = np.where(t.a_k_contiguous > 0, depth, t.rows) * t.ea
-    run_b = np.where(t.b_k_contiguous > 0, depth, t.cols) * t.eb
+    run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.ea
+    run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.eb
     waste_a = sector_waste(run_a, t.column("row_align_a", 16), arch.sector_bytes)
     waste_b = sector_waste(run_b, t.column("row_align_b", 16), arch.sector_bytes)
-    # a row that one step reads to its end continues in the next row
-    page_a = 1 + k["dram_run_bytes"] / np.where((t.a_k_contiguous > 0) & (t.tk >= t.k), run_a * t.rows, run_a)
-    page_b = 1 + k["dram_run_bytes"] / np.where((t.b_k_contiguous > 0) & (t.tk >= t.k), run_b * t.cols, run_b)
+    page_a, page_b = 1 + k["dram_run_bytes"] / run_a, 1 + k["dram_run_bytes"] / run_b
     padded = t.column("padded_loads", 0) > 0
     fetched = np.minimum(t.tk, t.k / (t.steps * t.split))  # the last step of a ragged K fetches what is left
     fill_a = np.where(padded, t.tm, t.rows) * fetched * t.ea * waste_a * fill_m
@@ -57,8 +54,7 @@ def traffic(
     spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
     hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.ea / arch.line_bytes, 1.0))
     hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.eb / arch.line_bytes, 1.0))
-    reuse_a, reuse_b = operand_reuse(t.space)
-    read, l3, hit = dram_reads(t, k, t.ea * waste_a * reuse_a * page_a, t.eb * waste_b * reuse_b * page_b, resident)
+    read, l3, hit = dram_reads(t, k, t.ea * waste_a * t.a_reuse * page_a, t.eb * waste_b * t.b_reuse * page_b, resident)
     per_step = t.b / (t.grid * t.steps)
     return Traffic(
         fill_bytes=fill_a + fill_b,
@@ -67,7 +63,7 @@ def traffic(
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
         read_bytes=read * t.b,
-        compulsory_bytes=(t.m * t.ea * reuse_a + t.n * t.eb * reuse_b) * t.k * t.b,
+        compulsory_bytes=(t.m * t.ea * t.a_reuse + t.n * t.eb * t.b_reuse) * t.k * t.b,
         hit_rate=hit,
     )
 
@@ -124,14 +120,15 @@ def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: i
     return out
 
 
-def operand_reuse(space: Space) -> tuple[float, float]:
-    """Distinct elements of each operand over rows x depth: below 1 where windows overlap."""
-    p, s = space.problem, space.scope
-    if "m" in space.columns or len(p.statement.inputs) < 2:
-        return 1.0, 1.0
-    first, second = (t.name for t in p.statement.inputs[:2])
-    batch, depth = s["b"], s["k"]
-    return (
-        min(1.0, p.elements[first] / (batch * s["m"] * depth)),
-        min(1.0, p.elements[second] / (batch * s["n"] * depth)),
-    )
+def run_elements(
+    depth: FloatArray, rows: FloatArray, k: FloatArray, m: FloatArray, k_contiguous: FloatArray, walked: FloatArray
+) -> FloatArray:
+    """Elements of a tile of `rows` x `depth` that lie side by side in an operand of m x k.
+
+    A tile that covers the contiguous axis goes on in the next row. `walked` is as far as that axis goes in memory
+    before it jumps, where a convolution makes it of several.
+    """
+    along_k = k_contiguous > 0
+    run = np.minimum(np.where(along_k, depth, rows), walked)
+    whole = run >= np.where(along_k, k, m)
+    return np.where(whole, run * np.where(along_k, rows, depth), run)

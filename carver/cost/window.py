@@ -20,7 +20,7 @@ from math import gcd
 import numpy as np
 
 from ..descriptor import Arch
-from ..space import Space
+from ..space import Space, multiply_dtype
 from ..types import FloatArray, IntArray
 from .occupancy import resident_blocks
 from .traffic import sector_waste
@@ -50,7 +50,8 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
 
     # arithmetic, and the load/store port that feeds it
-    math_clk = warps * products * 2 * arch.warp_size / (arch.vector_flops_per_clk("float32") * k["math_efficiency"])
+    flops_per_clk = arch.vector_flops_per_clk(multiply_dtype(space.problem)) * k["math_efficiency"]
+    math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
     shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
     cached_clk = cached_request_clk(arch, threads_x, width, k["line_lookup_clk"])
     # a warp with no lane left in a row skips the copy
