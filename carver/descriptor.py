@@ -175,8 +175,12 @@ class Arch:
         words = f"calibrated on {fitted['device']}, {fitted['date']}" if fitted else "datasheet"
         scaled = re.match(r"scaled from (\w+)", dict(self.source).get("memory.l2_bytes_per_s", ""))
         words = f"estimated from {scaled[1]}" if scaled and not fitted else words
-        changed = [key.partition(".")[2] for key, text in self.source if text.startswith("replaced by the caller")]
-        return f"{words}; {', '.join(changed)} replaced" if changed else words
+        return f"{words}; {', '.join(self.replaced)} replaced" if self.replaced else words
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Fields that the caller changed with `replace`."""
+        return tuple(key.partition(".")[2] for key, text in self.source if text.startswith("replaced by the caller"))
 
     def vector_flops_per_clk(self, dtype: str) -> float:
         """Rate of the vector units of one SM. [FLOP/clk]

@@ -403,7 +403,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         name: max(1, min(width, problem.align_bytes[name]) // problem.itemsize(name)) for name, width in copies.items()
     }
     loop = LIMITERS[int(est.limiter[row])]
-    trusted = trust(kernel, arch)
+    trusted = trust(kernel, arch, multiply_dtype(problem))
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
     largest = max(terms, key=terms.__getitem__)
     in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())

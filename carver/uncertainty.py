@@ -25,9 +25,10 @@ COVERAGE = 0.8
 NEAR = 1.5
 """Bands are for candidates that are shown: those predicted within this factor of the best."""
 
-Kind = Literal["this device", "same kind", "family", "other device", "other kernel", "priors"]
+Kind = Literal["this device", "same kind", "other type", "family", "other device", "other kernel", "priors"]
 WIDENED: dict[Kind, float] = {
-    "this device": 0.0, "same kind": 0.0, "family": 0.2, "other device": 0.4, "other kernel": 0.4, "priors": 0.75
+    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.2, "other device": 0.4, "other kernel": 0.4,
+    "priors": 0.75,
 }  # fmt: skip
 """Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
 
@@ -51,8 +52,11 @@ class Trust:
 
 
 @lru_cache(maxsize=512)
-def trust(kernel: Kernel, arch: Arch) -> Trust:
-    """What is known of the constants that `kernel` is priced with on `arch`."""
+def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
+    """What is known of the constants that `kernel` is priced with on `arch`, for operands of `dtype`.
+
+    A device with fields that the caller replaced is one of the same family.
+    """
     name, here = f"{kernel.operator}/{kernel.name}", dict(arch.fitted)
     low, high = arch.fitted_constants("error_low").get(name), arch.fitted_constants("error_high").get(name)
     if low is not None and high is not None:
@@ -65,7 +69,9 @@ def trust(kernel: Kernel, arch: Arch) -> Trust:
     if kernel.constants_of:
         return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high)
     there = [found for name in said["device"].split(", ") if (found := match(name.partition(" (")[0]))]
-    if any(found.name == arch.name for found in there):
+    if any(found.name == arch.name for found in there) and not arch.replaced:
+        if dtype and dtype not in said.get("dtypes", (dtype,)):
+            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high)
         return _made("same kind", f"fitted on {said['device']}, {said['date']}", low, high)
     if any((found.vendor, found.isa) == (arch.vendor, arch.isa) for found in there):
         return _made("family", f"fitted on {said['device']}, of the same family ({arch.isa})", low, high)

@@ -1,7 +1,8 @@
 """Work to seconds: waves of blocks, a pipelined main loop, launch, epilogue and tail.
 
 The main loop's step is a p-norm of what it asks of each resource: smooth, so that two half-full resources
-cost more than one, and close to the roofline's maximum. Source of the structure: section 3 of the README.
+cost more than one, and close to the roofline's maximum. Source of the structure: Williams et al., Roofline, 2009, with
+the waves of NVIDIA's matrix multiplication guide.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | Non
     left = work.grid - waves * slots
     head = _phase(work, arch, k, work.resident, np.minimum(sms, work.grid))
     tail = _phase(work, arch, k, np.maximum(1.0, np.ceil(left / sms)), np.clip(left, 1.0, sms))
-    some = (left > 0) * k["tail"]
+    in_waves = waves > 0
+    some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     launch = np.full(len(work), k["launch_s"] * work.launches)
-    in_waves = waves > 0
     hidden = work.resident ** -k["block_overlap"]
     terms = {
         "launch": launch,

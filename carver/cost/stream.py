@@ -4,6 +4,7 @@ Reads these columns of a declaration's schedule: `blocks` launched · `steps` tr
 held at once · `run_elements` contiguous elements of one row of the tile · `warps` · `access_elements` that one
 instruction moves for a thread · `passes` [1] over the input · `ahead` [1] trips that loads run ahead ·
 `exchanges` [0] rounds through shared memory at the end of a block · `step_exchanges` [0] the same in every step ·
+`tree_levels tree_instr` [0] shuffles one after the other, and instructions of a thread, that add a warp's results ·
 `split` [1] blocks that share one result · `smem_bytes registers` [0].
 """
 
@@ -22,6 +23,8 @@ from .work import Work
 
 EXCHANGE_CLK = 60.0
 """Store to shared memory, barrier, load: two trips at about 30 clocks (shared-memory latency, arXiv 2402.13499)."""
+SHUFFLE_CLK = 27.0
+"""A shuffle and the addition behind it: 23 and 4 clocks (arXiv 1804.06826, table of latencies; alike since)."""
 
 
 def stream(space: Space, k: Mapping[str, float]) -> Work:
@@ -62,7 +65,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
     instructions = warps * warp_instr
     chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * col("step_exchanges", 0)
-    tail_instr = col("exchanges", 0) * EXCHANGE_CLK
+    tree_clk = col("tree_levels", 0) * SHUFFLE_CLK + col("exchanges", 0) * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
     join_s = k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s
     return Work(
@@ -82,8 +85,8 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         dram_bytes=dram,
         l3_bytes=dram,
         store_bytes=np.zeros(n),
-        store_clk=np.zeros(n),
-        store_chain_clk=tail_instr,
+        store_clk=warps * col("tree_instr", 0) / issue_per_clk(arch),
+        store_chain_clk=tree_clk,
         reduction_s=np.where(split > 1, join_s, 0.0),
         slowdown=spill_slowdown(registers, arch, k),
         facts={

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ranking import Ranking
+from ..space import multiply_dtype
 from ..types import FloatArray
 from ..uncertainty import NEAR, trust
 from .cases import Case
@@ -62,7 +63,7 @@ def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
     predicted, measured = ranking.seconds, seconds[ranking.indices]
     near = (predicted <= NEAR * predicted[0]) & np.isfinite(measured)
     spaces = [part.space for part in ranking.parts]
-    bands = [trust(space.kernel, space.arch) for space in spaces]
+    bands = [trust(space.kernel, space.arch, multiply_dtype(space.problem)) for space in spaces]
     low, high = np.array([(band.low, band.high) for band in bands])[[part for part, _ in ranking.order]].T
     error = np.log(measured[near] / predicted[near])
     return float(np.mean((error >= low[near]) & (error <= high[near]))) if near.any() else float("nan")
