@@ -14,7 +14,7 @@ from typing import Any
 from ..arch import load
 from ..errors import ConfigError
 from ..hint import Hint
-from ..space import multiply_dtype
+from ..space import matrix_unit
 from . import chosen
 
 BACKENDS = ("tilelang", "triton", "cuda")
@@ -96,7 +96,7 @@ def use_2cta(hint: Hint) -> bool:
 
 
 def _tcgen05(hint: Hint) -> bool:
-    unit = load(hint.arch).matrix_unit(multiply_dtype(hint.problem))
+    unit = matrix_unit(hint.problem, load(hint.arch))
     return unit is not None and unit.instruction == "tcgen05"
 
 
