@@ -160,11 +160,14 @@ _DETECT: dict[str, Callable[[], list[detect.Device]]] = {
 
 
 def _same_device(device: detect.Device) -> Arch | None:
-    """The descriptor that a driver's names lead to; for AMD, whose driver prints none, the one of that ISA and size."""
+    """The descriptor that a driver's names lead to.
+
+    AMD's driver prints the id of a chip, whose cards differ in compute units: their number decides, over the id.
+    """
     found = next((arch for arch in map(match, device.names) if arch and device.isa in ("", arch.isa)), None)
-    if found is None and device.vendor == "amd":
-        size = dict(device.fields).get("sm_count")
-        found = next((arch for arch in _all() if arch.isa == device.isa and arch.sm_count == size), None)
+    size = dict(device.fields).get("sm_count")
+    if device.vendor == "amd" and (found is None or found.sm_count != size):
+        found = next((arch for arch in _all() if (arch.isa, arch.sm_count) == (device.isa, size)), None)
     return found
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from .dtypes import BYTES
 from .errors import ArchError
@@ -62,12 +62,13 @@ class Arch:
     matrix_clock_hz: float  # clock behind the datasheet's matrix rates: below clock_hz on H100, H200, B200
     warp_size: int
     schedulers_per_sm: int
+    lanes_per_sm: int  # of 32 bits; a lane that issues two FMA at once (packed, dual issue) has them in its rate
     max_threads_per_sm: int
     max_blocks_per_sm: int
     regs_per_sm: int  # of 32 bits
     reg_granule: int  # registers are allocated to a warp in multiples of this
     smem_per_sm_bytes: int
-    smem_bytes_per_clk: float  # one SM
+    smem_bytes_per_clk: float  # one SM; of a CPU, what a core loads from L1
     l1_bytes: int  # one SM; on most GPUs the array that shared memory is cut from
     async_copy: bool  # global to shared memory without passing registers
     tma: bool
@@ -86,7 +87,7 @@ class Arch:
     l2_bytes_per_clk_per_sm: float  # fill port of one SM
     l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none
     l3_bytes_per_s: float
-    dram_bytes: int
+    dram_bytes: int  # the GB of the datasheet as GiB; a driver shows up to 1 % less
     dram_bytes_per_s: float
     bus_bits: int
     pin_bits_per_s: float
@@ -120,6 +121,11 @@ class Arch:
             if not isinstance(row, Matrix):
                 raise ArchError(f"matrix takes rows of carver.arch.Matrix, got {row!r}")
         object.__setattr__(self, "matrix", tuple(self.matrix))
+        if dict(self.vector)["float32"] not in (2 * self.lanes_per_sm, 4 * self.lanes_per_sm):
+            raise ArchError(
+                f"{self.name}: [vector] float32 {dict(self.vector)['float32']:g} must be 2 FLOP a clock for each of "
+                f"lanes_per_sm {self.lanes_per_sm}, or 4 where a lane issues two FMA at once"
+            )
         if self.smem_per_block_bytes + self.smem_reserved_bytes > self.smem_per_sm_bytes:
             raise ArchError(
                 f"{self.name}: smem_per_block_bytes {self.smem_per_block_bytes} + smem_reserved_bytes "
@@ -188,8 +194,13 @@ class Arch:
         A dtype without a rate of its own is converted first and runs at the rate of `CONVERTS_TO`.
         """
         rates = dict(self.vector)
+        if dtype not in BYTES:
+            _unknown_dtype(dtype)
         while dtype not in rates:
-            dtype = CONVERTS_TO.get(dtype) or _unknown_dtype(dtype)
+            if dtype not in CONVERTS_TO:
+                said = f"its vector units compute {', '.join(rates)}; take another dtype or another device"
+                raise ArchError(f"{self.name} has no {dtype} arithmetic: {said}")
+            dtype = CONVERTS_TO[dtype]
         return rates[dtype]
 
     def matrix_unit(self, dtype: str, accumulate: str | None = None, instruction: str | None = None) -> Matrix | None:
@@ -234,9 +245,9 @@ class Arch:
 IDENTITY = ("name", "title", "vendor", "kind", "isa", "aliases", "device_names")
 SECTIONS: dict[str, tuple[str, ...]] = {
     "sm": (
-        "sm_count", "clock_hz", "matrix_clock_hz", "warp_size", "schedulers_per_sm", "max_threads_per_sm",
-        "max_blocks_per_sm", "regs_per_sm", "reg_granule", "smem_per_sm_bytes", "smem_bytes_per_clk", "l1_bytes",
-        "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
+        "sm_count", "clock_hz", "matrix_clock_hz", "warp_size", "schedulers_per_sm", "lanes_per_sm",
+        "max_threads_per_sm", "max_blocks_per_sm", "regs_per_sm", "reg_granule", "smem_per_sm_bytes",
+        "smem_bytes_per_clk", "l1_bytes", "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
     ),
     "block": (
         "max_threads_per_block", "max_regs_per_thread", "smem_per_block_bytes", "smem_reserved_bytes",
@@ -453,7 +464,7 @@ def _one_of(label: str, value: object, allowed: Iterable[str]) -> None:
         raise ArchError(f"{label} {value!r} is unknown; {_nearest(str(value), allowed)}")
 
 
-def _unknown_dtype(dtype: str) -> str:
+def _unknown_dtype(dtype: str) -> NoReturn:
     raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES)}")
 
 

@@ -108,11 +108,14 @@ ATTRIBUTES = {
     "smem_reserved_bytes": 111,
 }
 """Field of `Arch` -> number in enum CUdevice_attribute. Source: cuda.h of CUDA 13.0."""
-_CLOCK_KHZ, _MEMORY_CLOCK_KHZ, _BUS_BITS, _CC_MAJOR, _CC_MINOR = 13, 36, 37, 75, 76
+_CLOCK_KHZ, _INTEGRATED, _MEMORY_CLOCK_KHZ, _BUS_BITS, _CC_MAJOR, _CC_MINOR = 13, 18, 36, 37, 75, 76
 
 
 def nvidia(driver: Driver | None = None) -> list[Device]:
-    """The NVIDIA GPUs that the driver shows, in its order. DRAM moves two bits a pin and memory clock."""
+    """The NVIDIA GPUs that the driver shows, in its order. DRAM moves two bits a pin and memory clock.
+
+    Of memory shared with a CPU the driver states the clock, the transfer rate or nothing: the datasheet's stands.
+    """
     driver = driver or _CudaDriver()
     devices = []
     for i in range(driver.count()):
@@ -120,7 +123,8 @@ def nvidia(driver: Driver | None = None) -> list[Device]:
         clock_hz = driver.attribute(i, _CLOCK_KHZ) * 1e3
         pin, bus = driver.attribute(i, _MEMORY_CLOCK_KHZ) * 2e3, driver.attribute(i, _BUS_BITS)
         said |= {"clock_hz": clock_hz, "dram_bytes": driver.total_bytes(i)}
-        said |= {"pin_bits_per_s": pin, "bus_bits": bus, "dram_bytes_per_s": pin * bus / 8}
+        if not driver.attribute(i, _INTEGRATED):
+            said |= {"pin_bits_per_s": pin, "bus_bits": bus, "dram_bytes_per_s": pin * bus / 8}
         # 0 is an answer for reserved shared memory; of anything else it says that the driver does not know
         fields = tuple((name, value or (0 if name == "smem_reserved_bytes" else None)) for name, value in said.items())
         isa = f"sm_{driver.attribute(i, _CC_MAJOR)}{driver.attribute(i, _CC_MINOR)}"

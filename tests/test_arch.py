@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import carver
 from carver import arch as arches
 from carver.arch import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
+from carver.cost.tile import issue_per_clk
 from carver.descriptor import SECTIONS
 from carver.errors import ArchError
 
@@ -21,6 +23,7 @@ REQUIRED = """
 v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
 rtx_3060_laptop rtx_3090 rtx_4090 l4 l40s h100_sxm h100_pcie h200_sxm b200 rtx_5090 gtx_680 titan_x_maxwell gtx_1080_ti
 p100_sxm2 mi50 radeon_vii mi100 mi210 mi250x_gcd mi300x mi355x rx_7900_xtx pro_w6600 pro_w7800 rx_6900_xt rx_6800
+b300 gb300 gb200 h200_nvl gb10 jetson_agx_thor rtx_pro_6000_server radeon_8060s r9700 rx_9060_xt rx_7600 p100_pcie
 cpu_avx2 cpu_avx512 cpu_neon apple_m2_max
 """
 
@@ -53,12 +56,48 @@ def test_matrix_rates_give_the_datasheet(device: Arch) -> None:
 
 
 def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
-    lanes = dict(device.datasheet).get("lanes", 0)
-    if device.kind == "cpu":
-        lanes = device.sm_count * device.fma_per_clk * device.simd_bytes // 4
-    # AMD counts a lane that issues two float32 FMA (RDNA 3 and 4) or packed ones (CDNA 3 and 4) once
-    per_lane = 4 if device.isa in ("gfx1100", "gfx1101", "gfx1201", "gfx942", "gfx950") else 2
-    assert device.vector_flops_per_clk("float32") * device.sm_count == per_lane * lanes
+    of_cpu = device.fma_per_clk * device.simd_bytes // 4 * device.sm_count
+    assert device.lanes_per_sm * device.sm_count == dict(device.datasheet).get("lanes", of_cpu)
+    # RDNA from the third issues two FMA at once, CDNA from the second packed ones
+    pairs = device.vendor == "amd" and device.isa not in ("gfx906", "gfx908", "gfx1030", "gfx1031", "gfx1032")
+    assert device.vector_flops_per_clk("float32") == (4 if pairs else 2) * device.lanes_per_sm
+
+
+def test_lanes_and_the_float32_rate_agree() -> None:
+    said = r"mi300x: \[vector\] float32 256 must be 2 FLOP a clock for each of lanes_per_sm 32, or 4 where"
+    with pytest.raises(ArchError, match=said):
+        load("mi300x").replace(lanes_per_sm=32)
+
+
+def test_amd_schedulers_issue_to_sixteen_lanes_or_to_thirty_two() -> None:
+    per_clk = {name: issue_per_clk(load(name)) for name in ("mi50", "mi250x_gcd", "mi300x", "rx_7900_xtx", "h200")}
+    assert per_clk == {"mi50": 1, "mi250x_gcd": 1, "mi300x": 1, "rx_7900_xtx": 2, "h200": 4}
+
+
+def test_vector_loads_of_a_cpu_core() -> None:
+    cpus = [arch for arch in map(load, names()) if arch.kind == "cpu"]
+    loads = {arch.name: arch.smem_bytes_per_clk / arch.simd_bytes for arch in cpus}
+    assert loads == {"cpu_avx2": 2, "cpu_avx512": 2, "cpu_neon": 2, "ryzen_5950x": 2, "ryzen_7950x": 1}
+    one, two = (
+        carver.ReductionTemplate("softmax", (64, 64)).with_arch(arch).recommend_hints(1)[0].predicted_ms
+        for arch in (load("ryzen_7950x"), load("ryzen_7950x").replace(smem_bytes_per_clk=128.0))
+    )
+    assert one > two
+
+
+def test_capacity_is_counted_in_gib(device: Arch) -> None:
+    assert device.dram_bytes % (1 << 30) == 0
+
+
+def test_a_capped_card_is_capped_in_int8_too() -> None:
+    for name in ("l20", "l40", "a10g"):
+        assert load(name).matrix_flops_per_s("int8") == 2 * load(name).matrix_flops_per_s("float16")
+
+
+def test_mma_sync_reaches_part_of_wgmma(device: Arch) -> None:
+    for row in device.matrix:
+        if row.instruction == "wgmma" and (mma := device.matrix_unit(row.dtype, row.accumulate, "mma")):
+            assert mma.flops_per_clk_per_sm / row.flops_per_clk_per_sm == pytest.approx(0.63, abs=0.005), row
 
 
 def test_dram_bandwidth_is_pins_times_rate(device: Arch) -> None:
@@ -103,7 +142,7 @@ def test_matrix_rows_are_distinct(device: Arch) -> None:
 def test_instructions_belong_to_the_isa(device: Arch) -> None:
     used = {row.instruction for row in device.matrix}
     if device.cc:
-        assert used <= {"mma"} | {(9, 0): {"wgmma"}, (10, 0): {"tcgen05"}}.get(device.cc, set())
+        assert used <= {"mma"} | {9: {"wgmma"}, 10: {"tcgen05"}, 11: {"tcgen05"}}.get(device.cc[0], set())
         assert device.async_copy == (device.cc >= (8, 0)) and device.tma == (device.cc >= (9, 0))
         assert bool(device.matrix) == (device.cc >= (7, 0) and not device.name.startswith("gtx_"))
     else:
@@ -176,6 +215,9 @@ def test_what_a_device_lacks() -> None:
     assert load("t4").vector_flops_per_clk("bfloat16") == load("t4").vector_flops_per_clk("float32") == 128
     with pytest.raises(ArchError, match=r"unknown dtype 'float17'; did you mean 'float16'\?"):
         load("t4").flops_per_s("float17")
+    with pytest.raises(ArchError, match=r"apple_m1 has no float64 arithmetic: its vector units compute float32, fl"):
+        load("m1").flops_per_s("float64")
+    assert load("b300").matrix_flops_per_s("int8") < 0.1 * load("b200").matrix_flops_per_s("int8")
 
 
 def test_partitions_of_the_chiplet_devices() -> None:
@@ -195,6 +237,8 @@ def test_partitions_of_the_chiplet_devices() -> None:
         ("nvidia/geforce-rtx-4090", "rtx_4090"), ("RTX4090", "rtx_4090"), ("4090", "rtx_4090"), ("a100", "a100_sxm_80"),
         ("NVIDIA A100-SXM4-40GB", "a100_sxm_40"), ("NVIDIA GeForce RTX 3060 Laptop GPU", "rtx_3060_laptop"),
         ("Tesla T4", "t4"), ("V100", "v100_sxm2"), ("TITAN RTX", "titan_rtx"),
+        ("NVIDIA B300 SXM6 AC", "b300"), ("sm_103", "b300"), ("sm_110", "jetson_agx_thor"), ("DGX Spark", "gb10"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx_pro_6000_server"), ("RTX 5060", "rtx_5060"),
     ],
 )  # fmt: skip
 def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
@@ -206,7 +250,8 @@ def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
     [
         ("mi300x", "mi300x"), ("gfx942", "mi300x"), ("AMD Instinct MI300X", "mi300x"), ("gfx90a", "mi250x_gcd"),
         ("gfx1100", "rx_7900_xtx"), ("W7800", "pro_w7800"), ("amd/radeon-vii", "radeon_vii"), ("gfx906", "mi50"),
-        ("RX 6900 XT", "rx_6900_xt"), ("gfx1030", "rx_6900_xt"),
+        ("RX 6900 XT", "rx_6900_xt"), ("gfx1030", "rx_6900_xt"), ("gfx1151", "radeon_8060s"), ("gfx1200", "rx_9060_xt"),
+        ("Strix Halo", "radeon_8060s"), ("gfx1102", "rx_7600"), ("AMD Instinct MI60 / MI50", "mi50"),
     ],
 )  # fmt: skip
 def test_forgiving_names_of_amd(said: str, name: str) -> None:

@@ -20,7 +20,7 @@ from carver.arch import CPU, CUDA, HIP, Apple, from_device, load, to_toml
 from carver.errors import ArchError, DeviceError
 
 H200 = {
-    1: 1024, 10: 32, 13: 1_980_000, 16: 132, 36: 3_201_000, 37: 6016, 38: 62_914_560, 39: 2048, 75: 9, 76: 0,
+    1: 1024, 10: 32, 13: 1_980_000, 16: 132, 18: 0, 36: 3_201_000, 37: 6016, 38: 62_914_560, 39: 2048, 75: 9, 76: 0,
     81: 233_472, 82: 65_536, 97: 232_448, 106: 32, 111: 1024,
 }  # fmt: skip
 """CUdevice_attribute -> value, as a driver answered on an NVIDIA H200."""
@@ -103,8 +103,11 @@ def test_a_device_without_descriptor_starts_from_its_nearest_relative() -> None:
 
 @pytest.mark.parametrize(
     ("cc", "sms", "isa"),
-    [((12, 1), 48, "sm_120"), ((8, 7), 8, "sm_87"), ((10, 3), 148, "sm_100"), ((6, 2), 2, "sm_61")],
-)
+    [
+        ((12, 1), 24, "sm_121"), ((8, 7), 8, "sm_87"), ((10, 1), 20, "sm_100"), ((10, 3), 148, "sm_103"),
+        ((6, 2), 2, "sm_61"),
+    ],
+)  # fmt: skip
 def test_a_new_isa_starts_from_the_nearest_of_its_vendor(cc: tuple[int, int], sms: int, isa: str) -> None:
     unknown = FakeDriver([("NVIDIA New", 1 << 34, H200 | {16: sms, 75: cc[0], 76: cc[1]})])
     found = from_device(detect.nvidia(unknown)[0])
@@ -121,6 +124,14 @@ def test_a_calibrated_descriptor_is_preferred_and_left_as_it_is(monkeypatch: pyt
     use(monkeypatch, "CUDA", detect.nvidia(FakeDriver([("NVIDIA H200", 1 << 37, H200)])))
     assert CUDA("auto") == CUDA("cuda") == load("cuda:0") == mine
     assert CUDA().provenance.startswith("calibrated on NVIDIA H200, 2026-11-20")
+
+
+def test_memory_shared_with_a_cpu_keeps_the_datasheets_rate() -> None:
+    """A driver states 8533 MHz, the transfer rate, where it states 4266 MHz or nothing on other such devices."""
+    spark = H200 | {13: 2_418_000, 16: 48, 18: 1, 36: 8_533_000, 37: 256, 75: 12, 76: 1}
+    found = from_device(detect.nvidia(FakeDriver([("NVIDIA GB10", 128_523_960_320, spark)]))[0])
+    assert (found.name, found.dram_bytes) == ("gb10", 128_523_960_320)
+    assert (found.dram_bytes_per_s, found.bus_bits) == (2.73e11, 256)
 
 
 def test_no_nvidia_device() -> None:
@@ -226,6 +237,30 @@ def test_amd_devices_by_isa_and_size(tmp_path: Path, version: int, simds: int, p
     found = from_device(device)
     assert (found.isa, found.sm_count) == (load(name).isa, load(name).sm_count)
     assert found.provenance == "datasheet", "known by ISA and size, without a name"
+
+
+@pytest.mark.parametrize(
+    ("version", "cus", "chip", "name"),
+    [
+        (110000, 96, 0x744C, "rx_7900_xtx"), (110000, 84, 0x744C, "rx_7900_xt"), (110000, 96, 0x7448, "pro_w7900"),
+        (90006, 60, 0x66A1, "mi50"), (90006, 64, 0x66A1, "mi60"), (90500, 256, 0x75B3, "mi355x"),
+        (120001, 64, 0x7550, "rx_9070_xt"), (120001, 56, 0x7550, "rx_9070"), (120001, 64, 0x7551, "r9700"),
+        (110501, 40, 0x1586, "radeon_8060s"), (120000, 32, 0x7590, "rx_9060_xt"), (110002, 32, 0x7480, "rx_7600"),
+    ],
+)  # fmt: skip
+def test_amd_cards_of_one_chip_differ_in_compute_units(
+    tmp_path: Path, version: int, cus: int, chip: int, name: str
+) -> None:
+    said = {"simd_count": 2 * cus, "simd_per_cu": 2, "gfx_target_version": version, "wave_front_size": 32}
+    kfd(tmp_path, 1, said | {"vendor_id": 4098, "device_id": chip})
+    assert from_device(detect.amd(tmp_path)[0]).name == name
+
+
+def test_a_card_of_a_known_chip_with_other_compute_units_is_an_estimate(tmp_path: Path) -> None:
+    said = {"simd_count": 160, "simd_per_cu": 2, "gfx_target_version": 110000, "wave_front_size": 32}
+    kfd(tmp_path, 1, said | {"vendor_id": 4098, "device_id": 0x744C})
+    found = from_device(detect.amd(tmp_path)[0])
+    assert (found.sm_count, found.provenance) == (80, "estimated from rx_7900_xt"), "RX 7900 GRE"
 
 
 def test_an_unknown_amd_device_is_an_estimate(tmp_path: Path) -> None:

@@ -108,6 +108,22 @@ def test_cutlass_schedules_follow_the_instruction_set(arch: str, schedule: str) 
         assert not cooperative or config["tile_shape"][0] >= 128
 
 
+@pytest.mark.parametrize(
+    ("arch", "dtype", "schedule"),
+    [
+        ("b300", "float16", "KernelTmaWarpSpecialized"), ("jetson_agx_thor", "float16", "KernelTmaWarpSpecialized"),
+        ("b300", "int8", "KernelScheduleAuto"), ("gb10", "float16", "KernelScheduleAuto"),
+    ],
+)  # fmt: skip
+def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
+    arch: str, dtype: str, schedule: str
+) -> None:
+    hints = carver.MatmulTemplate(8192, 8192, 8192, in_dtype=dtype).with_arch(arch).recommend_hints(3, "triton")
+    for hint, config in zip(hints, cutlass.configs(hints), strict=True):
+        assert config["kernel_schedule"].startswith(schedule)
+        assert cutlass.use_2cta(hint) == ("2Sm" in config["kernel_schedule"])
+
+
 def test_cutlass_comes_back_and_is_ranked() -> None:
     configs = TILELANG.to_cutlass()
     assert OP.rank(configs, backend="tilelang").indices == list(range(6))

@@ -169,10 +169,9 @@ def softmax_clk(arch: Arch, scores: FloatArray, accumulators: FloatArray) -> tup
     Every score is exponentiated and every accumulator rescaled. Where a device does not say what its
     special-function units do, an exponential counts as four vector operations.
     """
-    lanes_per_clk = arch.vector_flops_per_clk("float32") / 2
-    exp = scores / (arch.sfu_per_clk or lanes_per_clk / 4)
+    exp = scores / (arch.sfu_per_clk or arch.lanes_per_sm / 4)
     vector_ops = scores * SCORE_OPS + accumulators
-    return exp, vector_ops / lanes_per_clk, (vector_ops + scores) / arch.warp_size
+    return exp, vector_ops / arch.lanes_per_sm, (vector_ops + scores) / arch.warp_size
 
 
 def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:

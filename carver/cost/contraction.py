@@ -48,7 +48,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         own = delivery(space, k, resident)
         # idle lanes cost what the others do; an instruction on packed halves makes two products
         filled = t.column("passes", 1) * t.lanes / np.maximum(t.threads, 1.0)
-        packed = peak(space.problem, arch, VECTOR) / arch.vector_flops_per_clk("float32")
+        packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
         smem_clk, spill_bytes = own.port_clk, own.spill_bytes
         instr = own.instructions + fma * filled / max(1.0, packed)
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]

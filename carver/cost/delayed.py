@@ -46,7 +46,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     span = ((wide - 1) * col("apart_n") + (deep - 1) * col("apart_m") * delay + 1) * width
     lines = 1 + (span - width) / arch.line_bytes
     # a scheduler hands over as many lanes a clock as it has arithmetic units
-    handed = min(arch.lsu_per_clk, arch.vector_flops_per_clk("float32") / 2 / arch.schedulers_per_sm)
+    handed = min(arch.lsu_per_clk, arch.lanes_per_sm / arch.schedulers_per_sm)
     request_clk = np.maximum(arch.warp_size / handed, lines * k["line_lookup_clk"])
 
     # one step: a channel of one output

@@ -89,6 +89,6 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
 def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, special: float) -> FloatArray:
     """Clocks of an SM for a few operations on every element of a tile. [clk]"""
-    lanes = space.arch.vector_flops_per_clk("float32") / 2
+    lanes = space.arch.lanes_per_sm
     out: FloatArray = elements * (vector_ops / lanes + special / (space.arch.sfu_per_clk or lanes / 4))
     return out

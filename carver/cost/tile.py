@@ -98,5 +98,5 @@ def issue_per_clk(arch: Arch) -> float:
 
     GCN and CDNA issue to a SIMD of 16 lanes, which an instruction of 64 lanes keeps for 4 clocks.
     """
-    lanes = arch.vector_flops_per_clk("float32") / 2 / arch.schedulers_per_sm
+    lanes = arch.lanes_per_sm / arch.schedulers_per_sm
     return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)

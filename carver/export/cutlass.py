@@ -14,6 +14,7 @@ from typing import Any
 from ..arch import load
 from ..errors import ConfigError
 from ..hint import Hint
+from ..space import matrix_unit
 from . import chosen
 
 BACKENDS = ("tilelang", "triton", "cuda")
@@ -37,7 +38,7 @@ def _config(hint: Hint) -> dict[str, Any]:
         kind = "" if groups == 1 else "Cooperative" if block_m >= 128 else "Pingpong"
         schedule = f"KernelTmaWarpSpecialized{kind}"
         epilogue = "TmaWarpSpecializedCooperative" if kind == "Cooperative" else "TmaWarpSpecialized"
-    elif cc[0] == 10:
+    elif _tcgen05(hint):
         schedule = f"KernelTmaWarpSpecialized{2 if pair else 1}SmSm100"
         epilogue = f"TmaWarpSpecialized{2 if pair else 1}Sm"
     elif cc[0] == 8:
@@ -90,9 +91,13 @@ def from_config(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int
 
 def use_2cta(hint: Hint) -> bool:
     """Whether two blocks share one tcgen05 instruction: Blackwell, rows of 128, and an even number of row tiles."""
-    cc = load(hint.arch).cc or (0, 0)
     rows = -(-hint.problem.sizes.get("m", 1) // hint.block[0])
-    return cc[0] == 10 and hint.block[0] == 128 and rows % 2 == 0
+    return _tcgen05(hint) and hint.block[0] == 128 and rows % 2 == 0
+
+
+def _tcgen05(hint: Hint) -> bool:
+    unit = matrix_unit(hint.problem, load(hint.arch))
+    return unit is not None and unit.instruction == "tcgen05"
 
 
 def _cluster(hint: Hint) -> tuple[int, int, int]:
