@@ -163,13 +163,15 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
     copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
-    both = (t.kind == MMA) * t.column("mma_widens", 0)
-    a, b = np.maximum(t.column("a_converts", 0), both), np.maximum(t.column("b_converts", 0), both)
-    converted: FloatArray = t.tk * (a * t.tm * t.warps_n + b * t.tn * t.warps_m) / t.arch.warp_size
+    # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
+    widen = (t.kind == MMA) * t.column("mma_widens", 0) * np.where(t.column("widened", 0) > 0, k["convert_instr"], 0.5)
+    per_a = k["convert_instr"] * t.column("a_converts", 0) + widen
+    per_b = k["convert_instr"] * t.column("b_converts", 0) + widen
+    converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * t.warps_m) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
-        + k["convert_instr"] * converted
+        + converting
     )
 
 

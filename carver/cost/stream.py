@@ -43,7 +43,8 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
 
     # bytes of one step of one block, in whole sectors; a tile as wide as a row goes on in the next one
     width = col("in_bytes")
-    run_bytes = np.minimum(np.where(col("run_elements") >= col("c", np.inf), tile, col("run_elements")), elements) * width
+    run = col("run_elements")
+    run_bytes = np.minimum(np.where(run >= col("c", np.inf), tile, run), elements) * width
     waste = sector_waste(run_bytes, col("row_align", 128), arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
