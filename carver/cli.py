@@ -43,6 +43,10 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except CarverError as error:
             _fail(error)
+        except OSError as error:
+            if error.filename is None:  # a closed pipe, which click knows
+                raise
+            _fail(ConfigError(f"{error.filename}: {error.strerror}"))
 
 
 def _fail(error: CarverError) -> NoReturn:
@@ -101,7 +105,7 @@ def rank(
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
-    ranking = template.rank(read_configs(configs.read()), backend)
+    ranking = template.rank(read_configs(_text(configs)), backend)
     shown = ranking[:topk] if topk else ranking
     _show(shown, len(shown), as_json)
     save_plot(plot, shown.plot)
@@ -191,9 +195,9 @@ for command in (cache, doctor, simulate):
 def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """A hint that was saved as JSON."""
     try:
-        hint = Hint.from_json(file.read())
+        hint = Hint.from_json(_text(file))
     except json.JSONDecodeError as error:
-        raise ConfigError(f"not JSON: {error}") from None
+        raise ConfigError(f"{file.name} is not JSON: {error}") from None
     found = explain_hint(hint, device(arch or hint.arch))
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
@@ -309,6 +313,13 @@ def _rates(arch: Arch) -> dict[str, Any]:
     }
 
 
+def _text(file: io.TextIOBase) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
+
+
 def read_configs(text: str) -> list[dict[str, Any]]:
     """Configurations from JSON, JSON lines or CSV, told apart by their first character."""
     start = text.lstrip()[:1]
@@ -318,7 +329,7 @@ def read_configs(text: str) -> list[dict[str, Any]]:
         if start == "[":
             given = json.loads(text)
         elif start == "{":
-            given = [json.loads(line) for line in text.splitlines() if line.strip()]
+            given = _objects(text)
         else:
             given = [_csv_row(i, row) for i, row in enumerate(csv.DictReader(io.StringIO(text)))]
     except json.JSONDecodeError as error:
@@ -326,6 +337,19 @@ def read_configs(text: str) -> list[dict[str, Any]]:
     if not given:
         raise ConfigError("no configurations: the list is empty")
     return list(given)
+
+
+def _objects(text: str) -> list[Any]:
+    """JSON objects one after the other, on one line each or on several."""
+    decode, found = json.JSONDecoder().raw_decode, []
+    text = text.strip()
+    while text:
+        value, end = decode(text)
+        found.append(value)
+        text = text[end:].lstrip()
+    if isinstance(found[0], dict) and "hints" in found[0]:
+        raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
+    return found
 
 
 def _csv_row(place: int, row: Mapping[str | None, Any]) -> dict[str, Any]:

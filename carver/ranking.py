@@ -40,6 +40,9 @@ FULL_RATE = 0.95
 class Ranking(Sequence[Hint]):
     """Hints, best first. Prints as a table; hints are made when they are looked at.
 
+    Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. What is shown and exported as the rank
+    counts from 1: `hints[0].rank` is 1.
+
     `rejected` counts the candidates that each rule removed; `reasons` maps the place of a rejected
     configuration of the user's to the rule that it breaks.
     """
@@ -66,9 +69,9 @@ class Ranking(Sequence[Hint]):
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
             return replace(self, order=self.order[i])
-        rank = range(len(self.order))[i]
-        part, row = self.order[rank]
-        return make_hint(self.parts[part], row, rank, self.backend, self.notes)
+        place = range(len(self.order))[i]
+        part, row = self.order[place]
+        return make_hint(self.parts[part], row, place + 1, self.backend, self.notes)
 
     def __iter__(self) -> Iterator[Hint]:
         return (self[i] for i in range(len(self)))
@@ -155,7 +158,7 @@ class Ranking(Sequence[Hint]):
         return to_csv(self, names)
 
     def explain(self, i: int = 0) -> Explanation:
-        """Why hint `i` is predicted to take the time it takes, and what its nearest changes would do."""
+        """Why `self[i]` is predicted to take the time it takes, and what its nearest changes would do."""
         from .explain import explain
 
         return explain(self[i], self.arch)
@@ -257,8 +260,9 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
     if arch.kind == "cpu":
         return "cpu"
-    own = arch.vendor != "amd" and any(kernel.backend == "cuda" for kernel in every(operator))
-    return "cuda" if own else "triton"
+    preferred = ("triton", "kernel_tuner_hip") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
+    there = {kernel.backend for kernel in every(operator)}
+    return next((backend for backend in preferred if backend in there), "triton")
 
 
 def default_backend(problem: Problem, arch: Arch) -> str:

@@ -50,7 +50,7 @@ def columns(ranking: Ranking, most: int = MOST) -> tuple[list[Column], dict[str,
     values = {name: [h.config.get(name) for h in hints] for name in names}
     same = {n: v[0] for n, v in values.items() if len(hints) > 1 and len(set(v)) == 1 and v[0] is not None}
     out = [
-        Column("#", tuple(str(h.rank + 1) for h in hints)),
+        Column("#", tuple(str(h.rank) for h in hints)),
         Column("ms", aligned([h.predicted_ms for h in hints])),
         rate(hints),
         Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints)),
@@ -137,7 +137,7 @@ def ranking_html(ranking: Ranking, most: int = MOST) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
     shown, same = columns(ranking, most)
     hints = list(islice(ranking, most))
-    longest = max(h.predicted_ms for h in hints)
+    longest = max((h.predicted_ms for h in hints), default=0.0)
     head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
     rows = []
     for i, h in enumerate(hints):
@@ -145,24 +145,38 @@ def ranking_html(ranking: Ranking, most: int = MOST) -> str:
             f'<td style="text-align:{"left" if column.is_text else "right"}">{escape(column.cells[i])}</td>'
             for column in shown
         )
-        parts = "".join(
-            f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
-            f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest:.3f}em"></span>'
-            for name, ms in h.terms_ms.items()
-            if ms > 0
-        )
+        parts = _bar(h, longest)
         rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
+    foot = "<br>".join(map(escape, footing(ranking, same, most)))
+    return (
+        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
+        f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
+    )
+
+
+def hint_html(hint: Hint) -> str:
+    """One hint for a notebook: what it is, and its predicted time as a bar of its terms."""
+    bar, key = _bar(hint, hint.predicted_ms), _colour_key([hint])
+    return f"<div><b>{escape(f'{hint.problem} on {hint.arch}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
+
+
+def _bar(hint: Hint, longest_ms: float) -> str:
+    return "".join(
+        f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
+        f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest_ms:.3f}em"></span>'
+        for name, ms in hint.terms_ms.items()
+        if ms > 0
+    )
+
+
+def _colour_key(hints: Sequence[Hint]) -> str:
     used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
-    key = " ".join(
+    words = " ".join(
         f'<span style="white-space:nowrap"><span style="background:{COLOURS.get(name, "#56B4E9")};'
         f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
         for name in used
     )
-    foot = "<br>".join(map(escape, footing(ranking, same, most)))
-    return (
-        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
-        f"</thead><tbody>{''.join(rows)}</tbody></table><small>{key}<br>{foot}</small></div>"
-    )
+    return f"<small>{words}</small>"
 
 
 def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
