@@ -63,9 +63,9 @@ class Launch:
 class Hint:
     """A ranked configuration. Lists follow the output's axes (`block`, `warp`, `thread`) or the reduced ones (`rstep`).
 
-    `rank` counts from 1, as tables and exports do; the place in a Python list, as in `hints[0]`, from 0. `index` is
-    the place in the list given to `rank`, or in carver's own space. `config` is the backend's own vocabulary; everything
-    above it is derived from it. `terms_ms` adds up to `predicted_ms`.
+    `rank` counts from 1, as tables and exports do; places in a Python list, as in `hints[0]`, count from 0, and so does
+    `index`, the place in the list given to `rank` or in carver's own space. `config` is the backend's own vocabulary;
+    everything above it is derived from it. `terms_ms` adds up to `predicted_ms`.
     """
 
     rank: int

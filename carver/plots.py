@@ -52,7 +52,7 @@ Over = Literal["best", "median", "fixed"]
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
     """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
-    hints = list(islice(ranking, most))
+    hints = _first(ranking, most)
     ax = ax or _axes(2.0 + 0.26 * len(hints))
     every, same = columns(ranking, most)
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
@@ -75,6 +75,12 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
     return ax
 
 
+def _first(ranking: Ranking, most: int) -> list[Hint]:
+    if not len(ranking):
+        raise ConfigError("nothing to plot: the ranking holds no hint")
+    return list(islice(ranking, most))
+
+
 def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes | None = None) -> Axes:
     """The best hint of each ranking as a bar of its terms: devices side by side, or one device and its variants. [ms]
 
@@ -95,8 +101,8 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
 
 def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
     """The hints under the device's roofs: arithmetic intensity of their DRAM traffic against predicted rate."""
+    hints = _first(ranking, most)
     ax = ax or _axes(5.2)
-    hints = list(islice(ranking, most))
     arch, flops = ranking.arch, ranking.problem.flops
     dtype = multiply_dtype(ranking.problem)
     x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])

@@ -26,7 +26,7 @@ from .uncertainty import trust
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group
 
     from .explain import Explanation
     from .plots import Over
@@ -190,8 +190,8 @@ class Ranking(Sequence[Hint]):
     def __repr__(self) -> str:
         return ranking_text(self)
 
-    def __rich__(self) -> Group:
-        return ranking_table(self)
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Group]:
+        yield ranking_table(self, width=options.max_width)
 
     def _repr_html_(self) -> str:
         return ranking_html(self)
@@ -217,7 +217,9 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
         removed.update(space.removed)
         parts.append(Priced(space, *price(space), space.index))
     if not parts:
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", removed)
+        avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
     return Ranking(problem, arch, backend, tuple(parts), _best(parts, int(topk)), dict(removed), {}, notes)
 
 
@@ -256,6 +258,12 @@ def _in_our_words(config: Any, backend: str) -> Any:
     return adopt(config, backend)
 
 
+def default_backend(problem: Problem, arch: Arch) -> str:
+    """Whose kernels answer where nobody says: tiles for Triton where carver's own do not read the operands so."""
+    own = own_backend(arch, problem.operator)
+    return own if own != "cuda" or plain(problem) else "triton"
+
+
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
     if arch.kind == "cpu":
@@ -291,6 +299,9 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":
         notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
+    if problem.compulsory_bytes > arch.dram_bytes:
+        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+        notes.append(f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted")
     contracts = any("instruction" in kernel.schedule for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
@@ -334,10 +345,21 @@ def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
         raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
     if isinstance(config, Mapping):
         for kernel in offered:
-            given = config.keys()
-            if given <= kernel.tunables.keys() and kernel.tunables.keys() - kernel.defaults.keys() <= given:
+            if _speaks(config, kernel):
                 return kernel
+        backend = offered[0].backend
+        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k)}
+        if others:
+            other = min(others)
+            raise ConfigError(
+                f"configuration {place} has the keys of backend {other!r} and not of {backend!r}: "
+                f"{', '.join(map(str, config))}; ask with --backend {other}, in Python backend={other!r}"
+            )
     return offered[0]
+
+
+def _speaks(config: Mapping[str, Any], kernel: Kernel) -> bool:
+    return kernel.tunables.keys() - kernel.defaults.keys() <= config.keys() <= kernel.tunables.keys()
 
 
 def tunables_of(config: Any) -> Any:

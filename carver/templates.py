@@ -133,6 +133,13 @@ class MatmulTemplate(Template):
         left = "A[b,k,m]" if trans_A else "A[b,m,k]"
         right = "B[b,n,k]" if trans_B else "B[b,k,n]"
         rows = {"A": lda, "B": ldb, "C": ldc}
+        long = {"A": M if trans_A else K, "B": K if trans_B else N, "C": N}
+        for name, ld in rows.items():
+            if ld is not None and size(f"ld{name.lower()}", ld) < size(name, long[name]):
+                raise ProblemError(
+                    f"ld{name.lower()} is {ld}, but a row of {name} has {long[name]} elements; "
+                    "a leading dimension counts the elements from one row to the next"
+                )
         types = {"C": out, "A": a, "B": b}
         align = {
             name: gcd(MAX_ALIGN_BYTES, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])

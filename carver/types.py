@@ -30,7 +30,7 @@ class FrozenDict(dict[str, Value]):
 
 
 def check_fields(cls: Any, given: object, what: str, error: type[Exception]) -> None:
-    """Raise `error` unless `given`, read from JSON, has the fields of the dataclass `cls` with values of their types."""
+    """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types."""
     if not isinstance(given, Mapping):
         raise error(f"a {what} is an object of keys and values, got {type(given).__name__}")
     names = {f.name for f in fields(cls)}
@@ -38,16 +38,17 @@ def check_fields(cls: Any, given: object, what: str, error: type[Exception]) -> 
     if odd := sorted(map(str, (given.keys() ^ names) - (optional - given.keys()))):
         raise error(f"not a {what}: keys missing or unknown: {', '.join(odd)}")
     for f in fields(cls):
-        if f.name in given and not _fits(given[f.name], f.type):
-            wanted = f.type if f.type.partition("[")[0] in (*_PLAIN, "tuple", "Mapping") else "an object"
+        annotation = str(f.type)
+        if f.name in given and not _fits(given[f.name], annotation):
+            wanted = annotation if annotation.partition("[")[0] in (*_PLAIN, "tuple", "Mapping") else "an object"
             raise error(f"not a {what}: {f.name} must be {wanted}, got {given[f.name]!r}")
 
 
-_PLAIN = {"str": str, "int": int, "float": (int, float), "bool": bool}
+_PLAIN: Mapping[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
 
 
 def _fits(value: object, annotation: str) -> bool:
-    """Whether a value from JSON can stand for a field's annotation; of classes of the project only that it is a dict."""
+    """Whether a value from JSON can stand for a field's annotation; where that is a class, whether it is a dict."""
     kind, _, inner = annotation.removesuffix("]").partition("[")
     if kind == "tuple":
         return isinstance(value, list | tuple) and all(_fits(v, inner.partition(",")[0]) for v in value)

@@ -96,7 +96,7 @@ def test_terms_are_told_apart_and_rows_are_named(ranking: Ranking) -> None:
     assert len(set(colours)) == len(colours)
     for label, hint in zip(ax.get_yticklabels(), ranking, strict=True):
         shown = list(map(int, label.get_text().split()))
-        assert shown[0] == hint.rank + 1 and set(shown[1:]) <= set(hint.config.values())
+        assert shown[0] == hint.rank and set(shown[1:]) <= set(hint.config.values())
     said = [t for t in texts(ax) if " ms, " in t]
     assert [t.partition(" ms, ")[2] for t in said] == [h.bound for h in ranking]
     assert [float(t.partition(" ms")[0]) for t in said] == pytest.approx([h.predicted_ms for h in ranking], rel=1e-3)
