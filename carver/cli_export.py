@@ -17,6 +17,8 @@ from .portfolio import portfolio as find_portfolio
 from .ranking import Ranking
 from .templates import Template
 
+EVENLY = 4096
+"""Sizes that stand for a long range whose sizes count alike."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -167,7 +169,7 @@ def portfolio(
     """The few configurations that together lose least over a range of sizes, and which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
-    spread = dict.fromkeys(sizes, 1.0) if uniform else sizes
+    spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
     _write(found.to_json() if as_json else found.to_python() if as_python else repr(found), output)
 
@@ -177,7 +179,7 @@ def _range(text: str) -> tuple[str, range]:
     low, colon, high = span.partition(":")
     if not (axis and equals and colon and low.isdigit() and high.isdigit() and 0 < int(low) <= int(high)):
         raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
-    return axis.strip().lower(), range(int(low), int(high) + 1)
+    return axis.strip(), range(int(low), int(high) + 1)
 
 
 def wire(main: click.Group) -> None:
