@@ -258,12 +258,6 @@ def _in_our_words(config: Any, backend: str) -> Any:
     return adopt(config, backend)
 
 
-def default_backend(problem: Problem, arch: Arch) -> str:
-    """Whose kernels answer where nobody says: tiles for Triton where carver's own do not read the operands so."""
-    own = own_backend(arch, problem.operator)
-    return own if own != "cuda" or plain(problem) else "triton"
-
-
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
     if arch.kind == "cpu":
