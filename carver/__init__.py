@@ -64,6 +64,10 @@ def __getattr__(name: str) -> typing.Any:
     return getattr(tune, name)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
+
 __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "CarverError", "Chain",
     "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "ElementwiseTemplate", "FlashAttentionTemplate",

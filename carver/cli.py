@@ -29,9 +29,9 @@ from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandi
 from .explain import explain as explain_hint
 from .hint import Hint
 from .operands import device, per_operator
-from .ranking import Ranking, own_backend
+from .ranking import Ranking, default_backend
 from .ranking import recommend as recommend_problem
-from .table import WIDTH, ranking_table
+from .table import WIDTH, Column, console, ranking_table, rich_table, screen_width
 from .templates import MatmulTemplate, Template
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
@@ -43,6 +43,10 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except CarverError as error:
             _fail(error)
+        except OSError as error:
+            if error.filename is None:  # a closed pipe, which click knows
+                raise
+            _fail(ConfigError(f"{error.filename}: {error.strerror}"))
 
 
 def _fail(error: CarverError) -> NoReturn:
@@ -71,8 +75,8 @@ topk_option = click.option("--topk", "-k", type=int, default=10, show_default=Tr
 
 
 @as_json
-@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG or SVG.")
-@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG or SVG.")
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 @backend_option
 @topk_option
 def recommend(
@@ -92,8 +96,8 @@ def recommend(
     "--configs", type=click.File(), default="-", show_default=True,
     help="JSON (a list of objects, or one a line) or CSV with a header; - is standard input.",
 )  # fmt: skip
-@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG or SVG.")
-@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG or SVG.")
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
     template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
     roofline: Path | None, as_json: bool,
@@ -101,7 +105,7 @@ def rank(
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
-    ranking = template.rank(read_configs(configs.read()), backend)
+    ranking = template.rank(read_configs(_text(configs)), backend)
     shown = ranking[:topk] if topk else ranking
     _show(shown, len(shown), as_json)
     save_plot(plot, shown.plot)
@@ -111,7 +115,7 @@ def rank(
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
 @click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="Explain this hint.")
-@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
 @backend_option
 def explain(
     template: Template, place: int, config: str | None, backend: str | None, plot: Path | None, as_json: bool
@@ -124,7 +128,8 @@ def explain(
         found = ranking.explain(place - 1)
     else:
         assert template.arch is not None
-        found = template.rank(read_configs(f"[{config}]"), backend or own_backend(template.arch)).explain(0)
+        backend = backend or default_backend(template.problem, template.arch)
+        found = template.rank(read_configs(f"[{config}]"), backend).explain(0)
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 
@@ -186,14 +191,14 @@ for command in (cache, doctor, simulate):
 @explain_group.command("hint")
 @click.argument("file", type=click.File())
 @click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
-@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
 @as_json
 def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """A hint that was saved as JSON."""
     try:
-        hint = Hint.from_json(file.read())
+        hint = Hint.from_json(_text(file))
     except json.JSONDecodeError as error:
-        raise ConfigError(f"not JSON: {error}") from None
+        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
     found = explain_hint(hint, device(arch or hint.arch))
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
@@ -211,22 +216,17 @@ def list_archs(words: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         _print([{name: getattr(a, name) for name in IDENTITY} | _rates(a) for a in kept])
         return
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("name", no_wrap=True, vertical="bottom")
-    table.add_column("device", no_wrap=True, vertical="bottom", max_width=32, overflow="ellipsis")
-    table.add_column("ISA", no_wrap=True, vertical="bottom")
-    for title in ("SMs", "TFLOP/s\nfloat32", "TFLOP/s\nfloat16", "DRAM\nGB/s", "L2\nMB"):
-        table.add_column(title, justify="right", no_wrap=True, vertical="bottom")
-    for a in kept:
-        table.add_row(
-            *map(Text, (a.name, a.title.removeprefix("NVIDIA ").removeprefix("AMD "), a.isa, str(a.sm_count))),
-            f"{a.vector_flops_per_s('float32') / 1e12:.1f}", f"{a.flops_per_s('float16') / 1e12:.1f}",
-            f"{a.dram_bytes_per_s / 1e9:.0f}", f"{a.l2_bytes / 1e6:.1f}",
-        )  # fmt: skip
-    console().print(table)
+    shown = [
+        Column("name", tuple(a.name for a in kept), is_text=True),
+        Column("device", tuple(a.title.removeprefix("NVIDIA ").removeprefix("AMD ") for a in kept), True, "", True),
+        Column("ISA", tuple(a.isa for a in kept), is_text=True),
+        Column("SMs", tuple(str(a.sm_count) for a in kept)),
+        Column("TFLOP/s\nfloat32", tuple(f"{a.vector_flops_per_s('float32') / 1e12:.1f}" for a in kept), spare=1),
+        Column("TFLOP/s\nfloat16", tuple(f"{a.flops_per_s('float16') / 1e12:.1f}" for a in kept), spare=2),
+        Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
+        Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
+    ]
+    console().print(rich_table(shown, screen_width()))
 
 
 @main.group("arch")
@@ -252,7 +252,7 @@ def show_arch(name: str, toml: bool, as_json: bool) -> None:
 def _show_arch(arch: Arch) -> None:
     from rich.text import Text
 
-    screen, source = console(), dict(arch.source)
+    screen, source, wide = console(), dict(arch.source), screen_width()
     screen.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
     screen.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
     sections: dict[str, list[tuple[str, str]]] = {
@@ -279,7 +279,7 @@ def _show_arch(arch: Arch) -> None:
             screen.print(Text(f"  {key:<{width}s}  {value}"))
         for key, text in source.items():
             if key.partition(".")[0] == section:
-                said = fill(f"source of {key}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+                said = fill(f"source of {key}: {text}", wide, initial_indent="  ", subsequent_indent="    ")
                 screen.print(Text(said, "dim"))
     screen.print(Text(f"\nconstants: {arch.provenance}"))
 
@@ -309,6 +309,13 @@ def _rates(arch: Arch) -> dict[str, Any]:
     }
 
 
+def _text(file: io.TextIOBase) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
+
+
 def read_configs(text: str) -> list[dict[str, Any]]:
     """Configurations from JSON, JSON lines or CSV, told apart by their first character."""
     start = text.lstrip()[:1]
@@ -318,7 +325,7 @@ def read_configs(text: str) -> list[dict[str, Any]]:
         if start == "[":
             given = json.loads(text)
         elif start == "{":
-            given = [json.loads(line) for line in text.splitlines() if line.strip()]
+            given = _objects(text)
         else:
             given = [_csv_row(i, row) for i, row in enumerate(csv.DictReader(io.StringIO(text)))]
     except json.JSONDecodeError as error:
@@ -326,6 +333,19 @@ def read_configs(text: str) -> list[dict[str, Any]]:
     if not given:
         raise ConfigError("no configurations: the list is empty")
     return list(given)
+
+
+def _objects(text: str) -> list[Any]:
+    """JSON objects one after the other, on one line each or on several."""
+    decode, found = json.JSONDecoder().raw_decode, []
+    text = text.strip()
+    while text:
+        value, end = decode(text)
+        found.append(value)
+        text = text[end:].lstrip()
+    if isinstance(found[0], dict) and "hints" in found[0]:
+        raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
+    return found
 
 
 def _csv_row(place: int, row: Mapping[str | None, Any]) -> dict[str, Any]:
@@ -347,15 +367,7 @@ def _show(ranking: Ranking, most: int, as_json: bool) -> None:
             "hints": [hint.to_dict() for hint in ranking],
         })  # fmt: skip
     else:
-        console().print(ranking_table(ranking, most))
-
-
-def console() -> Any:
-    """As wide as the terminal; `WIDTH` columns where the output goes to a file or a pipe."""
-    from rich.console import Console
-
-    screen = Console(highlight=False)
-    return screen if screen.is_terminal else Console(highlight=False, width=WIDTH)
+        console().print(ranking_table(ranking, most, screen_width()))
 
 
 def _print(found: object) -> None:

@@ -36,7 +36,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG, SVG or PDF.")
 @click.option("--html", type=_FILE, help="Save the report as one HTML page.")
 @click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
 @click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
@@ -122,7 +122,7 @@ def list_records(store: Records, /, last: int, as_json: bool, **filters: str | N
     from rich.table import Table
     from rich.text import Text
 
-    from .cli import console
+    from .table import console
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     for name, most in (("id", 8), ("when", 16), ("device", 18), ("problem", 26), ("kernel", 8), ("outcome", 13)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from .cli_bench import PICTURE, as_json, save_plot
 from .errors import ConfigError
+from .table import console
 
 
 @click.command()
@@ -18,7 +18,7 @@ from .errors import ConfigError
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
 @click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
 @click.option("--workers", type=click.IntRange(1), default=None, help="Processes.  [default: one a core]")
-@click.option("--plot", type=PICTURE, help="Save the figures as PNG or SVG.")
+@click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
 @as_json
 def evaluate(
     path: Path,
@@ -48,10 +48,4 @@ def evaluate(
     if as_json:
         click.echo(json.dumps([row.to_dict() for row in rows], indent=1))
     else:
-        _console().print(summary.table(rows, ks))
-
-
-def _console() -> Any:
-    from .cli import console
-
-    return console()
+        console().print(summary.table(rows, ks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from .portfolio import portfolio as find_portfolio
 from .ranking import Ranking
 from .templates import Template
 
+EVENLY = 4096
+"""Sizes that stand for a long range whose sizes count alike."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -46,25 +48,27 @@ def _renames(names: Sequence[str]) -> dict[str, str] | None:
     return {ours: theirs for ours, _, theirs in pairs} or None
 
 
-def _listing(hints: Ranking, names: dict[str, str] | None) -> str:
-    return json.dumps(plain.configs(hints, names), indent=1)
+def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
+    """As JSON, each once: hints that differ in what a target leaves open are one to it."""
+    return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
 
 
 _TARGETS: dict[str, tuple[str | None, str, Callable[[Ranking, dict[str, str] | None], str]]] = {
     "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
     "csv": (None, "The same as CSV.", plain.to_csv),
-    "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.", _listing),
+    "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
+               lambda hints, names: _listing(plain.configs(hints, names))),
     "tilelang": (
         "tilelang", "The list that @tilelang.autotune takes, as JSON.",
-        lambda hints, names: json.dumps(tilelang.configs(hints, names), indent=1),
+        lambda hints, names: _listing(tilelang.configs(hints, names)),
     ),
     "cutlass": (
         "tilelang", "CUTLASS's tile, cluster, stages and schedules as JSON.",
-        lambda hints, _: json.dumps(cutlass.configs(hints), indent=1),
+        lambda hints, _: _listing(cutlass.configs(hints)),
     ),
     "cute-dsl": (
         "tilelang", "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
-        lambda hints, _: json.dumps(cutlass.cute_dsl(hints), indent=1),
+        lambda hints, _: _listing(cutlass.cute_dsl(hints)),
     ),
 }  # fmt: skip
 """Backend that the target's kernels are (None: the user's choice), help, and how its text is made."""
@@ -167,7 +171,7 @@ def portfolio(
     """The few configurations that together lose least over a range of sizes, and which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
-    spread = dict.fromkeys(sizes, 1.0) if uniform else sizes
+    spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
     _write(found.to_json() if as_json else found.to_python() if as_python else repr(found), output)
 
@@ -177,7 +181,7 @@ def _range(text: str) -> tuple[str, range]:
     low, colon, high = span.partition(":")
     if not (axis and equals and colon and low.isdigit() and high.isdigit() and 0 < int(low) <= int(high)):
         raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
-    return axis.strip().lower(), range(int(low), int(high) + 1)
+    return axis.strip(), range(int(low), int(high) + 1)
 
 
 def wire(main: click.Group) -> None:

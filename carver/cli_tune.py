@@ -11,6 +11,7 @@ import click
 
 from ._cache import cache_folder
 from .errors import ConfigError
+from .table import console
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -103,6 +104,4 @@ def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, 
     if as_json:
         click.echo(json.dumps(to_dict(traces), indent=1))
         return
-    from rich.console import Console
-
-    Console(width=120, highlight=False).print(table(traces))
+    console().print(table(traces))

@@ -142,6 +142,13 @@ class Arch:
                 "both 0 (no such cache) or both above 0"
             )
 
+    def __repr__(self) -> str:
+        rate = self.flops_per_s("float16") / 1e12
+        return (
+            f"Arch({self.name}: {self.title}, {self.isa}, {self.sm_count} SMs, {rate:.4g} TFLOP/s float16, "
+            f"{self.dram_bytes_per_s / 1e9:.4g} GB/s, L2 {self.l2_bytes / 1e6:.4g} MB)"
+        )
+
     def replace(self, **fields: object) -> Arch:
         """The same device with some fields changed, for what-if questions: `arch.replace(l2_bytes=100 << 20)`.
 

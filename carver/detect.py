@@ -93,7 +93,7 @@ class _CudaDriver:
         return number.value
 
 
-_INSTEAD = '; name a device to get recommendations without it, for example CUDA("h200"), HIP("mi300x") or CPU("auto")'
+_INSTEAD = '; name a device to get recommendations without it, such as "h200", "mi300x" or "cpu"'
 
 ATTRIBUTES = {
     "max_threads_per_block": 1,

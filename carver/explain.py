@@ -193,7 +193,10 @@ def explain(hint: Hint, arch: Arch) -> Explanation:
     """
     kernel = next((k for k in kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel), None)
     if kernel is None:
-        raise ConfigError(f"the hint's kernel {hint.kernel!r} is not among those of {hint.problem.operator}")
+        names = ", ".join(k.name for k in kernels(hint.problem.operator, hint.backend))
+        raise ConfigError(
+            f"{hint.problem.operator} has no kernel {hint.kernel!r} of backend {hint.backend!r}; it has {names}"
+        )
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import ConfigError
 from .problem import Problem
+from .types import FrozenDict, check_fields
 
 if TYPE_CHECKING:
     from .descriptor import Arch
@@ -63,8 +63,9 @@ class Launch:
 class Hint:
     """A ranked configuration. Lists follow the output's axes (`block`, `warp`, `thread`) or the reduced ones (`rstep`).
 
-    `config` is the backend's own vocabulary; everything above it is derived from it. `index` is the
-    place in the list given to `rank`, or in carver's own space. `terms_ms` adds up to `predicted_ms`.
+    `rank` counts from 1, as tables and exports do; places in a Python list, as in `hints[0]`, count from 0, and so does
+    `index`, the place in the list given to `rank` or in carver's own space. `config` is the backend's own vocabulary;
+    everything above it is derived from it. `terms_ms` adds up to `predicted_ms`.
     """
 
     rank: int
@@ -102,7 +103,7 @@ class Hint:
 
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            object.__setattr__(self, name, FrozenDict(getattr(self, name)))
 
     @property
     def terms(self) -> Mapping[str, float]:
@@ -115,6 +116,18 @@ class Hint:
         from .explain import explain
 
         return explain(self, arch or load(self.arch))
+
+    def __str__(self) -> str:
+        words = " ".join([self.kernel, *(f"{name}={value}" for name, value in self.config.items())])
+        return f"{words}: {self.predicted_ms:.4g} ms predicted, bound by {self.bound}"
+
+    def __repr__(self) -> str:
+        return f"Hint(#{self.rank} {self})"
+
+    def _repr_html_(self) -> str:
+        from .table import hint_html
+
+        return hint_html(self)
 
     def __hash__(self) -> int:
         return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
@@ -133,11 +146,14 @@ class Hint:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Hint:
-        """The hint that `to_dict` wrote. Raises ConfigError for missing or unknown keys."""
-        known = {f.name for f in fields(cls)}
-        if d.keys() != known:
-            odd = sorted(d.keys() ^ known)
-            raise ConfigError(f"not a hint: keys missing or unknown: {', '.join(odd)}")
+        """The hint that `to_dict` wrote. Raises ConfigError for keys and values that are none of its own."""
+        if isinstance(d, list) or (isinstance(d, Mapping) and "hints" in d):
+            path = ".[0]" if isinstance(d, list) else ".hints[0]"
+            raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")
+        check_fields(cls, d, "hint", ConfigError)
+        check_fields(Launch, d["launch"], "hint's launch", ConfigError)
+        if d["rasterization_plan"] is not None:
+            check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
         out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
         raster, launch = d["rasterization_plan"], d["launch"]
         out |= {

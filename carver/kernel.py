@@ -70,6 +70,9 @@ class Kernel:
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
 
+    def __reduce__(self) -> tuple[Any, ...]:  # compiled expressions do not travel; a copy is the object itself
+        return load, (self.path,)
+
 
 @lru_cache(maxsize=256)
 def load(path: Path) -> Kernel:

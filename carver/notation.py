@@ -3,6 +3,7 @@
     C[b,m,n] += A[b,m,k] * B[b,k,n]                 a batched matmul
     O[n,p,q,f] += I[n,2*p+r,2*q+s,c] * W[r,s,c,f]   a strided convolution
     Y[r] max= X[r,c]                                a reduction
+    Y[] += X[i]                                     a sum to one number
 
 Indices are sums of axes with integer strides. An axis of the output is spatial; any other is reduced.
 """
@@ -10,9 +11,10 @@ Indices are sums of axes with integer strides. An axis of the output is spatial;
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import permutations
 from typing import Any, TypeAlias
 
 from .errors import NotationError
@@ -99,6 +101,41 @@ class Statement:
     def __str__(self) -> str:
         return f"{self.output} {self.combine} {' * '.join(map(str, self.inputs))}"
 
+    def without(self, axes: Collection[str]) -> Statement:
+        """The same where each of these axes, which must index a dimension alone, has one value."""
+        output, *inputs = (
+            Tensor(t.name, tuple(dim for dim in t.index if dim[0][0] not in axes)) for t in self.tensors
+        )
+        return Statement(output, tuple(inputs), self.combine)
+
+
+def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
+    """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
+
+    Tensors and axes may have any names and the inputs, whose product it is, any order; axes that all tensors of
+    `declared` share, a batch, may be left out.
+    """
+    batch = set(declared.spatial).intersection(*(t.axes for t in declared.inputs))
+    for form in (declared, declared.without(batch)):
+        for inputs in permutations(written.inputs):
+            tensors = list(zip(form.tensors, (written.output, *inputs), strict=False))
+            pairs = {
+                pair
+                for ours, theirs in tensors
+                for one, other in zip(ours.index, theirs.index, strict=False)
+                for pair in zip(one, other, strict=False)
+            }
+            axes = {(ours, theirs) for (ours, _), (theirs, _) in pairs}
+            if (
+                form.combine == written.combine
+                and len(form.inputs) == len(inputs)
+                and all([*map(len, ours.index)] == [*map(len, theirs.index)] for ours, theirs in tensors)
+                and all(ours == theirs for (_, ours), (_, theirs) in pairs)
+                and len(axes) == len({ours for ours, _ in axes}) == len({theirs for _, theirs in axes})
+            ):
+                return {ours.name: theirs.name for ours, theirs in tensors} | dict(axes)
+    return None
+
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Statement:
@@ -117,7 +154,9 @@ def parse(text: str) -> Statement:
     statement = Statement(output, inputs, match["op"])
     missing = [axis for axis in statement.spatial if not any(axis in t.axes for t in inputs)]
     if missing:
-        raise NotationError(f"{text!r}: output axis {missing[0]!r} occurs in no input")
+        raise NotationError(
+            f"{text!r}: output axis {missing[0]!r} occurs in no input; leave it out (one number is {output.name}[])"
+        )
     if statement.combine == "=" and statement.reduced:
         raise NotationError(
             f"{text!r}: axis {statement.reduced[0]!r} is reduced, so say how: '+=', 'max=' or 'min=' instead of '='"
@@ -133,6 +172,8 @@ def _inputs(right: str, text: str) -> tuple[Tensor, ...]:
             raise NotationError(f"{text!r}: expected {'a tensor' if expect_tensor else '*'} at {part!r}; {_EXAMPLE}")
         if expect_tensor:
             tensors.append(_tensor(part, text))
+            if not tensors[-1].index:
+                raise NotationError(f"{text!r}: an input has an index, got {part.strip()!r}; a scalar costs nothing")
         expect_tensor = not expect_tensor
     if expect_tensor:
         raise NotationError(f"{text!r} ends where a tensor should stand; {_EXAMPLE}")
@@ -142,7 +183,8 @@ def _inputs(right: str, text: str) -> tuple[Tensor, ...]:
 def _tensor(part: str, text: str) -> Tensor:
     if not (match := _TENSOR.fullmatch(part)):
         raise NotationError(f"{text!r}: {part.strip()!r} is not a tensor 'A[i,j]'; {_EXAMPLE}")
-    return Tensor(match["name"], tuple(_affine(dim, text) for dim in match["index"].split(",")))
+    index = match["index"].strip()
+    return Tensor(match["name"], tuple(_affine(dim, text) for dim in index.split(",")) if index else ())
 
 
 def _affine(dim: str, text: str) -> Affine:

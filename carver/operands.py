@@ -50,7 +50,7 @@ def per_operator(command: Callable[..., None]) -> click.Group:
     for name, face in FACES.items():
         taken = {p.name for p in face.params}
         group.add_command(
-            click.Command(
+            _Operator(
                 name,
                 callback=functools.partial(_call, command, face, taken),
                 params=[*face.params, _ARCH, *own],
@@ -59,6 +59,18 @@ def per_operator(command: Callable[..., None]) -> click.Group:
             )
         )
     return group
+
+
+class _Operator(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = next((w for w in given if w.startswith(error.option_name)), "")
+            if word.removeprefix("-")[:1].isdigit():
+                raise click.UsageError(f"{word}: a size is a whole number of at least 1", ctx) from None
+            raise
 
 
 def _call(command: Callable[..., None], face: Face, taken: set[str], /, arch: str, **given: Any) -> None:

@@ -52,7 +52,7 @@ Over = Literal["best", "median", "fixed"]
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
     """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
-    hints = list(islice(ranking, most))
+    hints = _first(ranking, most)
     ax = ax or _axes(2.0 + 0.26 * len(hints))
     every, same = columns(ranking, most)
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
@@ -71,8 +71,15 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
         family="monospace", fontsize=9, color=GREY, linespacing=1.1,
     )  # fmt: skip
     in_all = fill(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}", 60) if same else ""
-    _title(ax, _heading(ranking), in_all)
+    part = f"first {len(hints)} of {len(ranking)}" if len(hints) < len(ranking) else ""
+    _title(ax, _heading(ranking), part, in_all)
     return ax
+
+
+def _first(ranking: Ranking, most: int) -> list[Hint]:
+    if not len(ranking):
+        raise ConfigError("nothing to plot: the ranking holds no hint")
+    return list(islice(ranking, most))
 
 
 def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes | None = None) -> Axes:
@@ -95,8 +102,8 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
 
 def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
     """The hints under the device's roofs: arithmetic intensity of their DRAM traffic against predicted rate."""
+    hints = _first(ranking, most)
     ax = ax or _axes(5.2)
-    hints = list(islice(ranking, most))
     arch, flops = ranking.arch, ranking.problem.flops
     dtype = multiply_dtype(ranking.problem)
     x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
@@ -113,7 +120,8 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
             continue
         ax.plot(span, np.minimum(roof, span * slope), color="black", ls="-" if roof == peak else "--", lw=1.3)
         ax.annotate(f"{name}: {roof:,.4g} TFLOP/s", (high, roof), xytext=(-4, 3), textcoords="offset points",
-                    ha="right", va="bottom", fontsize=9)  # fmt: skip
+                    ha="right", va="bottom", fontsize=9, zorder=3,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
     bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
     ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
     for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
@@ -121,12 +129,14 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
         if low * 1.2 < at < peak / rise / 1.2:
             ax.text(at, at * rise * 1.05, text, rotation=np.degrees(np.arctan(rise)), transform_rotates_text=True,
                     rotation_mode="anchor", ha="center", va="bottom", fontsize=9, color=colour)  # fmt: skip
-    ax.axvline(compulsory, color=GREY, lw=0.9)
-    # at the foot, where the label of the roof never is, unless candidates stand there
-    below = not np.any((x > compulsory / 1.05) & (y < bottom * (peak / bottom) ** 0.35))
-    ax.annotate("each byte moved once", (compulsory, 0 if below else 1), xytext=(4, 4 if below else -4),
-                xycoords=("data", "axes fraction"), textcoords="offset points", rotation=90, fontsize=9, color=GREY,
-                va="bottom" if below else "top")  # fmt: skip
+    # the line ends at a level roof, whose label is above it; no candidate is right of the line, where its label goes:
+    # at the foot unless the label of the first is as low
+    level, top = compulsory >= ridge, ax.get_ylim()[1]
+    ax.plot([compulsory] * 2, [bottom, peak if level else top], color=GREY, lw=0.9)
+    foot = level and y[0] > bottom * (peak / bottom) ** 0.45
+    ax.annotate("each byte moved once", (compulsory, bottom if foot else peak if level else top),
+                xytext=(6, 4 if foot else -4), textcoords="offset points", rotation=90, fontsize=9, color=GREY,
+                va="bottom" if foot else "top")  # fmt: skip
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
         marker, colour = MARKERS.get(bound, _OTHER)
@@ -222,7 +232,10 @@ def _around(
 
 
 def plot_explanation(explanation: Explanation) -> Figure:
-    """Above, where the time of one hint goes [ms]; below, what its nearest changes would do to it [%]."""
+    """Above, where the time of one hint goes [ms]; below, what its nearest changes would do to it [%].
+
+    A figure and not, as elsewhere, axes: it has two.
+    """
     hint, changes = explanation.hint, [c for c in explanation.changes if c.ms is not None]
     alone = {name: ms for name, ms in explanation.loop_ms.items() if ms > 0}
     figure: Figure = _figure(3.0 + 0.26 * (len(alone) + len(changes)))
@@ -391,6 +404,8 @@ def _log_ticks(ax: Axes, which: str = "xy") -> None:
         low, high = axis.get_view_interval()
         span = high / low
         between = (1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if span < 5 else (2, 3, 5) if span < 40 else (2, 5)
+        major = axis.get_tick_params("major")
+        axis.set_tick_params("minor", length=major.get("length", 3.5), pad=major.get("pad", 3.5))  # labels in one line
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(LogLocator(subs=between))
         axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if span < 400 else NullFormatter())

@@ -28,8 +28,8 @@ STARTS = 64
 """Candidates that the search starts from, besides the best of each sampled size."""
 NEVER = 1e6
 """Loss of a configuration that cannot run: no mean over sizes outweighs it."""
-WORTH_A_BUCKET = 0.001
-"""Loss that a table may gain by merging two buckets."""
+WORTH_A_CHANGE = 0.001
+"""Mean loss that a table must save by each change from one configuration to another."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ class Portfolio:
     def __repr__(self) -> str:
         keys = list(dict.fromkeys(key for _, config in self.configs for key in config))
         low = 1
-        rows = [[f"{self.axis} from", "to", *keys]]
+        axis = self.problem.names.get(self.axis, self.axis)
+        rows = [[f"{axis} from", "to", *keys]]
         for b in self.table:
             config = self.configs[b.config][1]
             rows.append([str(low), str(b.upto), *(str(config.get(key, "")) for key in keys)])
@@ -131,10 +132,10 @@ class Portfolio:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         body = "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
         return (
-            f"{len(self)} configurations for {self.problem} over {self.axis} on {self.arch.title}, "
-            f"backend {self.backend}\n{body}\n"
+            f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
+            f"{self.arch.title}, backend {self.backend}\n{body}\n"
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
-            f"one configuration alone {self.single_loss:.1%}"
+            f"the best configuration alone {self.single_loss:.1%} in the mean"
         )
 
 
@@ -155,8 +156,7 @@ def portfolio(
     """
     if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
         raise ProblemError(f"k must be a whole number of at least 1, got {k!r}")
-    if axis not in problem.sizes:
-        raise ProblemError(f"no axis {axis!r} to vary; {nearest(axis, problem.sizes)}")
+    axis = _axis(problem, axis)
     chosen, weights, others, other_weights = _sampled(sizes, samples)
     rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
     union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
@@ -183,6 +183,20 @@ def portfolio(
     return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
 
 
+_CALLED = {"rows": "r", "cols": "c", "batch": "b"}
+"""What templates call the axes whose names are single letters."""
+
+
+def _axis(problem: Problem, name: str) -> str:
+    """The axis that the user calls so, in capitals or not."""
+    ours = {word: axis for word, axis in _CALLED.items() if axis in problem.sizes} | {a: a for a in problem.sizes}
+    ours |= {problem.names[axis]: axis for axis in problem.sizes if axis in problem.names}
+    for word in (name, name.lower()):
+        if word in ours:
+            return ours[word]
+    raise ProblemError(f"no axis {name!r} to vary; {nearest(name.lower(), ours)}")
+
+
 def at(problem: Problem, axis: str, size: int) -> Problem:
     """The problem with another size of one axis; rows along that axis are dense."""
     varies = {t.name for t in problem.statement.tensors if any(a == axis for a, _ in problem.stored(t).index[-1])}
@@ -195,11 +209,11 @@ def _sampled(
 ) -> tuple[list[int], FloatArray, list[int], FloatArray]:
     """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
     if isinstance(sizes, range):
-        every = np.asarray(sizes, np.int64)
-        if not len(every) or every.min() < 1:
+        low, high, step = (*sorted((sizes[0], sizes[-1])), abs(sizes.step)) if sizes else (0, 0, 1)
+        if low < 1:
             raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
-        low, high = float(every.min()), float(every.max())
-        steps = np.unique(every[_nearest(every, np.geomspace(low, high, 2 * samples - 1))])
+        wanted = np.geomspace(low, high, 2 * samples - 1)
+        steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
     given = dict(sizes) if isinstance(sizes, Mapping) else dict.fromkeys(sizes, 1.0)
@@ -216,17 +230,11 @@ def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int]
     if len(keys) <= most:
         return keys, weights
     cuts = np.unique(np.searchsorted(np.cumsum(weights), (np.arange(most) + 0.5) / most))
+    cuts[-1] = len(keys) - 1
     logs = np.log(np.array(keys, float))
     edges = (logs[cuts[1:]] + logs[cuts[:-1]]) / 2
     grouped: FloatArray = np.bincount(np.searchsorted(edges, logs), weights, len(cuts)).astype(np.float64)
     return [keys[i] for i in cuts], grouped
-
-
-def _nearest(every: IntArray, wanted: FloatArray) -> IntArray:
-    after = np.clip(np.searchsorted(every, wanted), min(1, len(every) - 1), len(every) - 1)
-    before = np.maximum(after - 1, 0)
-    out: IntArray = np.where(wanted - every[before] < every[after] - wanted, before, after)
-    return out
 
 
 def _octaves(sizes: IntArray) -> FloatArray:
@@ -298,23 +306,21 @@ def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[i
 
 
 def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple[Bucket, ...]:
-    """The best of the portfolio by size, neighbouring sizes merged while the mean loss grows by less than
-    `WORTH_A_BUCKET` in all.
+    """From size to size the configuration that loses least, where each change to another must win `WORTH_A_CHANGE`.
+
+    The best such path (Viterbi): what a size here and there would gain alone, for its alignment, makes no bucket.
     """
-    groups = [[i] for i in range(len(sizes))]
-    totals = [loss[:, i] * weights[i] for i in range(len(sizes))]
-    spare = WORTH_A_BUCKET
-    while len(groups) > 1:
-        costs = [
-            (totals[i] + totals[i + 1]).min() - totals[i].min() - totals[i + 1].min() for i in range(len(groups) - 1)
-        ]
-        i = int(np.argmin(costs))
-        if costs[i] > spare:
-            break
-        spare -= max(costs[i], 0.0)
-        groups[i : i + 2] = [groups[i] + groups[i + 1]]
-        totals[i : i + 2] = [totals[i] + totals[i + 1]]
-    return tuple(Bucket(sizes[g[-1]], int(np.argmin(t))) for g, t in zip(groups, totals, strict=True))
+    spent, came = loss[:, 0] * weights[0], []
+    for i in range(1, len(sizes)):
+        best = int(np.argmin(spent))
+        stays = spent <= spent[best] + WORTH_A_CHANGE
+        came.append(np.where(stays, np.arange(len(spent)), best))
+        spent = np.where(stays, spent, spent[best] + WORTH_A_CHANGE) + loss[:, i] * weights[i]
+    path = [int(np.argmin(spent))]
+    for origin in reversed(came):
+        path.insert(0, int(origin[path[0]]))
+    ends = [i for i in range(len(sizes)) if i + 1 == len(sizes) or path[i + 1] != path[i]]
+    return tuple(Bucket(sizes[i], path[i]) for i in ends)
 
 
 def _refined(

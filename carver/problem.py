@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
-from types import MappingProxyType
 from typing import Any
 
 from . import dtypes, notation
 from .errors import ProblemError
 from .notation import Statement, Tensor
+from .types import FrozenDict, check_fields
 
 MAX_SIZE = 2**48
 """Largest extent of one axis."""
@@ -23,7 +23,7 @@ MAX_ALIGN_BYTES = 128
 
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 
-_NO_OPTIONS: Mapping[str, int] = MappingProxyType({})
+_NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Problem:
 
     `operator` names the folder in templates/ whose kernels can run it. `dtypes` maps each tensor to its
     element type. `options` holds the operator's integer flags (trans_a, bias, activation, ...).
-    `align_bytes` maps a tensor to the alignment that every row of it is known to start on.
+    `align_bytes` maps a tensor to the alignment that every row of it is known to start on. `written` is the statement
+    as the user wrote it, where `computes` says the same under other names: for people only, neither compared nor saved.
     """
 
     operator: str
@@ -42,6 +43,7 @@ class Problem:
     accumulate: str = "float32"
     options: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
     align_bytes: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
+    written: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         s = self.statement
@@ -52,11 +54,11 @@ class Problem:
         if self.dtypes.keys() != names:
             raise ProblemError(f"{s} has tensors {', '.join(sorted(names))}; got dtypes for {', '.join(self.dtypes)}")
         freeze = object.__setattr__
-        freeze(self, "sizes", MappingProxyType(sizes))
-        freeze(self, "dtypes", MappingProxyType({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
+        freeze(self, "sizes", FrozenDict(sizes))
+        freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
         freeze(self, "accumulate", dtypes.canonical(self.accumulate))
-        freeze(self, "options", MappingProxyType({k: int(v) for k, v in self.options.items()}))
-        freeze(self, "align_bytes", MappingProxyType({t.name: self._alignment(t) for t in s.tensors}))
+        freeze(self, "options", FrozenDict({k: int(v) for k, v in self.options.items()}))
+        freeze(self, "align_bytes", FrozenDict({t.name: self._alignment(t) for t in s.tensors}))
         bits = 8 * max(n * self.itemsize(tensor) for tensor, n in self.elements.items())
         if max(prod(sizes.values()), bits) > MAX_COUNT:
             raise ProblemError(f"{self} is too large to count: at most 2^62 products, and 2^62 bits a tensor")
@@ -67,7 +69,7 @@ class Problem:
         said = self.align_bytes.get(tensor.name)
         if said is None:
             shape = self.stored(tensor).shape(self.sizes)
-            row = shape[-1] * itemsize if prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
+            row = shape[-1] * itemsize if shape and prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
             return gcd(MAX_ALIGN_BYTES, row)
         if isinstance(said, bool) or said < 1 or said & (said - 1):
             raise ProblemError(f"alignment of {tensor.name} must be a power of two in bytes, got {said!r}")
@@ -76,6 +78,11 @@ class Problem:
     @cached_property
     def statement(self) -> Statement:
         return notation.parse(self.computes)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What the user calls the tensors and axes of `computes`; empty where that is the same."""
+        return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
 
     def stored(self, tensor: Tensor) -> Tensor:
         """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
@@ -147,9 +154,6 @@ class Problem:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the read-only views of its mappings do not travel to a process
-        return Problem.from_dict, (self.to_dict(),)
-
     def to_dict(self) -> dict[str, Any]:
         return {
             "operator": self.operator,
@@ -163,10 +167,13 @@ class Problem:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Problem:
+        """The problem that `to_dict` wrote. Raises ProblemError where `d` has not its keys or their types."""
+        check_fields(cls, d, "problem", ProblemError)
         return cls(**d)
 
     def __str__(self) -> str:
-        axes = " ".join(f"{axis}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
+        names = self.names
+        axes = " ".join(f"{names.get(axis, axis)}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
         types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
         return f"{self.operator} {axes} ({types})"
 

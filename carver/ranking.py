@@ -26,7 +26,7 @@ from .uncertainty import trust
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group
 
     from .explain import Explanation
     from .plots import Over
@@ -39,6 +39,9 @@ FULL_RATE = 0.95
 @dataclass(frozen=True, eq=False)
 class Ranking(Sequence[Hint]):
     """Hints, best first. Prints as a table; hints are made when they are looked at.
+
+    Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. What is shown and exported as the rank
+    counts from 1: `hints[0].rank` is 1.
 
     `rejected` counts the candidates that each rule removed; `reasons` maps the place of a rejected
     configuration of the user's to the rule that it breaks.
@@ -66,9 +69,9 @@ class Ranking(Sequence[Hint]):
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
             return replace(self, order=self.order[i])
-        rank = range(len(self.order))[i]
-        part, row = self.order[rank]
-        return make_hint(self.parts[part], row, rank, self.backend, self.notes)
+        place = range(len(self.order))[i]
+        part, row = self.order[place]
+        return make_hint(self.parts[part], row, place + 1, self.backend, self.notes)
 
     def __iter__(self) -> Iterator[Hint]:
         return (self[i] for i in range(len(self)))
@@ -155,7 +158,7 @@ class Ranking(Sequence[Hint]):
         return to_csv(self, names)
 
     def explain(self, i: int = 0) -> Explanation:
-        """Why hint `i` is predicted to take the time it takes, and what its nearest changes would do."""
+        """Why `self[i]` is predicted to take the time it takes, and what its nearest changes would do."""
         from .explain import explain
 
         return explain(self[i], self.arch)
@@ -187,8 +190,8 @@ class Ranking(Sequence[Hint]):
     def __repr__(self) -> str:
         return ranking_text(self)
 
-    def __rich__(self) -> Group:
-        return ranking_table(self)
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Group]:
+        yield ranking_table(self, width=options.max_width)
 
     def _repr_html_(self) -> str:
         return ranking_html(self)
@@ -214,7 +217,9 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
         removed.update(space.removed)
         parts.append(Priced(space, *price(space), space.index))
     if not parts:
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", removed)
+        avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
     return Ranking(problem, arch, backend, tuple(parts), _best(parts, int(topk)), dict(removed), {}, notes)
 
 
@@ -257,8 +262,9 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
     if arch.kind == "cpu":
         return "cpu"
-    own = arch.vendor != "amd" and any(kernel.backend == "cuda" for kernel in every(operator))
-    return "cuda" if own else "triton"
+    preferred = ("triton", "kernel_tuner_hip") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
+    there = {kernel.backend for kernel in every(operator)}
+    return next((backend for backend in preferred if backend in there), "triton")
 
 
 def default_backend(problem: Problem, arch: Arch) -> str:
@@ -287,6 +293,9 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":
         notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
+    if problem.compulsory_bytes > arch.dram_bytes:
+        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+        notes.append(f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted")
     contracts = any("instruction" in kernel.schedule for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
@@ -330,10 +339,21 @@ def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
         raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
     if isinstance(config, Mapping):
         for kernel in offered:
-            given = config.keys()
-            if given <= kernel.tunables.keys() and kernel.tunables.keys() - kernel.defaults.keys() <= given:
+            if _speaks(config, kernel):
                 return kernel
+        backend = offered[0].backend
+        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k)}
+        if others:
+            other = min(others)
+            raise ConfigError(
+                f"configuration {place} has the keys of backend {other!r} and not of {backend!r}: "
+                f"{', '.join(map(str, config))}; ask with --backend {other}, in Python backend={other!r}"
+            )
     return offered[0]
+
+
+def _speaks(config: Mapping[str, Any], kernel: Kernel) -> bool:
+    return kernel.tunables.keys() - kernel.defaults.keys() <= config.keys() <= kernel.tunables.keys()
 
 
 def tunables_of(config: Any) -> Any:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import islice
 from math import floor, log10
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
+    from rich.table import Table
 
     from .hint import Hint
     from .ranking import Ranking
 
 WIDTH = 100
-"""Columns that a table may take."""
+"""Columns that a table may take where no terminal says how wide it is."""
 MOST = 20
 """Hints shown unless the caller asks for more: what fits on a screen."""
 
@@ -37,39 +39,97 @@ class Column:
     heading: str
     cells: tuple[str, ...]
     is_text: bool = False
+    style: str = ""
+    may_shrink: bool = False
+    """Whether cells may end in "…"."""
+    spare: int = 0
+    """Above 0: may be left out where a table is too wide; the highest goes first."""
 
     @property
     def width(self) -> int:
         return max(map(len, (*self.heading.split("\n"), *self.cells)))
 
 
-def columns(ranking: Ranking, most: int = MOST) -> tuple[list[Column], dict[str, int]]:
-    """The columns of the first hints, and the tunables that have one value in all of them and need no column."""
+def screen_width() -> int:
+    """$COLUMNS or the terminal's; `WIDTH` where the output goes to a file or a pipe."""
+    return get_terminal_size((WIDTH, 0)).columns
+
+
+def console() -> Console:
+    """Where the command line prints its tables."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=screen_width())
+
+
+def total(columns: Iterable[Column], gap: int) -> int:
+    """Characters of a line."""
+    widths = [column.width for column in columns]
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def fitted(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns made to fit: headings on several lines, then texts cut that may be, then columns left out."""
+    out = list(columns)
+    if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
+        out = [replace(c, heading=c.heading.replace("_", "_\n").replace(" ", "\n")) for c in out]
+    for i, c in enumerate(out):
+        if c.may_shrink and (excess := total(out, 1) - width) > 0:
+            most = max(8, c.width - excess)
+            out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
+    while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
+        out.remove(spare)
+    return out
+
+
+def rich_table(columns: Sequence[Column], width: int) -> Table:
+    """For rich: what `fitted` gives, one line a row, so that nothing but a text that may be is ever cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = fitted(columns, width)
+    gap = 2 if total(shown, 2) <= width else 1
+    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
+    for column in shown:
+        justify: Literal["left", "right"] = "left" if column.is_text else "right"
+        heading = Text(column.heading)
+        table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def columns(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
+    """The columns of the first hints, and the tunables that need none: they have one value in all of them. Those of a
+    single hint have a column each as long as that fits.
+    """
     hints = list(islice(ranking, most))
     names = dict.fromkeys(name for h in hints for name in h.config)
     values = {name: [h.config.get(name) for h in hints] for name in names}
-    same = {n: v[0] for n, v in values.items() if len(hints) > 1 and len(set(v)) == 1 and v[0] is not None}
     out = [
-        Column("#", tuple(str(h.rank + 1) for h in hints)),
-        Column("ms", aligned([h.predicted_ms for h in hints])),
-        rate(hints),
-        Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints)),
-        Column("bound", tuple(h.bound for h in hints), True),
+        Column("#", tuple(str(h.rank) for h in hints)),
+        Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
+        replace(rate(hints), spare=98),
+        Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints), spare=99),
+        Column("bound", tuple(h.bound for h in hints), True, "magenta"),
     ]
     if ranking.given:
         out.insert(1, Column("given", tuple(str(h.index) for h in hints)))
     if len({h.kernel for h in hints}) > 1:
         out.append(Column("kernel", tuple(h.kernel for h in hints), True))
-    out += [
-        Column(name, tuple("" if v is None else str(v) for v in cells))
-        for name, cells in values.items()
-        if name not in same
-    ]
-    if any(h.launch.smem_bytes for h in hints):
-        out.append(Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3)))
-    if sum(column.width + 2 for column in out) > WIDTH:  # BLOCK_M on two lines is still BLOCK_M
-        out = [Column(c.heading.replace("_", "_\n").replace(" ", "\n"), c.cells, c.is_text) for c in out]
-    return out, same
+    smem = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
+    if not any(h.launch.smem_bytes for h in hints):
+        smem = []
+    tunables = {
+        name: Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
+        for place, (name, cells) in enumerate(values.items(), 1)
+    }
+    if len(hints) > 1:
+        alone = [name for name, cells in values.items() if len(set(cells)) == 1]
+    else:
+        alone = list(tunables) if total([*out, *tunables.values(), *smem], 2) > width else []
+    out += [column for name, column in tunables.items() if name not in alone]
+    return [*out, *smem], {name: hints[0].config[name] for name in alone}
 
 
 def rate(hints: Sequence[Hint]) -> Column:
@@ -106,30 +166,25 @@ def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[st
     return lines
 
 
-def ranking_table(ranking: Ranking, most: int = MOST) -> Group:
-    """For rich: one line a hint, at most `WIDTH` columns wide."""
+def ranking_table(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> Group:
+    """For rich: one line a hint, at most `width` columns wide."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    shown, same = columns(ranking, most)
-    gap = 2 if sum(column.width + 2 for column in shown) <= WIDTH else 1
-    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
-    for column in shown:
-        style = {"ms": "bold cyan", "bound": "magenta"}.get(column.heading, "")
-        justify: Literal["left", "right"] = "left" if column.is_text else "right"
-        table.add_column(Text(column.heading), justify=justify, style=style, no_wrap=True, vertical="bottom")
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*map(Text, row))
-    return Group(Text(heading(ranking), "bold"), table, Text("\n".join(footing(ranking, same, most)), "dim"))
+    shown, same = columns(ranking, most, width)
+    foot = footing(ranking, same, most)
+    kept = {column.spare for column in fitted(shown, width)}
+    if left := [column.heading for column in shown if column.spare not in kept]:
+        foot.insert(0, f"left out for want of width: {', '.join(left)}")
+    return Group(Text(heading(ranking), "bold"), rich_table(shown, width), Text("\n".join(foot), "dim"))
 
 
 def ranking_text(ranking: Ranking, most: int = MOST) -> str:
     """The same without colour."""
     from rich.console import Console
 
-    text = io.StringIO()
-    Console(file=text, width=WIDTH, color_system=None, legacy_windows=False).print(ranking_table(ranking, most))
+    text, width = io.StringIO(), screen_width()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(ranking_table(ranking, most, width))
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
@@ -137,7 +192,7 @@ def ranking_html(ranking: Ranking, most: int = MOST) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
     shown, same = columns(ranking, most)
     hints = list(islice(ranking, most))
-    longest = max(h.predicted_ms for h in hints)
+    longest = max((h.predicted_ms for h in hints), default=0.0)
     head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
     rows = []
     for i, h in enumerate(hints):
@@ -145,24 +200,38 @@ def ranking_html(ranking: Ranking, most: int = MOST) -> str:
             f'<td style="text-align:{"left" if column.is_text else "right"}">{escape(column.cells[i])}</td>'
             for column in shown
         )
-        parts = "".join(
-            f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
-            f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest:.3f}em"></span>'
-            for name, ms in h.terms_ms.items()
-            if ms > 0
-        )
+        parts = _bar(h, longest)
         rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
+    foot = "<br>".join(map(escape, footing(ranking, same, most)))
+    return (
+        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
+        f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
+    )
+
+
+def hint_html(hint: Hint) -> str:
+    """One hint for a notebook: what it is, and its predicted time as a bar of its terms."""
+    bar, key = _bar(hint, hint.predicted_ms), _colour_key([hint])
+    return f"<div><b>{escape(f'{hint.problem} on {hint.arch}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
+
+
+def _bar(hint: Hint, longest_ms: float) -> str:
+    return "".join(
+        f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
+        f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest_ms:.3f}em"></span>'
+        for name, ms in hint.terms_ms.items()
+        if ms > 0
+    )
+
+
+def _colour_key(hints: Sequence[Hint]) -> str:
     used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
-    key = " ".join(
+    words = " ".join(
         f'<span style="white-space:nowrap"><span style="background:{COLOURS.get(name, "#56B4E9")};'
         f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
         for name in used
     )
-    foot = "<br>".join(map(escape, footing(ranking, same, most)))
-    return (
-        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
-        f"</thead><tbody>{''.join(rows)}</tbody></table><small>{key}<br>{foot}</small></div>"
-    )
+    return f"<small>{words}</small>"
 
 
 def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:

@@ -6,8 +6,11 @@ OpTemplate("C[m,n] += A[m,k] * B[k,n]", m=4096, n=4096, k=4096).with_arch(...)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +40,9 @@ class Template:
         self.arch = arch
         self._answers: dict[tuple[Any, ...], Ranking] = {}
 
-    def with_arch(self, arch: Arch | str) -> Template:
-        """The same operator for a device: an `Arch` or any name that `carver archs` lists."""
-        return Template(self.problem, load(arch) if isinstance(arch, str) else arch)
+    def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
+        """The same operator for a device: an `Arch`, any name that `carver archs` lists, or the path of a TOML file."""
+        return Template(self.problem, arch if isinstance(arch, Arch) else load(arch))
 
     def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:
         """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
@@ -69,7 +72,6 @@ class Template:
             given = ", ".join(axis) or "none"
             raise ProblemError(f"name the one axis that varies, such as M=range(1, 8193); got {given}")
         [(name, sizes)] = axis.items()
-        name = name if name in self.problem.sizes else name.lower()
         return portfolio(self.problem, self._device(), name, sizes, k, backend)
 
     def tune(self, topk: int = 10, backend: str | None = None, **settings: Any) -> AutotuneResult:
@@ -89,6 +91,9 @@ class Template:
         if arch is None:
             raise ProblemError("no device named; call .with_arch(carver.CUDA('h200')) first")
         return arch
+
+    def __getstate__(self) -> dict[str, Any]:  # answers can be asked for again where a copy goes
+        return self.__dict__ | {"_answers": {}}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"
@@ -128,6 +133,13 @@ class MatmulTemplate(Template):
         left = "A[b,k,m]" if trans_A else "A[b,m,k]"
         right = "B[b,n,k]" if trans_B else "B[b,k,n]"
         rows = {"A": lda, "B": ldb, "C": ldc}
+        long = {"A": M if trans_A else K, "B": K if trans_B else N, "C": N}
+        for name, ld in rows.items():
+            if ld is not None and size(f"ld{name.lower()}", ld) < size(name, long[name]):
+                raise ProblemError(
+                    f"ld{name.lower()} is {ld}, but a row of {name} has {long[name]} elements; "
+                    "a leading dimension counts the elements from one row to the next"
+                )
         types = {"C": out, "A": a, "B": b}
         align = {
             name: gcd(MAX_ALIGN_BYTES, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
@@ -325,8 +337,9 @@ class DedispersionTemplate(Template):
 class OpTemplate(Template):
     """Any operator, as one line of index notation, with the size of each axis.
 
-    A statement that contracts two operands is ranked as the matmul it maps onto, a one-operand reduction as
-    a reduction, anything without reduced axes as element-wise.
+    A statement that says what a matmul or a matrix-vector product says, under any names, is that operator; any other
+    that contracts two operands is ranked as the matmul it maps onto, a one-operand reduction as a reduction, anything
+    without reduced axes as element-wise.
     """
 
     def __init__(
@@ -347,7 +360,27 @@ class OpTemplate(Template):
         problem = Problem(operator, computes, sizes, types, accumulate, options)
         if statement.reduced and len(statement.inputs) == 1:
             problem = _own_reduction(problem, kind, out)
-        super().__init__(problem)
+        super().__init__(_declared(problem))
+
+
+@cache
+def _forms() -> tuple[Problem, ...]:
+    """The contractions that have kernels of their own, in each layout of their operands."""
+    matmuls = (MatmulTemplate(1, 1, 1, trans_A=a, trans_B=b) for a in (False, True) for b in (False, True))
+    gemvs = (GEMVTemplate(1, 1, trans_A=a) for a in (False, True))
+    return tuple(template.problem for template in (*matmuls, *gemvs))
+
+
+def _declared(problem: Problem) -> Problem:
+    """A contraction under the names by which kernels know it, where it is one of theirs."""
+    for form in _forms():
+        if problem.operator == "matmul" and (names := notation.renaming(form.statement, problem.statement)):
+            return replace(
+                form, sizes={axis: problem.sizes[names[axis]] if axis in names else 1 for axis in form.sizes},
+                dtypes={name: problem.dtypes[names[name]] for name in form.dtypes}, accumulate=problem.accumulate,
+                align_bytes={}, written=problem.computes,
+            )  # fmt: skip
+    return problem
 
 
 def _own_reduction(problem: Problem, kind: str, out: str) -> Problem:
@@ -362,7 +395,8 @@ def _own_reduction(problem: Problem, kind: str, out: str) -> Problem:
             f"the output in the order of the input"
         )
     structure = "".join("S" if axis in s.spatial else "R" for axis in axes)
-    return flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out)
+    flat = flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out)
+    return replace(flat, written=problem.computes)
 
 
 def flat_reduction(structure: str, shape: Sequence[int], combine: str, kind: str, out: str) -> Problem:

@@ -1,9 +1,10 @@
-"""Array aliases. An array that runs over candidates has shape (n,)."""
+"""Array aliases, and a dict that cannot be changed. An array that runs over candidates has shape (n,)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from dataclasses import MISSING, fields
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,3 +13,47 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Columns: TypeAlias = Mapping[str, IntArray]
+
+Value = TypeVar("Value")
+
+
+class FrozenDict(dict[str, Value]):
+    """Compares, prints and goes into JSON as the dict that it is, but cannot be changed."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("this mapping cannot be changed; dict(...) makes a copy that can")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+def check_fields(cls: Any, given: object, what: str, error: type[Exception]) -> None:
+    """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types."""
+    if not isinstance(given, Mapping):
+        raise error(f"a {what} is an object of keys and values, got {type(given).__name__}")
+    names = {f.name for f in fields(cls)}
+    optional = {f.name for f in fields(cls) if f.default is not MISSING or f.default_factory is not MISSING}
+    if odd := sorted(map(str, (given.keys() ^ names) - (optional - given.keys()))):
+        raise error(f"not a {what}: keys missing or unknown: {', '.join(odd)}")
+    for f in fields(cls):
+        annotation = str(f.type)
+        if f.name in given and not _fits(given[f.name], annotation):
+            wanted = annotation if annotation.partition("[")[0] in (*_PLAIN, "tuple", "Mapping") else "an object"
+            raise error(f"not a {what}: {f.name} must be {wanted}, got {given[f.name]!r}")
+
+
+_PLAIN: Mapping[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
+
+
+def _fits(value: object, annotation: str) -> bool:
+    """Whether a value from JSON can stand for a field's annotation; where that is a class, whether it is a dict."""
+    kind, _, inner = annotation.removesuffix("]").partition("[")
+    if kind == "tuple":
+        return isinstance(value, list | tuple) and all(_fits(v, inner.partition(",")[0]) for v in value)
+    if kind == "Mapping":
+        return isinstance(value, Mapping) and all(_fits(v, inner.rpartition(", ")[2]) for v in value.values())
+    if kind in _PLAIN:
+        return isinstance(value, _PLAIN[kind]) and (kind == "bool") == isinstance(value, bool)
+    return value is None or isinstance(value, Mapping)

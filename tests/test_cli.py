@@ -247,3 +247,56 @@ def test_query_times_without_an_operator() -> None:
     result = CliRunner().invoke(main, ["bench-query"])
     assert result.exit_code == 0
     assert result.output.count("a new shape") == 3
+
+
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
+    binary, ranking = tmp_path / "b.bin", tmp_path / "r.json"
+    binary.write_bytes(bytes(range(128, 256)))
+    for args in (["rank", *MATMUL, "--configs", str(binary)], ["explain", "hint", str(binary)]):
+        result = run(*args)
+        assert result.exit_code == 2 and "is not a text file" in result.stderr
+    ranking.write_text(run("recommend", *MATMUL, "-k", "1", "--json").stdout)
+    assert "jq '.hints[0]'" in run("explain", "hint", str(ranking)).stderr
+    assert "this is a ranking" in run("rank", *MATMUL, "--configs", str(ranking)).stderr
+    away = str(tmp_path / "none" / "x.png")
+    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away]):
+        result = run(*args)
+        assert result.exit_code == 2 and "none/x" in result.stderr and "No such file" in result.stderr
+
+
+def test_a_configuration_may_stand_on_several_lines() -> None:
+    text = json.dumps(CONFIGS[0], indent=1) + json.dumps(CONFIGS[1])
+    assert len(answer("rank", *MATMUL, given=text)["hints"]) == 2
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize("args", [
+    ["recommend", *MATMUL, "-k", "1"], ["recommend", *MATMUL, "-k", "10"], ["archs"],
+    ["recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "-k", "1"],
+    ["recommend", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "clblast", "-k", "5"],
+], ids=lambda a: a[0])  # fmt: skip
+def test_tables_fit_the_terminal(args: list[str], columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run(*args).stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    if args[0] == "archs":
+        assert {line.split()[0] for line in lines[2:]} >= set(carver.arch_names())
+    else:
+        assert "…" not in "".join(lines)
+
+
+def test_a_negative_size_is_said_to_be_one() -> None:
+    for size in ("-1", "-16"):
+        result = run("recommend", *MATMUL[:2], size, *MATMUL[3:])
+        assert result.exit_code == 2 and f"{size}: a size is a whole number of at least 1" in result.stderr
+
+
+def test_keys_of_another_backend_are_recognised() -> None:
+    result = run("explain", *MATMUL[:-2], "--config", json.dumps(CONFIGS[0]))
+    assert result.exit_code == 2 and "ask with --backend triton, in Python backend='triton'" in result.stderr
+
+
+def test_runs_as_a_module() -> None:
+    words = [sys.executable, "-m", "carver", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("carver, version")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,44 @@ def test_ranking_ten_thousand_is_quick(tmp_path: Path) -> None:
     ranking = case.ranked()
     assert ranking is not None and len(ranking) == 10_000
     assert time.perf_counter() - start < 2.0
+
+
+HEADER = "operator,arch,backend,M,N,K,config.BLOCK_M,config.BLOCK_N,config.BLOCK_K,config.num_warps,config.num_stages,"
+ROW = "matmul,h200,triton,4096,4096,4096,128,128,64.0,4,3,"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"{HEADER}time_ms\n{ROW}0.2\n{ROW}abc\n", "line 3, column time_ms: takes milliseconds above 0; got 'abc'"),
+        (f"{HEADER}time_ms\n{ROW}\n", "line 2, column time_ms"),
+        (f"{HEADER}time_ms\n{ROW}-1\n", "got '-1'"),
+        (f"{HEADER}time_ms,valid\n{ROW}0.2,yes\n", "column valid: takes 1, or 0"),
+        (f"{HEADER}time_ms\n{ROW.replace('64.0', 'x')}1\n", "column config.BLOCK_K: takes a whole number, got 'x'"),
+        (f"{HEADER}time_ms\n{ROW.replace('64.0', '')}1\n", "this row has BLOCK_M, BLOCK_N, num_warps, num_stages"),
+        (f"{HEADER.replace('BLOCK_K', 'BLOCK_L')}time_ms\n{ROW}1\n", "column config.BLOCK_L: no tunable of Triton"),
+        (f"{HEADER.replace(',M,', ',Mm,')}time_ms\n{ROW}1\n", "column Mm: no argument of matmul"),
+        (f"{HEADER}time_ms\n{ROW.replace('4096', '', 1)}1\n", "matmul needs a value in column M"),
+        (f"{HEADER}time_ms\n{ROW.replace('4096', '-4', 1)}1\n", "line 2: size m must be a whole number"),
+        (f"{HEADER}time_ms\n{ROW.replace('h200', 'h300')}1\n", "line 2: no arch named 'h300'"),
+        (f"{HEADER}time_ms\n{ROW.replace('triton', 'tritn')}1\n", "no kernel for backend 'tritn'"),
+        (f"{HEADER}time_ms\n{ROW.replace('matmul', 'matmull')}1\n", "column operator: no operator 'matmull'"),
+        (f"{HEADER}time_ms\n{ROW}1,2,3\n", "line 2: the row must have a cell for each of the header's 12 columns"),
+        (f"{HEADER}time_ms\n", "a header and no rows"),
+        ("a,b\n1,2\n", "lacks operator, arch, backend, time_ms"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_csv_is_named_by_line_and_column(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(says)) as caught:
+        list(tables.read(path))
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_csv_may_leave_the_time_of_what_did_not_run_empty(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEADER}time_ms,valid\n{ROW}0.2,1\n{ROW},0\n{ROW.replace('4096', '64')},0\n")
+    (case,) = tables.read(path)  # the second problem has no time at all
+    assert case.seconds.tolist()[0] == 0.2e-3 and np.isnan(case.seconds[1])
+    assert case.configs[0]["BLOCK_K"] == 64

@@ -103,3 +103,50 @@ def test_fields_of_a_triton_matmul_by_hand() -> None:
     assert h.rasterization_plan == Rasterization2DColumn(8)
     assert h.details["steps"] == 1024 / 64 / 2
     assert h.launch.smem_bytes == 3 * 64 * (128 + 256) * 2
+
+
+@pytest.mark.parametrize("same", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_hints_rankings_and_operators_can_be_copied_and_pickled(ranking: carver.Ranking, same) -> None:  # type: ignore[no-untyped-def]
+    again = same(ranking)
+    assert list(again) == list(ranking) and same(ranking[0]) == ranking[0] and repr(again) == repr(ranking)
+    op = same(carver.templates.Template(ranking.problem, ranking.arch))
+    assert op.recommend_hints(3, ranking.backend).seconds.tolist() == ranking[:3].seconds.tolist()
+    with pytest.raises(TypeError, match="cannot be changed"):
+        again[0].config.update(x=1)  # type: ignore[attr-defined]
+
+
+def test_what_maps_in_a_hint_goes_into_json(ranking: carver.Ranking) -> None:
+    hint = ranking[0]
+    for name in ("config", "terms_ms", "vectorize", "details"):
+        assert json.loads(json.dumps(getattr(hint, name))) == getattr(hint, name)
+
+
+def test_a_hint_prints_on_one_line(ranking: carver.Ranking) -> None:
+    hint = ranking[0]
+    assert "\n" not in repr(hint) and f"{hint.predicted_ms:.4g} ms predicted, bound by {hint.bound}" in repr(hint)
+    assert len(repr(hint)) < 300 and str(hint) in repr(hint) and repr(hint).startswith("Hint(#1 ")
+    assert hint._repr_html_().count("<span") == hint._repr_html_().count("</span>") > 0
+
+
+@pytest.mark.parametrize(("name", "value", "says"), [
+    ("problem", [1], "problem must be an object"),
+    ("problem", {"operator": 1}, "not a problem: keys missing or unknown: computes, dtypes, sizes"),
+    ("launch", 5, "launch must be an object"),
+    ("launch", {}, "not a hint's launch: keys missing or unknown: grid"),
+    ("config", [1], "config must be Mapping"),
+    ("config", {"BLOCK_M": "x"}, "config must be Mapping"),
+    ("rasterization_plan", {"x": 1}, "not a hint's rasterization_plan"),
+    ("rank", True, "rank must be int"),
+    ("predicted_ms", None, "predicted_ms must be float"),
+])  # fmt: skip
+def test_a_damaged_hint_says_where(name: str, value: object, says: str) -> None:
+    d = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0].to_dict()
+    with pytest.raises(carver.CarverError, match=says):
+        Hint.from_dict(d | {name: value})
+
+
+def test_a_ranking_is_told_from_a_hint() -> None:
+    d = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0].to_dict()
+    for many in ([d], {"hints": [d]}, 7):
+        with pytest.raises(ConfigError, match=r"jq '(\.hints|\.)\[0\]'|got int"):
+            Hint.from_dict(many)  # type: ignore[arg-type]

@@ -96,7 +96,7 @@ def test_terms_are_told_apart_and_rows_are_named(ranking: Ranking) -> None:
     assert len(set(colours)) == len(colours)
     for label, hint in zip(ax.get_yticklabels(), ranking, strict=True):
         shown = list(map(int, label.get_text().split()))
-        assert shown[0] == hint.rank + 1 and set(shown[1:]) <= set(hint.config.values())
+        assert shown[0] == hint.rank and set(shown[1:]) <= set(hint.config.values())
     said = [t for t in texts(ax) if " ms, " in t]
     assert [t.partition(" ms, ")[2] for t in said] == [h.bound for h in ranking]
     assert [float(t.partition(" ms")[0]) for t in said] == pytest.approx([h.predicted_ms for h in ranking], rel=1e-3)
@@ -263,3 +263,32 @@ def test_ranking_loads_no_matplotlib() -> None:
     code = "import carver, sys; carver.GEMVTemplate(N=64, K=64).with_arch('h200').recommend_hints(1)\n"
     code += "import carver.plots; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("op", [
+    MATMUL, carver.MatmulTemplate(4096, 4096, 4096), carver.MatmulTemplate(16, 4096, 4096),
+    carver.FlashAttentionTemplate(4, 32, seq=4096, head_dim=128),
+], ids=str)  # fmt: skip
+def test_labels_of_a_roofline_do_not_cover_each_other(op: carver.templates.Template) -> None:
+    ax = op.with_arch("h200").recommend_hints(60).plot_roofline()
+    ax.figure.canvas.draw()
+    boxes = {t.get_text(): matplotlib.text.Text.get_window_extent(t) for t in ax.texts if t.get_rotation() in (0, 90)}
+    (line,) = (x for x in ax.lines if len(set(x.get_xdata())) == 1)
+    roof = next(box for text, box in boxes.items() if text.startswith("matrix units"))
+    assert not line.get_window_extent().padded(-1).overlaps(roof) or op.problem.sizes.get("m") == 16
+    names = list(boxes)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            assert not boxes[one].overlaps(boxes[other]), (one, other)
+
+
+def test_ticks_of_a_logarithmic_axis_stand_in_one_line(ranking: Ranking) -> None:
+    ax = ranking.plot_roofline()
+    for axis in (ax.xaxis, ax.yaxis):
+        reach = {tick.get_pad() + tick._size for tick in (axis.get_major_ticks()[0], axis.get_minor_ticks()[0])}
+        assert len(reach) == 1
+
+
+def test_a_part_of_a_ranking_is_said_to_be_one() -> None:
+    hints = MATMUL.with_arch("h200").recommend_hints(30)
+    assert "first 20 of 30" in hints.plot().get_title("left") and "first" not in hints[:20].plot().get_title("left")

@@ -71,6 +71,34 @@ def test_buckets_merge_where_that_costs_nothing() -> None:
     assert table == (Bucket(2, 0), Bucket(16, 1))
 
 
+def test_a_change_must_be_worth_it() -> None:
+    """A size whose alignment alone favours another configuration makes no bucket of its own."""
+    loss = np.zeros((2, 100))
+    loss[0, 40], loss[1, :40], loss[1, 41:] = 0.1, 0.005, 0.005
+    assert _table(range(1, 101), loss, np.full(100, 0.01)) == (Bucket(100, 0),)
+    loss[0, 40] = 0.3
+    assert _table(range(1, 101), loss, np.full(100, 0.01)) == (Bucket(40, 0), Bucket(41, 1), Bucket(100, 0))
+
+
+def test_the_table_is_as_short_along_the_reduced_axis() -> None:
+    found = OP.portfolio(K=range(1, 8193), k=4, backend="triton")
+    assert len(found.table) <= 5 and found.loss < 0.03
+
+
+def test_axes_by_the_names_that_people_use() -> None:
+    rows = carver.ReductionTemplate("sum", (4096, 4096)).with_arch("h200")
+    assert [b.upto for b in rows.portfolio(COLS=[64, 4096], k=2).table][-1] == 4096
+    own = carver.OpTemplate("C[n,m] += A[n,k] * B[k,m]", n=64, m=512, k=512).with_arch("h200")
+    found = own.portfolio(n=[64, 4096], k=1)
+    assert found.axis == "m" and "n from" in repr(found) and repr(found).startswith("1 configuration for")
+
+
+def test_a_long_range_is_sampled() -> None:
+    start = time.perf_counter()
+    found = OP.portfolio(M=range(1, 10**9), k=1)
+    assert time.perf_counter() - start < 10 and found.table[-1].upto == 10**9 - 1
+
+
 def test_a_size_goes_to_the_bucket_that_holds_it(four: Portfolio) -> None:
     bounds = [b.upto for b in four.table]
     assert bounds == sorted(set(bounds)) and bounds[-1] == 8192
@@ -86,6 +114,7 @@ def test_a_size_goes_to_the_bucket_that_holds_it(four: Portfolio) -> None:
         {"kernel": four.configs[four.place(n)][0], **four[n]} for n in sizes
     ]
     assert f"{len(four)} configurations for matmul" in repr(four)
+    assert len(four.table) <= 2 * len(four)
 
 
 def test_exports_take_its_hints() -> None:
@@ -122,7 +151,7 @@ def test_rows_along_the_axis_are_dense_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(Q=range(1, 9)), "no axis 'q'"),
+        (dict(Q=range(1, 9)), "no axis 'Q' to vary; known: b, batch, k, m, n"),
         (dict(), "name the one axis"),
         (dict(M=range(1, 9), N=range(1, 9)), "name the one axis"),
         (dict(M=range(0, 9)), "starts at 1 or above"),
@@ -142,6 +171,8 @@ def test_other_operators_vary_too() -> None:
 
 def test_from_the_command_line() -> None:
     words = ["portfolio", "matmul", "4096", "4096", "4096", "--arch", "h200", "--over", "m=1:1024", "-k", "2"]
+    evenly = CliRunner().invoke(main, [*words[:-4], "--over", "M=1:100000000", "--uniform", "-k", "1", "--json"])
+    assert json.loads(evenly.output)["table"][-1]["upto"] == 100_000_000
     assert "predicted loss" in CliRunner().invoke(main, words).output
     assert len(json.loads(CliRunner().invoke(main, [*words, "--json"]).output)["configs"]) == 2
     assert CliRunner().invoke(main, [*words, "--python"]).output.startswith("def choose(m):")

@@ -27,7 +27,7 @@ def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
 def test_best_first(ranking: carver.Ranking) -> None:
     times = [h.predicted_ms for h in ranking]
     assert times == sorted(times)
-    assert [h.rank for h in ranking] == list(range(len(ranking)))
+    assert [h.rank for h in ranking] == list(range(1, len(ranking) + 1))
     assert np.allclose(ranking.seconds * 1e3, times)
 
 
@@ -79,7 +79,7 @@ def test_to_frame(ranking: carver.Ranking) -> None:
     frame = ranking.to_frame()
     assert len(frame) == len(ranking)
     assert frame["predicted_ms"].tolist() == [h.predicted_ms for h in ranking]
-    assert frame["rank"].tolist() == list(range(len(ranking)))
+    assert frame["rank"].tolist() == list(range(1, len(ranking) + 1))
 
 
 def test_slices_are_rankings() -> None:
@@ -222,3 +222,31 @@ def test_plots(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert sorted(points[:, 1]) == pytest.approx(sorted(h.details["tflops"] for h in ranking))
     roof.figure.savefig(tmp_path / "roof.svg")
     matplotlib.pyplot.close("all")
+
+
+def test_an_empty_slice_prints_and_has_nothing_to_plot() -> None:
+    none = OP.recommend_hints(3)[0:0]
+    assert "<table>" in none._repr_html_() and "backend cuda" in repr(none)
+    pytest.importorskip("matplotlib")
+    for draw in (none.plot, none.plot_roofline):
+        with pytest.raises(ConfigError, match="nothing to plot"):
+            draw()
+
+
+def test_rules_are_told_before_what_is_only_avoided() -> None:
+    op = carver.FlashAttentionTemplate(1, 8, seq=128, head_dim=7).with_arch("h200")
+    with pytest.raises(NoCandidates) as caught:
+        op.recommend_hints()
+    assert next(iter(caught.value.removed)) == "tl.dot needs at least 16 in each axis"
+
+
+def test_a_problem_beyond_the_memory_is_noted() -> None:
+    hints = carver.MatmulTemplate(10**6, 10**6, 10**5).with_arch("rtx_3060").recommend_hints(1)
+    assert any("the memory of NVIDIA GeForce RTX 3060 is 12.88 GB" in note for note in hints.notes)
+    assert not OP.recommend_hints(1).notes
+
+
+def test_templates_of_one_tool_are_ranked_for_it() -> None:
+    for arch, backend in (("a100", "kernel_tuner"), ("mi300x", "kernel_tuner_hip")):
+        assert carver.Conv2DTemplate(64, 64, 3, 3).with_arch(arch).recommend_hints(1).backend == backend
+        assert carver.DedispersionTemplate(64, 64, 3, 3).with_arch(arch).recommend_hints(1).backend == backend

@@ -7,7 +7,7 @@ import pytest
 from cases import answerable, device_for, template
 
 import carver
-from carver.errors import NoCandidates, ProblemError
+from carver.errors import ArchError, NoCandidates, ProblemError
 
 SIZES = [
     (1, 1, 1), (17, 17, 17), (1, 4096, 4096), (4096, 1, 4096), (4096, 4096, 1), (127, 8191, 509), (1000, 1000, 1000),
@@ -171,3 +171,54 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     with pytest.raises(NoCandidates) as caught:
         carver.ElementwiseTemplate((64, 64), inputs=9).with_arch("h200").recommend_hints(1, "cuda")
     assert "elementwise, one tile a block requires operands <= 8" in str(caught.value)
+
+
+@pytest.mark.parametrize(("computes", "sizes", "face"), [
+    ("C[i,j] += A[i,k] * B[k,j]", "ijk", carver.MatmulTemplate(4, 5, 6)),
+    ("k[n,m] += n[n,k] * m[k,m]", "nmk", carver.MatmulTemplate(4, 5, 6)),
+    ("C[i,j] += A[k,i] * B[j,k]", "ijk", carver.MatmulTemplate(4, 5, 6, trans_A=True, trans_B=True)),
+    ("C[i,j] += B[k,j] * A[i,k]", "ijk", carver.MatmulTemplate(4, 5, 6)),
+    ("C[z,i,j] += A[z,i,k] * B[z,k,j]", "ijkz", carver.MatmulTemplate(4, 5, 6, batch=7)),
+    ("Y[i] += X[i,j] * V[j]", "ij", carver.GEMVTemplate(4, 5)),
+    ("Y[i] += V[j] * X[j,i]", "ij", carver.GEMVTemplate(4, 5, trans_A=True)),
+    ("Y[i,j] += V[i,k] * X[i,k,j]", "jki", carver.GEMVTemplate(4, 5, batch=6, trans_A=True)),
+    ("Y[] += X[i]", "i", carver.GeneralReductionTemplate("R", (4,))),
+    ("Y[j] max= X[i,j]", "ij", carver.ReductionTemplate("max", (4, 5), axis=0)),
+])  # fmt: skip
+def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.templates.Template) -> None:
+    own = carver.OpTemplate(computes, **dict(zip(sizes, (4, 5, 6, 7), strict=False)))  # type: ignore[arg-type]
+    assert own.problem == face.problem and hash(own.problem) == hash(face.problem)
+    assert own.problem.to_dict() == face.problem.to_dict()
+    assert all(f"{axis}={n}" in str(own.problem) for axis, n in zip(sizes, (4, 5, 6, 7), strict=False))
+
+
+@pytest.mark.parametrize("computes", [
+    "C[i,j] max= A[i,k] * B[k,j]", "C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[j,i]", "Y[] += A[i] * B[i]",
+    "C[i,j] += A[i,k] * B[k,l] * D[l,j]",
+])  # fmt: skip
+def test_a_statement_that_says_something_else_keeps_its_names(computes: str) -> None:
+    sizes = {axis: 8 for axis in "ijkl" if axis in computes}
+    op = carver.OpTemplate(computes, **sizes)  # type: ignore[arg-type]
+    assert op.problem.computes == computes and not op.problem.names
+    assert op.with_arch("h200").recommend_hints(1, "triton")[0].predicted_ms > 0
+
+
+def test_an_operand_keeps_its_place_in_the_function() -> None:
+    f = carver.OpTemplate("Y[i] += X[i,j] * V[j]", i=3, j=4).equivalent_function()
+    x, v = np.arange(12.0).reshape(3, 4), np.arange(4.0)
+    assert np.array_equal(f(x, v), x @ v)
+
+
+@pytest.mark.parametrize(("leading", "says"), [
+    ({"lda": 10}, "lda is 10, but a row of A has 64 elements"), ({"ldb": 31}, "a row of B has 32 elements"),
+    ({"ldb": 63, "trans_B": True}, "a row of B has 64 elements"), ({"ldc": 31}, "a row of C has 32 elements"),
+])  # fmt: skip
+def test_a_leading_dimension_holds_a_row(leading: dict[str, int], says: str) -> None:
+    with pytest.raises(ProblemError, match=says):
+        carver.MatmulTemplate(16, 32, 64, **leading)  # type: ignore[arg-type]
+
+
+def test_only_a_name_or_a_descriptor_is_a_device() -> None:
+    with pytest.raises(ArchError, match="named by a string or a path, got 5"):
+        carver.MatmulTemplate(16, 32, 64).with_arch(5)  # type: ignore[arg-type]
+    assert "jit" in dir(carver) and len(repr(carver.CUDA("h200"))) < 200

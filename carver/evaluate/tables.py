@@ -14,7 +14,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ import numpy as np
 
 from ..arch import load
 from ..attention import FlashAttentionTemplate
-from ..errors import ConfigError, nearest
+from ..errors import CarverError, ConfigError, nearest
+from ..kernel import Kernel, kernels
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
 from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
@@ -88,48 +90,117 @@ def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
         )  # fmt: skip
 
 
+_NEEDED = ("operator", "arch", "backend", "time_ms")
 _TIMED = ("time_ms", "valid")
+_OPERATORS: Mapping[str, Callable[..., Template]] = {
+    "matmul": MatmulTemplate, "gemv": GEMVTemplate, "elementwise": ElementwiseTemplate, "reduction": ReductionTemplate,
+    "attention": FlashAttentionTemplate, "op": OpTemplate,
+}  # fmt: skip
 
 
 def csv_cases(path: Path) -> Iterator[Case]:
-    """The documented CSV form; rows of one problem need not stand together."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    needed = {"operator", "arch", "backend", "time_ms"}
-    if not rows or not needed <= rows[0].keys():
-        given = ", ".join(rows[0]) if rows else "no rows"
-        raise ConfigError(f"{path}: a table of measurements has columns {', '.join(sorted(needed))}; got {given}")
-    fixed = needed | {*_TIMED}
-    problems: dict[tuple[tuple[str, str], ...], list[dict[str, str]]] = {}
-    for row in rows:
-        key = tuple((k, v) for k, v in row.items() if not k.startswith(("config.", "note.")) and k not in _TIMED)
-        problems.setdefault(key, []).append(row)
+    """The documented CSV form; rows of one problem need not stand together, and some row of it must have a time.
+
+    Raises ConfigError that names file, line and column for a cell that says nothing.
+    """
+    problems: dict[tuple[tuple[str, str], ...], list[tuple[str, dict[str, str]]]] = {}
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        reader = csv.DictReader(file)
+        header = reader.fieldnames or ()
+        if lacking := [name for name in _NEEDED if name not in header]:
+            given = ", ".join(header) or "nothing"
+            raise ConfigError(f"{path}: a table of measurements has columns {', '.join(_NEEDED)}; "
+                              f"this one lacks {', '.join(lacking)} and has {given}")  # fmt: skip
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            if None in row or None in row.values():
+                raise ConfigError(f"{where}: the row must have a cell for each of the header's {len(header)} columns")
+            key = tuple((k, v) for k, v in row.items() if not k.startswith(("config.", "note.")) and k not in _TIMED)
+            problems.setdefault(key, []).append((where, row))
+    if not problems:
+        raise ConfigError(f"{path}: a header and no rows; each row is a measured configuration")
     for key, group in problems.items():
-        head = dict(key)
-        arguments = {k: v for k, v in head.items() if k not in fixed and v != ""}
-        seconds = np.array([float(r["time_ms"]) * 1e-3 if r.get("valid", "1") != "0" else np.nan for r in group])
-        configs = [{k[7:]: int(v) for k, v in r.items() if k.startswith("config.") and v != ""} for r in group]
-        problem = _template(head["operator"], arguments).problem
-        yield Case(path.name, problem, load(head["arch"]), head["backend"], configs, seconds)
+        where, head = group[0][0], dict(key)
+        arguments = {k: v for k, v in head.items() if k not in _NEEDED and v != ""}
+        problem = _template(head["operator"], arguments, where).problem
+        try:
+            arch, offered = load(head["arch"]), kernels(problem.operator, head["backend"])
+        except CarverError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        seconds = np.array([_seconds(row, at) for at, row in group])
+        configs = [_config(row, offered, at) for at, row in group]
+        if np.isfinite(seconds).any():  # else there is nothing to compare with
+            yield Case(path.name, problem, arch, head["backend"], configs, seconds)
 
 
-_FACES: Mapping[str, Callable[..., Template]] = {
-    "matmul": MatmulTemplate,
-    "gemv": GEMVTemplate,
-    "elementwise": lambda rows=1, cols=1, **rest: ElementwiseTemplate((rows, cols), **rest),
-    "reduction": lambda rows, cols, **rest: ReductionTemplate(shape=(rows, cols), **rest),
-    "attention": FlashAttentionTemplate,
-    "op": OpTemplate,
-}
+def _seconds(row: Mapping[str, str], where: str) -> float:
+    """The time of a row, NaN where its configuration did not run. [s]"""
+    valid, text = row.get("valid", "1").strip() or "1", row["time_ms"].strip()
+    if valid not in ("0", "1"):
+        raise ConfigError(f"{where}, column valid: takes 1, or 0 where the configuration did not run; got {valid!r}")
+    if valid == "0":
+        return float("nan")
+    try:
+        ms = float(text)
+    except ValueError:
+        ms = float("nan")
+    if not 0 < ms < float("inf"):
+        raise ConfigError(f"{where}, column time_ms: takes milliseconds above 0; got {text!r}. A configuration that "
+                          "did not run has valid = 0")  # fmt: skip
+    return ms * 1e-3
 
 
-def _template(operator: str, arguments: Mapping[str, str]) -> Template:
-    """The template of an operator from the text of its arguments."""
-    if operator not in _FACES:
-        raise ConfigError(f"a table names the operator {operator!r}; {nearest(operator, _FACES)}")
-    words = {"true": True, "false": False}
-    typed = {k: words.get(v.lower(), int(v) if v.lstrip("-").isdigit() else v) for k, v in arguments.items()}
-    return _FACES[operator](**typed)
+def _config(row: Mapping[str, str], offered: Sequence[Kernel], where: str) -> dict[str, int]:
+    """The tunables of a row, checked to be those of a kernel."""
+    config = {}
+    for column, text in row.items():
+        if column.startswith("config.") and text.strip():
+            value = _value(text)
+            if not isinstance(value, int):
+                raise ConfigError(f"{where}, column {column}: takes a whole number, got {text!r}")
+            config[column.removeprefix("config.")] = value
+    known = {name for kernel in offered for name in kernel.tunables}
+    if unknown := config.keys() - known:
+        word = min(unknown)
+        raise ConfigError(f"{where}, column config.{word}: no tunable of {offered[0].title}; {nearest(word, known)}")
+    needed = [kernel.tunables.keys() - kernel.defaults.keys() for kernel in offered]
+    if not any(names <= config.keys() <= k.tunables.keys() for names, k in zip(needed, offered, strict=True)):
+        wanted = " or ".join(dict.fromkeys(", ".join(f"config.{name}" for name in sorted(names)) for names in needed))
+        raise ConfigError(f"{where}: a configuration has {wanted}; this row has {', '.join(config) or 'none of them'}")
+    return config
+
+
+def _template(operator: str, arguments: Mapping[str, str], where: str) -> Template:
+    """The template of an operator from the text of its arguments; a shape is given as `rows` and `cols`."""
+    if operator not in _OPERATORS:
+        raise ConfigError(f"{where}, column operator: no operator {operator!r}; {nearest(operator, _OPERATORS)}")
+    make = _OPERATORS[operator]
+    taken = dict(signature(make).parameters)
+    shape = ("rows", "cols") if taken.pop("shape", None) else ()
+    known = (*shape, *taken)
+    if make is not OpTemplate and (unknown := arguments.keys() - set(known)):
+        word = min(unknown)
+        raise ConfigError(f"{where}, column {word}: no argument of {operator}, whose tunables are columns config.NAME "
+                          f"and remarks note.NAME; {nearest(word, known)}")  # fmt: skip
+    needed = [*shape, *(name for name, p in taken.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD)]
+    if lacking := [name for name in needed if name not in arguments]:
+        raise ConfigError(f"{where}: {operator} needs a value in column {', '.join(lacking)}")
+    typed = {name: _value(text) for name, text in arguments.items()}
+    if shape:
+        typed["shape"] = tuple(typed.pop(name) for name in shape)
+    try:
+        return make(**typed)
+    except (CarverError, TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _value(text: str) -> Any:
+    """True, false, a whole number (also as a data frame with gaps writes it, 64.0), or the text itself."""
+    word = text.strip().lower()
+    if word in ("true", "false"):
+        return word == "true"
+    whole = word.removesuffix(".0")
+    return int(whole) if whole.removeprefix("-").isdecimal() else text.strip()
 
 
 def records_cases(path: Path) -> Iterator[Case]:

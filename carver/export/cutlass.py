@@ -55,10 +55,16 @@ def _config(hint: Hint) -> dict[str, Any]:
 def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, use_tma_store}` of each hint, for the Blackwell examples.
 
-    A pair of blocks shares one tile there: `mma_tiler_mn` is the tile of the pair where `use_2cta_instrs` holds.
+    A pair of blocks shares one tile there: `mma_tiler_mn` is the tile of the pair where `use_2cta_instrs` holds. Raises
+    ConfigError for another device.
     """
     out = []
     for hint in _matrix(hints):
+        if (load(hint.arch).cc or (0, 0))[0] != 10:
+            raise ConfigError(
+                f"these are arguments of the CuTe DSL's GEMM for Blackwell (sm_100), and {hint.arch} is "
+                f"{load(hint.arch).isa}; export to cutlass names its tile, cluster, stages and schedules"
+            )
         pair, (m, n) = use_2cta(hint), hint.block[:2]
         aligned = hint.problem.align_bytes[hint.problem.statement.output.name] >= 16
         out.append({

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from .. import _version
-from ..arch import CUDA, load
+from ..arch import CUDA, load, to_toml
 from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, ProblemError
 from ..hint import Hint
@@ -133,7 +133,7 @@ def _handler(arch: Arch, topk: int) -> InductorChoices:
             self.log: list[Replaced] = []
 
         def uuid(self) -> str:
-            return f"carver {_version.__version__} {sha256(repr(arch).encode()).hexdigest()[:16]} {topk}"
+            return f"carver {_version.__version__} {sha256(to_toml(arch).encode()).hexdigest()[:16]} {topk}"
 
         def _finalize_template_configs(
             self, template_choices: dict[str, Any], kernel_inputs: Any, templates: list[Any], op_name: str,

@@ -26,7 +26,7 @@ def to_json(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> st
 def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str:
     """One row a hint; kernels with other tunables leave columns empty."""
     rows = [
-        {"rank": h.rank + 1, "kernel": h.kernel, **renamed(h.config, names), "predicted_ms": f"{h.predicted_ms:.6g}"}
+        {"rank": h.rank, "kernel": h.kernel, **renamed(h.config, names), "predicted_ms": f"{h.predicted_ms:.6g}"}
         for h in hints
     ]
     keys = list(dict.fromkeys(key for row in rows for key in row))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import notation
 from ..errors import ConfigError, ProblemError
 from ..hint import Hint
 from ..problem import Problem
@@ -37,7 +38,7 @@ def from_config(config: Mapping[str, Any], names: Mapping[str, str] | None = Non
 
 def equivalent_function(problem: Problem) -> Callable[..., Any]:
     """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
-    s = problem.statement
+    s = notation.parse(problem.written or problem.computes)
     if any(len(dim) != 1 or dim[0][1] != 1 for t in s.tensors for dim in t.index) or s.combine not in ("=", "+="):
         raise ProblemError(f"{s} is no sum of products over plain axes; carver.reference computes it")
     place = {axis: i for i, axis in enumerate(s.axes)}
