@@ -77,7 +77,7 @@ class Explanation:
         h = self.hint
         yield f"{h.problem} on {self.arch.title}"
         yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
-        contraction = len(h.problem.statement.inputs) > 1 and bool(h.problem.statement.reduced)
+        contraction = h.problem.contracts
         gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
         rate = f"{h.details['tflops']:.4g} TFLOP/s" if contraction else f"{gigabytes:,.0f} GB/s"
         yield (

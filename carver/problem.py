@@ -84,6 +84,11 @@ class Problem:
         """What the user calls the tensors and axes of `computes`; empty where that is the same."""
         return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
 
+    @cached_property
+    def contracts(self) -> bool:
+        """Whether it sums products of operands that are walked differently."""
+        return bool(self.statement.reduced) and len({t.index for t in self.statement.inputs}) > 1
+
     def stored(self, tensor: Tensor) -> Tensor:
         """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
         input's shape (`keeps_shape`).

@@ -262,7 +262,7 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
     if arch.kind == "cpu":
         return "cpu"
-    preferred = ("triton", "kernel_tuner_hip") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
+    preferred = ("triton", "kernel_tuner_hip", "cuda") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
     there = {kernel.backend for kernel in every(operator)}
     return next((backend for backend in preferred if backend in there), "triton")
 
@@ -405,7 +405,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, group = col("split", 1), col("group", 1)
     kind = col("instruction", 0)
-    contraction = len(problem.statement.inputs) > 1 and bool(problem.statement.reduced)
+    contraction = problem.contracts
     axes = ("tile_m", "tile_n") if contraction else ("tile_r", "tile_c")
     block = tuple(col(axis, 1) for axis in axes)
     grid_of_warps = (col("warps_m", 1), col("warps_n", 1))

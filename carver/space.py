@@ -77,7 +77,7 @@ def roles(problem: Problem) -> dict[str, int]:
     statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory.
     """
     s = problem.statement
-    if s.reduced and len(s.inputs) > 1:
+    if problem.contracts:
         first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
         group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
         group["m"] = (set(s.spatial) & first) - group["b"]
@@ -109,7 +109,7 @@ def plain(problem: Problem) -> bool:
         out = problem.statement.output.index
         return all(t.index in (out, out[-1:]) for t in problem.statement.inputs)
     if problem.operator != "matmul":
-        return True
+        return len(problem.statement.inputs) == len(notation.parse(operators()[problem.operator]).inputs)
     declared = notation.parse(operators()[problem.operator])
     for tensor, wanted in zip(problem.statement.tensors, declared.tensors, strict=False):
         axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
@@ -173,7 +173,7 @@ def size_scope(problem: Problem) -> dict[str, float]:
     if not s.reduced:
         apart = [t.name for t in s.tensors if scattered(t, s)]
         operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
-    if s.reduced and len(s.inputs) > 1:
+    if problem.contracts:
         role = roles(problem)
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
             operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
@@ -245,7 +245,7 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
 def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
     """Peak rate of a contraction's arithmetic by unit: "matrix" where an instruction fits, and "vector". [FLOP/s]"""
     peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
-    unit = matrix_unit(problem, arch) if len(problem.statement.inputs) > 1 and problem.statement.reduced else None
+    unit = matrix_unit(problem, arch) if problem.contracts else None
     return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
 
 

@@ -134,7 +134,7 @@ def columns(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> tuple[lis
 
 def rate(hints: Sequence[Hint]) -> Column:
     """What the time amounts to: arithmetic of a contraction, bytes of everything else."""
-    if any(h.problem.statement.reduced and len(h.problem.statement.inputs) > 1 for h in hints):
+    if any(h.problem.contracts for h in hints):
         return Column("TFLOP/s", aligned([h.details["tflops"] for h in hints]))
     gigabytes = [h.problem.compulsory_bytes / h.predicted_ms / 1e6 for h in hints]
     return Column("GB/s", aligned(gigabytes))

@@ -210,9 +210,8 @@ class ElementwiseTemplate(Template):
             "inputs": full,
             "broadcast": short,
         }
-        super().__init__(
-            Problem("elementwise", f"Y[r,c] = {' * '.join(terms)}", {"r": rows, "c": cols}, types, "float32", options)
-        )
+        computes = f"Y[r,c] = {' * '.join(terms)}"
+        super().__init__(Problem("elementwise", computes, {"r": rows, "c": cols}, types, _wide(kind), options))
 
 
 class ReductionTemplate(Template):
@@ -236,7 +235,7 @@ class ReductionTemplate(Template):
             raise ProblemError(f"axis must be 1 (along a row) or 0 (down a column), got {axis!r}")
         kind = dtypes.canonical(in_dtype)
         keeps = op in ("softmax", "layer_norm", "rms_norm")
-        out = dtypes.canonical(out_dtype or (kind if keeps or op == "max" else "float32"))
+        out = dtypes.canonical(out_dtype or (kind if keeps or op == "max" else _wide(kind)))
         down = axis == 0
         sign = "max=" if op == "max" else "+="
         options = {"reduce_op": REDUCTIONS.index(op), "axis": 0 if down else 1, "keeps_shape": keeps}
@@ -246,7 +245,7 @@ class ReductionTemplate(Template):
                 f"Y[{'c' if down else 'r'}] {sign} X[r,c]",
                 {"r": size("rows", shape[0]), "c": size("columns", shape[1])},
                 {"Y": out, "X": kind},
-                "float32",
+                _wide(kind),
                 options,
             )
         )
@@ -354,13 +353,33 @@ class OpTemplate(Template):
         kind = dtypes.canonical(in_dtype)
         out = dtypes.canonical(out_dtype or default_out(kind))
         accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
+        check_accumulate(kind, accumulate)
+        _check_statement(statement)
         types = {t.name: kind for t in statement.inputs} | {statement.output.name: out}
         operator = "matmul" if statement.reduced else "elementwise"
         options = {} if statement.reduced else {"flops_per_element": 1}
         problem = Problem(operator, computes, sizes, types, accumulate, options)
-        if statement.reduced and len(statement.inputs) == 1:
+        if statement.reduced and len({t.index for t in statement.inputs}) == 1:
             problem = _own_reduction(problem, kind, out)
         super().__init__(_declared(problem))
+
+
+def _check_statement(s: notation.Statement) -> None:
+    """Refuse what no kernel that carver knows computes in one go."""
+    for tensor in s.inputs:
+        walked = [axis for dim in tensor.index for axis, _ in dim]
+        if len(set(walked)) < len(walked):
+            raise ProblemError(f"{s}: an axis stands twice in {tensor}; no kernel walks a diagonal")
+    if not s.reduced or len(s.inputs) == 1:
+        return
+    if s.combine != "+=":
+        raise ProblemError(f"{s}: products are summed ('+='); no kernel joins them by {s.combine!r}")
+    for axis in s.reduced:
+        if lone := [str(t) for t in s.inputs[:2] if axis not in t.axes]:
+            raise ProblemError(
+                f"{s}: {axis!r} is summed, but does not occur in {lone[0]}; contract two operands at a time, each "
+                "summed axis in both (carver.graph.Chain takes several statements)"
+            )
 
 
 @cache
@@ -384,7 +403,7 @@ def _declared(problem: Problem) -> Problem:
 
 
 def _own_reduction(problem: Problem, kind: str, out: str) -> Problem:
-    """A one-operand statement as the reduction of a matrix that it is."""
+    """A statement whose operands are walked alike as the reduction of a matrix that it is."""
     s = problem.statement
     index = s.inputs[0].index
     axes = [dim[0][0] for dim in index]
@@ -395,12 +414,14 @@ def _own_reduction(problem: Problem, kind: str, out: str) -> Problem:
             f"the output in the order of the input"
         )
     structure = "".join("S" if axis in s.spatial else "R" for axis in axes)
-    flat = flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out)
+    flat = flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out, len(s.inputs))
     return replace(flat, written=problem.computes)
 
 
-def flat_reduction(structure: str, shape: Sequence[int], combine: str, kind: str, out: str) -> Problem:
-    """A reduction of any shape as one over the rows or the columns of a matrix."""
+def flat_reduction(
+    structure: str, shape: Sequence[int], combine: str, kind: str, out: str, operands: int = 1
+) -> Problem:
+    """A reduction of any shape, of the product of its operands, as one over the rows or the columns of a matrix."""
     runs = structure.replace("SR", "S R").replace("RS", "R S").split()
     if len(runs) > 2:
         raise ProblemError(
@@ -412,9 +433,16 @@ def flat_reduction(structure: str, shape: Sequence[int], combine: str, kind: str
         start += len(run)
     rows, cols = (1, extents[0]) if len(runs) == 1 else extents
     down = runs[-1][0] == "S"
-    computes = f"Y[{'c' if down else 'r'}] {combine} X[r,c]"
+    names = ["X", *(f"X{i}" for i in range(1, operands))]
+    computes = f"Y[{'c' if down else 'r'}] {combine} {' * '.join(f'{name}[r,c]' for name in names)}"
     options = {"reduce_op": REDUCTIONS.index("max" if combine == "max=" else "sum"), "axis": 1 - down, "keeps_shape": 0}
-    return Problem("reduction", computes, {"r": rows, "c": cols}, {"Y": out, "X": kind}, "float32", options)
+    types = {"Y": out} | dict.fromkeys(names, kind)
+    return Problem("reduction", computes, {"r": rows, "c": cols}, types, _wide(kind), options)
+
+
+def _wide(dtype: str) -> str:
+    """What a kernel that only streams computes in."""
+    return "float64" if dtype == "float64" else "float32"
 
 
 def default_accumulate(dtype: str) -> str:

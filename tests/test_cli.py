@@ -145,7 +145,7 @@ def test_plots_are_saved(tmp_path: Path) -> None:
 
 
 NO_ANSWER = [
-    ["recommend", "elementwise", "64", "--inputs", "9", "--arch", "h200"],
+    ["recommend", "elementwise", "64", "--inputs", "9", "--backend", "cuda", "--arch", "h200"],
     ["rank", *MATMUL],  # with a configuration that cannot run
     ["bench", "matmul", "64", "64", "64", "--arch", "h200", "--device", "nonsense"],
 ]

@@ -20,8 +20,8 @@ from carver.errors import NoCandidates
 SMEM_PER_BLOCK = {
     "sm_30": 48 << 10, "sm_35": 48 << 10, "sm_52": 48 << 10, "sm_60": 48 << 10, "sm_61": 48 << 10,
     "sm_70": 96 << 10, "sm_75": 64 << 10, "sm_80": 163 << 10, "sm_86": 99 << 10, "sm_87": 163 << 10,
-    "sm_89": 99 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10, "sm_103": 227 << 10, "sm_120": 99 << 10,
-    "sm_121": 99 << 10, "gfx950": 160 << 10,
+    "sm_89": 99 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10, "sm_103": 227 << 10, "sm_110": 227 << 10,
+    "sm_120": 99 << 10, "sm_121": 99 << 10, "gfx950": 160 << 10,
 }  # fmt: skip
 """Shared memory that a block may have, opted in. [bytes] LDS of other AMD devices is 64 KiB a work-group."""
 AMD_LDS = 64 << 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from cases import answerable, device_for, template
@@ -192,15 +194,38 @@ def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: c
     assert all(f"{axis}={n}" in str(own.problem) for axis, n in zip(sizes, (4, 5, 6, 7), strict=False))
 
 
-@pytest.mark.parametrize("computes", [
-    "C[i,j] max= A[i,k] * B[k,j]", "C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[j,i]", "Y[] += A[i] * B[i]",
-    "C[i,j] += A[i,k] * B[k,l] * D[l,j]",
-])  # fmt: skip
+@pytest.mark.parametrize("computes", ["C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[k,j] * S[j]"])
 def test_a_statement_that_says_something_else_keeps_its_names(computes: str) -> None:
     sizes = {axis: 8 for axis in "ijkl" if axis in computes}
     op = carver.OpTemplate(computes, **sizes)  # type: ignore[arg-type]
     assert op.problem.computes == computes and not op.problem.names
     assert op.with_arch("h200").recommend_hints(1, "triton")[0].predicted_ms > 0
+
+
+@pytest.mark.parametrize(("computes", "says"), [
+    ("C[i,j] max= A[i,k] * B[k,j]", "products are summed"),
+    ("C[i,j] += A[i,k] * B[j,i]", "'k' is summed, but does not occur in B[j,i]"),
+    ("C[i,j] += A[i,k] * B[k,l] * D[l,j]", "'l' is summed, but does not occur in A[i,k]; contract two"),
+    ("Y[i] = X[i,i]", "an axis stands twice in X[i,i]"),
+])  # fmt: skip
+def test_a_statement_that_no_kernel_computes_is_refused(computes: str, says: str) -> None:
+    with pytest.raises(ProblemError, match=re.escape(says)):
+        carver.OpTemplate(computes, **{axis: 8 for axis in "ijkl" if axis in computes})  # type: ignore[arg-type]
+
+
+def test_a_reduction_of_a_product_reads_both_operands() -> None:
+    one = carver.OpTemplate("Y[i] += X[i,j]", i=8192, j=8192).with_arch("h200").recommend_hints(1, "triton")[0]
+    two = carver.OpTemplate("Y[i] += X[i,j] * M[i,j]", i=8192, j=8192).with_arch("h200").recommend_hints(1)[0]
+    assert (two.kernel, two.backend) == ("triton", "triton")  # carver's own kernel takes one operand
+    assert 1.7 < two.predicted_ms / one.predicted_ms < 2.3
+
+
+def test_an_operand_that_is_walked_across_its_rows_is_not_a_copy() -> None:
+    statements = ("Y[i,j] = X[i,j]", "Y[j,i] = X[i,j]")
+    copy, transpose = (carver.OpTemplate(s, i=8192, j=8192).with_arch("h200") for s in statements)
+    assert transpose.recommend_hints(1).backend == "triton"
+    across, along = (op.recommend_hints(1, "triton")[0].predicted_ms for op in (transpose, copy))
+    assert across > 1.5 * along
 
 
 def test_an_operand_keeps_its_place_in_the_function() -> None:
