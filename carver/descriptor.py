@@ -236,8 +236,11 @@ class Arch:
         At the matrix clock; float64, which draws less power, at the boost clock, as datasheets state it.
         """
         row = self.matrix_unit(dtype, accumulate)
-        clock_hz = self.clock_hz if dtype == "float64" else self.matrix_clock_hz
-        return row.flops_per_clk_per_sm * self.sm_count * clock_hz if row else 0.0
+        return row.flops_per_clk_per_sm * self.sm_count * self.clock_of(row) if row else 0.0
+
+    def clock_of(self, row: Matrix) -> float:
+        """The clock that a matrix instruction's rate is reached at. [Hz]"""
+        return self.clock_hz if row.dtype == "float64" else self.matrix_clock_hz
 
     def flops_per_s(self, dtype: str) -> float:
         """Peak of the faster of the two, the roof of a roofline. [FLOP/s]"""

@@ -42,7 +42,7 @@ def samples(cases: Iterable[Case]) -> list[Sample]:
                 dtypes = tuple(case.problem.dtypes.values())
                 key = (space.kernel, case.arch, dtypes, case.problem.accumulate)
                 parts.setdefault(key, []).append((space.where(ran), seconds[ran]))
-    return [_join(group) for group in parts.values()]
+    return [sample for group in parts.values() for sample in _joined(group)]
 
 
 def spaces(case: Case) -> list[Space]:
@@ -53,6 +53,14 @@ def spaces(case: Case) -> list[Space]:
         space, _ = given_space(case.problem, case.arch, kernel, [tunables_of(case.configs[i]) for i in places])
         out.append(replace(space, index=np.asarray(places)[space.index]))
     return out
+
+
+def _joined(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
+    """One sample of many problems, unless the kernel's model takes from the problem what columns do not carry."""
+    together, apart = _join(group), [_join([part]) for part in group]
+    k = resolve(together.space.kernel, together.space.arch)
+    same = np.allclose(predict(together, k), np.concatenate([predict(one, k) for one in apart]), rtol=1e-9)
+    return [together] if same else apart
 
 
 def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
@@ -158,16 +166,6 @@ def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
     np.minimum.at(best, sample.problem, sample.seconds)
     excess = sample.seconds / best[sample.problem] - 1
     return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count
-
-
-def cross_validate(cases: Sequence[Case], names: Sequence[str], folds: int = 2) -> list[FloatArray]:
-    """Predicted seconds of every case with constants fitted on the other folds only; NaN where it cannot run."""
-    out: list[FloatArray] = [np.array([])] * len(cases)
-    for fold in range(folds):
-        k = fit(samples(c for i, c in enumerate(cases) if i % folds != fold), names)
-        for i in range(fold, len(cases), folds):
-            out[i] = predict_case(cases[i], k)
-    return out
 
 
 def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:

@@ -31,7 +31,7 @@ from .fused import GatedMLPTemplate, MatmulSoftmaxTemplate
 from .notation import Tensor
 from .problem import ACTIVATIONS, Problem, size
 from .ranking import Ranking
-from .templates import Template, default_accumulate
+from .templates import ElementwiseTemplate, ReductionTemplate, Template, default_accumulate
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -288,22 +288,23 @@ class Chain:
         return self.template.with_arch(arch).recommend_hints(topk, backend)
 
     def compare(self, arch: Arch | str, backend: str = "triton") -> Comparison:
-        """The fused kernel against one kernel a statement, each at its best configuration.
-
-        Row-wise and element-wise statements alone are priced by their bytes.
-        """
+        """The fused kernel against one kernel a statement, each at its best configuration."""
         device = load(arch) if isinstance(arch, str) else arch
-        launch_s, share = CONSTANTS["launch_s"].prior, CONSTANTS["dram_efficiency"].prior
-        separate: dict[str, float] = {}
-        for node in self.nodes:
-            if node.contracts:
-                sizes = {axis: self.sizes[axis] for axis in node.axes}
-                alone = Chain(str(node), in_dtype=self.dtype, **sizes)
-                separate[node.output.name] = float(alone.recommend_hints(device, 1, backend).seconds[0])
-            else:
-                moved = sum(map(self._bytes, (node.output, *node.inputs)))
-                separate[node.output.name] = launch_s + moved / (device.dram_bytes_per_s * share)
+        separate = {
+            node.output.name: float(self._alone(node).with_arch(device).recommend_hints(1, backend).seconds[0])
+            for node in self.nodes
+        }
         return Comparison(float(self.recommend_hints(device, 1, backend).seconds[0]), separate)
+
+    def _alone(self, node: Node) -> Template:
+        """One statement as an operator of its own."""
+        if node.contracts:
+            return Chain(str(node), in_dtype=self.dtype, **{axis: self.sizes[axis] for axis in node.axes}).template
+        shape = node.output.shape(self.sizes)
+        if node.word == "softmax":
+            return ReductionTemplate("softmax", (prod(shape[:-1]), shape[-1]), in_dtype=self.dtype)
+        full = sum(t.index == node.output.index for t in node.inputs)
+        return ElementwiseTemplate(shape, self.dtype, max(full, 1), broadcast=len(node.inputs) - full)
 
     def _roles(self, node: Node) -> dict[str, tuple[str, ...]]:
         left, right = (t.axes for t in node.inputs)

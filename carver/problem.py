@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import gcd, prod
+from math import ceil, gcd, prod
 from typing import Any
 
 from . import dtypes, notation
@@ -145,8 +145,12 @@ class Problem:
 
     @cached_property
     def compulsory_bytes(self) -> int:
-        """Each input read once, the output written once. [bytes]"""
-        return sum(n * self.itemsize(t) for t, n in self.elements.items())
+        """Each input read once, the output written once; of an attention's keys those that a query visits. [bytes]"""
+        seen = min(1.0, self.options["visited"] / self.sizes["s"]) if "visited" in self.options else 1.0
+        return sum(
+            ceil(self.elements[t.name] * (seen if "s" in t.axes else 1.0)) * self.itemsize(t.name)
+            for t in self.statement.tensors
+        )
 
     @cached_property
     def key(self) -> tuple[Any, ...]:

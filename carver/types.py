@@ -12,7 +12,6 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-Columns: TypeAlias = Mapping[str, IntArray]
 
 Value = TypeVar("Value")
 

@@ -9,13 +9,15 @@ import pytest
 from cases import answerable, device_for, offered, template
 
 import carver
-from carver.cost.constants import CONSTANTS
+from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.model import LIMITERS, Estimate, estimate
 from carver.cost.occupancy import LIMITS, occupancy_limits, resident_blocks
 from carver.cost.traffic import sector_waste
 from carver.cost.work import Work
+from carver.evaluate.cases import Case
+from carver.fit import predict, samples
 from carver.pricing import roofline_seconds
-from carver.space import warp_matrix_unit
+from carver.space import contiguous_run, warp_matrix_unit
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}
@@ -319,3 +321,66 @@ def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -
     assert unit is not None
     assert unit.instruction == "mma"
     assert unit.shape[0] == 16
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "float8_e4m3"])
+@pytest.mark.parametrize("name", ARCHS)
+def test_no_type_runs_faster_than_the_units_that_compute_it(name: str, dtype: str) -> None:
+    arch = carver.load_arch(name)
+    wide = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
+    templates: list[carver.templates.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
+    if dtype != "float8_e4m3":  # element-wise arithmetic on narrow types is float32's
+        templates += [carver.ElementwiseTemplate((2048, 2048), dtype, flops_per_element=500)]
+    for op in templates:
+        try:
+            arch.vector_flops_per_clk(wide)
+        except carver.errors.ArchError:
+            continue  # a device without float64
+        best = op.with_arch(arch).recommend_hints(1)[0]
+        bound_s = roofline_seconds(op.problem, arch)
+        if isinstance(op, carver.ElementwiseTemplate):
+            computed = "float64" if dtype == "float64" else "float32"
+            bound_s = max(op.problem.compulsory_bytes / arch.dram_bytes_per_s,
+                          op.problem.flops / arch.vector_flops_per_s(computed))  # fmt: skip
+        assert best.predicted_ms >= bound_s * 1e3
+
+
+def test_the_same_memory_costs_the_same_under_another_description() -> None:
+    """A column is a row of the transpose, and an axis of one element is none."""
+    for trans_b in (False, True):
+        narrow = carver.MatmulTemplate(16, 1, 4096, batch=512, trans_B=trans_b)
+        hint = narrow.with_arch("h200").recommend_hints(1, "triton")[0]
+        assert hint.details["dram_bytes"] < 1.3 * hint.details["compulsory_bytes"]
+    rows = carver.ReductionTemplate("sum", (2**22, 3)).with_arch("h200").recommend_hints(1)[0]
+    assert rows.details["dram_bytes"] < 1.3 * rows.details["compulsory_bytes"]
+
+
+def test_a_ragged_output_is_written_once() -> None:
+    config = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_warps": 8, "num_stages": 3}
+    even, odd = (
+        carver.MatmulTemplate(m, 2**20, 32, out_dtype="float32").with_arch("h200").rank([config])[0] for m in (128, 129)
+    )
+    assert odd.predicted_ms < 1.5 * even.predicted_ms
+
+
+def test_registers_are_shared_out_by_scheduler() -> None:
+    """cuda_occupancy.h on a device of 64 Ki registers in 4 parts: 176 a thread leave room for 2 warps in each."""
+    limits = occupancy_limits(H200, np.array([1.0, 2.0]), np.zeros(2), np.array([176.0, 176.0]))
+    assert limits[LIMITS.index("registers")].tolist() == [8, 4]
+
+
+def test_a_window_walks_no_further_than_its_image() -> None:
+    conv = carver.OpTemplate("O[n,p,q,f] += I[n,p+r,q+s,c] * W[r,s,c,f]", n=8, p=28, q=28, f=64, r=7, s=7, c=3)
+    image, weights = conv.problem.statement.inputs
+    assert contiguous_run(conv.problem, image) == (1, 21)  # 7 pixels of 3 channels, then the next line
+    assert contiguous_run(conv.problem, weights) == (0, 64)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_problems_fitted_together_are_priced_as_they_are_alone(causal: bool) -> None:
+    heads = [carver.FlashAttentionTemplate(4, 16, seq=seq, head_dim=128, causal=causal) for seq in (512, 4096)]
+    rankings = [op.with_arch(H200).recommend_hints(20, "triton") for op in heads]
+    cases = [Case("", r.problem, H200, "triton", [h.config for h in r], r.seconds) for r in rankings]
+    for sample in samples(cases):
+        k = resolve(sample.space.kernel, H200)
+        np.testing.assert_allclose(predict(sample, k), sample.seconds)

@@ -48,7 +48,7 @@ class _Phase:
         return out
 
 
-def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | None = None) -> Estimate:
+def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     """Seconds of every candidate.
 
         own = (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock
@@ -59,7 +59,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float], sm_count: int | Non
     wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are in flight.
     Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
     """
-    sms = float(sm_count or arch.sm_count)
+    sms = float(arch.sm_count)
     slots = sms * work.resident
     waves = np.floor(work.grid / slots)
     left = work.grid - waves * slots

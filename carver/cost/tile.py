@@ -81,7 +81,7 @@ def peak(problem: Problem, arch: Arch, kind: int) -> float:
         unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
     if unit is None:
         return arch.vector_flops_per_clk(vector_dtype(problem, arch))
-    return unit.flops_per_clk_per_sm * arch.matrix_clock_hz / arch.clock_hz
+    return unit.flops_per_clk_per_sm * arch.clock_of(unit) / arch.clock_hz
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:

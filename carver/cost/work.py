@@ -67,10 +67,6 @@ class Work:
         return len(self.grid)
 
 
-def full(n: int, value: float) -> FloatArray:
-    return np.full(n, value, np.float64)
-
-
 def joined(a: FloatArray, b: FloatArray, p: float) -> FloatArray:
     """(a^p + b^p)^(1/p): more than the larger of two demands, less than their sum. Scaled so that nothing overflows."""
     top, low = np.maximum(a, b), np.minimum(a, b)
