@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,7 +123,8 @@ def plain(problem: Problem) -> bool:
     return len(problem.statement.tensors) == len(declared.tensors)
 
 
-def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     """What the expressions of a declaration see, sizes left out."""
     s = problem.statement
     scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
@@ -158,7 +160,7 @@ def static_scope(problem: Problem, arch: Arch) -> dict[str, Any]:
     scope["keeps_shape"] = 0
     scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
     scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation"), 0) | dict(problem.options)
-    return scope
+    return MappingProxyType(scope)
 
 
 def _aligned(name: str, row_bytes: int) -> dict[str, int]:
@@ -285,7 +287,7 @@ def given_space(
     literal = {name: values for name, values in kernel.tunables.items() if not isinstance(values, Expression)}
     counts = [name for name, values in literal.items() if min(values) > 0]
     columns = given | {name: np.maximum(given[name], 1) for name in counts}
-    scope = static_scope(problem, arch) | size_scope(problem)
+    scope = {**static_scope(problem, arch), **size_scope(problem)}
     env: dict[str, Any] = dict(scope) | columns
     for name, expression in kernel.schedule.items():
         env[name] = columns[name] = _column(expression(env), len(rows))
@@ -346,7 +348,7 @@ def _static_key(problem: Problem) -> Problem:
 
 @lru_cache(maxsize=256)
 def _static_half(kernel: Kernel, arch: Arch, problem: Problem) -> _Half:
-    scope = static_scope(problem, arch)
+    scope = dict(static_scope(problem, arch))
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.schedule.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
