@@ -22,10 +22,11 @@ from carver.errors import CompileError, ConfigError, RunError
 from carver.evaluate.tables import records_cases
 from carver.records import Records
 from carver.tune import GEMM_GRID_288, SearchSpace
-from carver.tune.checks import Checker
+from carver.tune.checks import Checker, OperatorReference
 from carver.tune.configs import expand, from_hint
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.tune.jitted import cpu_workers
+from carver.tune.plan import Settings
 from carver.tune.runner import reference
 from carver.tune.spec import Param
 
@@ -429,10 +430,47 @@ def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
     checker = Checker(twice)
     checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
     output = 2 * X
-    output[:wrong] = np.nan
+    output[:wrong] = -1
     assert checker.check([output])[0] == outcome
+    output[:] = 2 * X
+    output[5] = np.nan
+    assert checker.check([output]) == (
+        "wrong_result", "output 0: 1 of 100 elements are not finite, first at (5,): nan where 10 is right", np.inf
+    )  # fmt: skip
     assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
     assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_carvers_own_reference_allows_what_rounding_explains(dtype: str) -> None:
+    """And no mismatch at all, unless it is told to: a user's default tolerance would let all of these pass."""
+    problem = carver.MatmulTemplate(M=24, N=40, K=64, in_dtype=dtype).with_arch("cpu_avx2").problem
+    reference = OperatorReference(problem)
+    params = [Param(t.name, t.shape(problem.sizes), dtype) for t in problem.statement.inputs]
+    inputs = supply(params, TensorSupplyType.Auto, 0, "numpy")
+    right = reference(*(v.content for v in inputs.values)).astype(np.float32)
+    step = {"float32": 1e-4, "float16": 8e-3, "int8": 1.0}[dtype]
+
+    def verdict(change: float, **given: float) -> str:
+        checker = Settings(ref_prog=reference, **given).checker()
+        checker.prepare(inputs, "cpu", 1)
+        output = right.copy()
+        output.flat[np.abs(right).argmin()] += change
+        return checker.check([output])[0]
+
+    assert verdict(0.0) == "ok" and verdict(step) == verdict(np.nan) == "wrong_result"
+    assert verdict(step, max_mismatched_ratio=0.01) == "ok" and verdict(step, atol=1.01 * step) == "ok"
+
+
+def test_a_tf32_operand_that_is_not_exact_is_allowed_for() -> None:
+    problem = carver.MatmulTemplate(M=8, N=8, K=64, in_dtype="tf32", out_dtype="float32").with_arch("h200").problem
+    params = [Param(t.name, t.shape(problem.sizes), "tf32") for t in problem.statement.inputs]
+    exact = [v.content for v in supply(params, TensorSupplyType.Uniform, 0, "numpy").values]
+    assert all((x.view(np.uint32) & 0x1FFF == 0).all() for x in exact)
+    inexact = [x * np.float32(1 + 2**-12) for x in exact]
+    value, allowed = OperatorReference(problem).bounded(*inexact)
+    off = np.abs(OperatorReference(problem)(*exact) - value)
+    assert (off <= allowed).all() and (off > OperatorReference(problem).bounded(*exact)[1]).any()
 
 
 def test_manual_checks_see_the_outputs() -> None:
@@ -448,7 +486,8 @@ def test_manual_checks_see_the_outputs() -> None:
     with carver.set_autotune_inputs(X):
         result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check).run()
     assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
-    assert seen == [(6, 6), (9, 6)] and "not six" in result.table[1].message
+    assert seen == [(6, 6), (9, 6), (9, 6)], "a wrong one is checked once more, on inputs loaded anew"
+    assert "not six" in result.table[1].message
 
 
 # hooks
@@ -459,12 +498,13 @@ def test_reset_to_zero_and_restore_value() -> None:
     made = carver.AutoTuner.from_kernel(tuned.accumulate, [{"pause_ms": 0.1}]).set_compile_args(out_idx=1)
     made.set_profile_args(**QUICK)
     with carver.set_autotune_inputs(X, y):
-        plain = made.run(ref_prog=lambda x: x + 5)
+        with pytest.raises(RunError, match="1 wrong result"):
+            made.run(ref_prog=lambda x: x + 5)
         zeroed = made.run(ref_prog=lambda x: x, reset_to_zero=["y"])
         restored = made.run(ref_prog=lambda x, y: x + y, restore_value=[1])
         with pytest.raises(ConfigError, match="no argument 'z'; the kernel's are x, y"):
             made.run(reset_to_zero=["z"])
-    assert plain.config == zeroed.config == restored.config
+    assert zeroed.config == restored.config
     np.testing.assert_array_equal(y, 5), "the caller's array is never touched"
 
 
@@ -783,10 +823,9 @@ def test_the_reference_runs_before_the_candidates_and_not_for_each() -> None:
 
 
 def test_defaults() -> None:
-    from carver.tune.plan import Settings
-
     s = Settings()
-    assert (s.warmup, s.rep, s.rtol, s.atol, s.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
+    c = s.checker()
+    assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
     assert s.supply_type is TensorSupplyType.Auto and s.search == "rank" and not s.early_stop and not s.skip_check
 
 

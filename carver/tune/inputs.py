@@ -155,6 +155,8 @@ def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, fo
     values = []
     for p in params:
         drawn = np.zeros(p.extents, np.float32) if p.is_output else _draw(rng, p, supply_type)
+        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
+            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
         values.append(Value(p.name, form, p.dtype, encode(drawn, p.dtype)))
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
 
@@ -192,8 +194,8 @@ def check_memory(params: Sequence[Param], room_bytes: int, device: str) -> None:
         )
 
 
-def as_argument(value: Mapping[str, Any] | Value, kind: str, ordinal: int = 0) -> Any:
-    """A fresh copy in the form that a function takes: NumPy, torch on the device, or the plain value."""
+def as_argument(value: Mapping[str, Any] | Value, device: str) -> Any:
+    """A fresh copy in the form that a function takes: NumPy, torch on the device ("cuda:1"), or the plain value."""
     v = value if isinstance(value, Value) else _read(value)
     if v.form == "plain":
         return v.content
@@ -203,7 +205,7 @@ def as_argument(value: Mapping[str, Any] | Value, kind: str, ordinal: int = 0) -
 
     bits = torch.from_numpy(np.array(v.content.view(np.int16) if v.content.dtype == np.uint16 else v.content))
     name = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}.get(v.dtype, v.dtype)
-    return bits.view(getattr(torch, name)).to(f"cuda:{ordinal}" if kind == "cuda" else "cpu")
+    return bits.view(getattr(torch, name)).to(device)
 
 
 def _read(entry: Mapping[str, Any]) -> Value:
