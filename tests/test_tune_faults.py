@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from tuned import QUICK, scale, twice
 
 import carver
 from carver.errors import ConfigError
+from carver.tune import cache as disk
 from carver.tune import fork, lane, pool
 from carver.tune.lane import Lane
 from carver.tune.plan import choose_device
@@ -222,6 +224,17 @@ def test_candidates_that_are_the_same_are_measured_once() -> None:
     assert [m.config for m in result.table] == [{"ways": 1}, {"ways": 2, "delay": 500}]
     again = tuner(scale, [{"ways": 1}, {"ways": 1}], baseline={"ways": 1}).run(fresh=True)
     assert len(again.table) == 1 and again.speedup == 1
+
+
+def test_a_refused_config_is_found_again_in_the_records() -> None:
+    def choosy(n: int, ways: int) -> carver.Kernel:
+        assert ways != 7
+        return scale.fn(n, ways)
+
+    made = tuner(choosy, [{"ways": 7}, {"ways": 1}]).set_compile_args(out_idx=[-1])
+    first = made.run()
+    shutil.rmtree(disk.tune_folder())
+    assert made.run().table == first.table
 
 
 # time

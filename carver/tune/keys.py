@@ -99,13 +99,13 @@ class _Walk:
             return self.function(value)
         if is_dataclass(value):
             return [type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
+        if type(value).__name__ == "constexpr":  # of Triton
+            return ["constexpr", plain(value.value)]
         inner = getattr(value, "fn", None) or getattr(value, "__wrapped__", None)  # of Triton, carver.jit, functools
         if callable(inner):
             return ["wrapped", type(value).__name__, plain(inner)]
         if isinstance(value, types.BuiltinFunctionType) or (callable(value) and name and _is_installed(module)):
             return ["name", module, name]
-        if type(value).__name__ == "constexpr":  # of Triton
-            return ["constexpr", plain(value.value)]
         raise Unstable(f"a {type(value).__name__} has no identity that outlives this process")
 
     def function(self, fn: types.FunctionType) -> Any:

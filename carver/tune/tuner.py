@@ -184,7 +184,8 @@ class _Attempt:
         self.tried: dict[int, Measurement] = {}
         self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
-        self.works = {i: plan.work(i) for i in range(len(plan.entries))}
+        self.works = [plan.work(i) for i in range(len(plan.entries))]
+        self.keys = [work.key if isinstance(work, Work) else digest([plan.key, i]) for i, work in enumerate(self.works)]
         self.reference_ms: float | None = None
         self.order: Sequence[int] = ()
 
@@ -240,7 +241,7 @@ class _Attempt:
             work = self.works[i]
             if isinstance(work, RunError):
                 self._store(i, {"outcome": "does_not_fit", "message": str(work)})
-            elif same.setdefault(work.key, i) == i:
+            elif same.setdefault(self.keys[i], i) == i:
                 ready[i] = work
         best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
         self.renew()
@@ -263,23 +264,21 @@ class _Attempt:
 
     def _recorded(self, index: int) -> Measurement | None:
         """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
-        work = self.works[index]
-        if isinstance(work, RunError):
-            return None
-        if work.key in self.measured or not self.reuse:
-            return self.measured.get(work.key)
-        found = self.records.find(candidate=work.key, since=self.since)
+        key = self.keys[index]
+        if key in self.measured or not self.reuse:
+            return self.measured.get(key)
+        found = self.records.find(candidate=key, since=self.since)
         own = [m for m in found if m.run_id == self.run_id]
         sure = [m for m in found if m.outcome in ("ok", "wrong_result", "compile_error")]
         return (own or sure)[-1] if own or sure else None
 
     def _store(self, index: int, found: Mapping[str, Any]) -> None:
-        plan, entry, work = self.plan, self.plan.entries[index], self.works[index]
+        plan, entry = self.plan, self.plan.entries[index]
         hint = entry.hint
         own = isinstance(plan.kernels[index], HintKernel)
         m = Measurement(
             run_id=self.run_id,
-            candidate=digest([plan.key, index]) if isinstance(work, RunError) else work.key,
+            candidate=self.keys[index],
             outcome=found["outcome"],
             message=found["message"],
             operator=hint.problem.operator if hint else plan.name,
