@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from ..device import (
 from ..device.buffers import address, empty_like, is_torch
 from ..errors import ConfigError, RunError
 from ..records import Measurement
+from ..table import screen_width
 from ..trial import program_from_dict, program_to_dict
 from . import cache
 from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, unpack
@@ -252,7 +252,7 @@ class AutotuneResult:
         from rich.console import Console
 
         text = io.StringIO()
-        Console(file=text, width=shutil.get_terminal_size((120, 24)).columns, color_system=None).print(self.__rich__())
+        Console(file=text, width=screen_width(), color_system=None).print(self.__rich__())
         return text.getvalue()
 
 

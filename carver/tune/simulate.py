@@ -166,6 +166,7 @@ def table(traces: Sequence[Trace]) -> Table:
     cases = len({t.case for t in traces})
     out = Table(
         title=f"Until within 1 % of the best, {cases} problems: medians", title_justify="left", caption_justify="left",
+        box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False,
         caption="speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: "
         "the least of all replays. never: half of the replays (90 %: a tenth) or more stopped before that.",
     )  # fmt: skip
