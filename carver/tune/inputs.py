@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class Inputs:
     values: tuple[Value, ...]
     origin: str
 
-    @property
+    @cached_property
     def checksum(self) -> str:
         """SHA-256 of all contents."""
         digest = hashlib.sha256()
