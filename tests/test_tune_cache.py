@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +28,7 @@ from carver.cli import main
 from carver.errors import ConfigError
 from carver.records import Records
 from carver.tune import cache as disk
-from carver.tune.keys import Unstable, call_key, plain, pow2
+from carver.tune.keys import Unstable, call_key, device_key, plain, pow2
 
 
 def folders() -> list[Path]:
@@ -60,6 +63,69 @@ def test_what_has_no_identity_is_refused_with_its_name() -> None:
 
     with pytest.raises(Unstable, match="fn closes over 'thing': a object has no identity"):
         plain(fn)
+
+
+READS = {
+    "an inner function": "def helper(x): return x + VALUE\ndef f(n):\n def run(x): return helper(x)\n return run",
+    "a table": "TABLE = {'a': [1, (VALUE,)]}\ndef f(n): return TABLE['a']",
+    "another module": "from other import g\ndef f(n): return g(n)",
+    "a module's attribute": "import other\ndef f(n): return lambda: other.g(n)",
+    "an import inside": "def f(n):\n import other\n return other.g(n)",
+    "a wrapped kernel": "class Made:\n def __init__(self, fn): self.fn = fn\n"
+    "@Made\ndef kernel(x): return x + VALUE\ndef f(n): return kernel",
+    "a cached function": "import functools\n@functools.lru_cache\ndef g(x): return x + VALUE\ndef f(n): return g(n)",
+    "a class": "class Shape:\n def area(self): return VALUE\ndef f(n): return Shape().area()",
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_what_a_function_reads_is_part_of_it(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(folder: str, value: int) -> Any:
+        home = tmp_path / folder
+        home.mkdir()
+        (home / "user.py").write_text(READS[what].replace("VALUE", str(value)))
+        (home / "other.py").write_text(f"def g(x): return x + {value}\n")
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(home)
+            for name in ("user", "other"):
+                patch.delitem(sys.modules, name, raising=False)
+            found = plain(importlib.import_module("user").f)
+            for name in ("user", "other"):
+                sys.modules.pop(name, None)
+        return found
+
+    assert key("one", 1) == key("same", 1) != key("edited", 2)
+
+
+def test_what_is_installed_is_known_by_its_name() -> None:
+    log, flat, shape = logging.getLogger("here"), np.dtype("float16"), re.compile
+
+    def fn(x: Any) -> Any:
+        return np.exp(x), flat, log, shape, json.dumps, carver.MatmulTemplate, tuned.np.einsum, print, tuned.twice
+
+    assert plain(fn) == plain(fn) and len(json.dumps(plain(fn))) < 3000
+    assert plain(np.exp)[0] == plain(json.dumps)[0] == "name"
+
+
+def test_a_global_without_identity_is_refused_with_its_name(tmp_path: Path) -> None:
+    scope: dict[str, Any] = {"THING": object()}
+    exec("def fn():\n return lambda: THING", scope)
+    with pytest.raises(Unstable, match="fn reads 'THING': a object has no identity"):
+        plain(scope["fn"])
+
+
+def test_many_paths_to_one_function_are_walked_once() -> None:
+    scope: dict[str, Any] = {}
+    exec("def f0(): pass\n" + "".join(f"def f{i}(): f{i - 1}() or f{i - 1}() or g{i}()\ndef g{i}(): f{i - 1}()\n"
+                                      for i in range(1, 60)), scope)  # fmt: skip
+    assert len(json.dumps(plain(scope["f59"]))) < 60_000
+
+
+def test_cores_are_part_of_the_key_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    arch = carver.CPU("auto")
+    before = device_key("cpu", arch)
+    monkeypatch.setattr("carver.tune.keys.cores_available", lambda: 77)
+    assert device_key("cpu", arch) != before and "triton" in before[5]
 
 
 @pytest.mark.parametrize("n", range(1, 70))
@@ -342,7 +408,12 @@ def test_commands() -> None:
     assert folders() == []
     with Records() as records:
         left = records.find()
-    assert len(left) == 1, "of the entry that could be read, the measurements are gone as well: it is tuned anew"
+    assert len(left) == 2, "what was measured stays"
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    anew = made.run()
+    assert anew.table[0].uuid not in {m.uuid for m in left}, "but the cleared tuning is made anew"
+    shutil.rmtree(folders()[0])
+    assert made.run().table == anew.table, "and its own measurements count again"
 
 
 # several processes
@@ -422,11 +493,11 @@ def test_sources_are_unpacked_by_many_at_once() -> None:
 
     from carver.tune.spec import unpack
 
-    texts = {"kernel.c": "int x;\n" * 1000, "part.h": "int y;\n"}
+    texts = {"kernel.c": b"int x;\n" * 1000, "part.h": b"int y; // \xe9\n"}
     with ThreadPoolExecutor(16) as pool:
         paths = set(pool.map(lambda _: unpack(texts), range(200)))
     (path,) = paths
-    assert {p.name: p.read_text() for p in path.parent.iterdir()} == texts
+    assert {p.name: p.read_bytes() for p in path.parent.iterdir()} == texts
 
 
 @pytest.mark.parametrize(

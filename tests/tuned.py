@@ -108,3 +108,40 @@ def fixed_bench(run: Any) -> float:
     """A clock of one's own. [ms]"""
     run()
     return 7.0
+
+
+def lazy(x: Any, y: Any, *, works: bool) -> None:
+    """Writes its output, or nothing at all."""
+    if works:
+        y[:] = 2 * x
+
+
+def scribble(over_inputs: bool) -> Any:
+    """Right, but it may leave the inputs in ruins."""
+
+    def run(x: Any) -> Any:
+        out = 2 * x
+        if over_inputs:
+            x[:] = 0
+        return out
+
+    return run
+
+
+def axpy(x: Any, alpha: float, y: Any, *, pause_ms: float) -> None:
+    """y += alpha x, with a number between the arrays."""
+    time.sleep(pause_ms * 1e-3)
+    y += alpha * x
+
+
+def broken_hook(arguments: dict[str, Any]) -> None:
+    if arguments["config"]["pause_ms"] > 0.5:
+        raise ValueError("the hook does not like it")
+
+
+def broken_bench(run: Any) -> Any:
+    """A clock that stands still for what takes long."""
+    began = time.perf_counter()
+    run()
+    ms = 1e3 * (time.perf_counter() - began)
+    return [ms] if ms < 20 else [float("nan")]

@@ -19,6 +19,7 @@ from typing import Any
 
 from .._cache import cache_folder
 from ..errors import CarverError
+from ..records import now
 
 SCHEMA = 1
 
@@ -123,17 +124,25 @@ def entries() -> Iterator[CacheEntry]:
 
 
 def remove(entry: CacheEntry) -> None:
-    """Delete an entry in one step, and the measurements of its run, so that it is tuned anew."""
-    from ..records import Records
-
+    """Delete an entry in one step, and note when: it is tuned anew, from no measurement before that."""
+    note = entry.folder.parent / f".staging-{uuid.uuid4().hex}"
+    note.write_text(now(), encoding="utf-8")
+    note.replace(_note(entry.key))
     aside = entry.folder.parent / f".stale-{uuid.uuid4().hex}"
     entry.folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
-    runs = {str(m["run_id"]) for m in entry.found.get("table", ()) if m.get("run_id")}
-    if runs:
-        with Records() as records:
-            for run_id in sorted(runs):
-                records.prune(run_id=run_id)
+
+
+def cleared_at(key: str) -> str | None:
+    """When the entry of that key was last removed, as the records write times; None if it never was."""
+    try:
+        return _note(key).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _note(key: str) -> Path:
+    return tune_folder() / f".cleared-{key}"
 
 
 def _digest(found: Mapping[str, Any]) -> str:

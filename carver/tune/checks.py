@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import reference
 from ..device.buffers import is_torch
 from ..errors import ConfigError, RunError
+from ..problem import Problem
 from .inputs import Inputs, as_argument, host
 
 REFERENCE_S = 0.5
@@ -35,9 +38,37 @@ class guarded:
             raise RunError(f"{self.what} raised {type(error).__name__}: {error}") from error
 
 
+@dataclass(frozen=True)
+class OperatorReference:
+    """The `ref_prog` of carver's own kernels: the operator in float64, and how far rounding may lead away from it."""
+
+    problem: Problem
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.bounded(*inputs)[0]
+
+    def bounded(self, *inputs: Any) -> tuple[Any, Any]:
+        """The output, and what each of its elements may be off by; see `carver.reference.tolerance`.
+
+        That takes inputs for exact. Of a tf32 operand with more than 10 bits of mantissa the matrix unit drops the
+        rest, which is below 2^-10 of it.
+        """
+        p, xp = self.problem, sys.modules["torch"] if is_torch(inputs[0]) else np
+        names = [*(t.name for t in p.statement.inputs), "bias"]
+        wide = (x.double() if is_torch(x) else np.asarray(x, np.float64) for x in inputs)
+        values = dict(zip(names, wide, strict=False))
+        value, magnitude = reference.expected(p, values, xp)
+        allowed = reference.tolerance(p, value := reference.representable(p, value, xp), magnitude)
+        for name, x in values.items():
+            scaled = x * (2.0**42 + 1)  # less what that adds, x has 11 of its 53 bits left (Veltkamp's splitting)
+            if p.dtypes.get(name) == "tf32" and (scaled - (scaled - x) != x).any():
+                allowed = allowed + 2.0**-10 * magnitude
+        return value, allowed
+
+
 @dataclass
 class Checker:
-    """The reference, computed once, and the tolerances."""
+    """The reference, computed once, and the tolerances: `atol` + `rtol` x reference, beside what the reference says."""
 
     ref_prog: Callable[..., Any] | None = None
     manual_check_prog: Callable[..., Any] | None = None
@@ -49,6 +80,7 @@ class Checker:
     _inputs: Inputs | None = None
     _arguments: list[Any] = field(default_factory=list)
     _right: list[Any] | None = None
+    _allowed: list[Any] | None = None
     _judge: bool = False
 
     def __post_init__(self) -> None:
@@ -60,7 +92,7 @@ class Checker:
     def wanted(self) -> bool:
         return not self.skip_check and (self.ref_prog is not None or self.manual_check_prog is not None)
 
-    def prepare(self, inputs: Inputs, kind: str, outputs: int, hidden: Sequence[int] = ()) -> None:
+    def prepare(self, inputs: Inputs, device: str, outputs: int, hidden: Sequence[int] = ()) -> None:
         """Run and time the reference. One that takes the outputs as well is asked about each candidate instead.
 
         `hidden` are places of outputs among the inputs, which the reference does not see.
@@ -69,8 +101,12 @@ class Checker:
             return
         ref = self.ref_prog
         self._inputs = inputs
-        self._arguments = [as_argument(v, kind) for i, v in enumerate(inputs.values) if i not in hidden]
+        self._arguments = [as_argument(v, device) for i, v in enumerate(inputs.values) if i not in hidden]
         if ref is None:
+            return
+        if isinstance(ref, OperatorReference):
+            with guarded("the reference"):
+                self._right, self._allowed = map(_arrays, ref.bounded(*self._arguments))
             return
         takes = _positional(ref)
         if takes is not None and takes == len(self._arguments) + outputs and outputs:
@@ -123,14 +159,22 @@ class Checker:
                 got = got.reshape(right.shape)
             if got.shape != right.shape:
                 return "wrong_result", f"output {place} has shape {got.shape}, the reference {right.shape}", None
+            if (lost := np.isfinite(right) & ~np.isfinite(got)).any():
+                first = _first(lost)
+                return "wrong_result", (
+                    f"output {place}: {int(lost.sum())} of {lost.size} elements are not finite, first at {first}: "
+                    f"{got[first]:g} where {right[first]:g} is right"
+                ), float("inf")
+            own = self._allowed[place] if self._allowed else 0.0
             with np.errstate(invalid="ignore"):
-                close = np.abs(got - right) <= self.atol + self.rtol * np.abs(right)
+                close = np.abs(got - right) <= own + self.atol + self.rtol * np.abs(right)
             wrong = ~(close | (got == right) | (np.isnan(got) & np.isnan(right)))
             ratio = float(wrong.mean()) if wrong.size else 0.0
             if ratio > self.max_mismatched_ratio:
-                first = tuple(int(i) for i in np.argwhere(wrong)[0])
+                first = _first(wrong)
+                beyond = "rounding explains + " if self._allowed else ""
                 return "wrong_result", (
-                    f"output {place}: {100 * ratio:.3g} % of {wrong.size} elements differ by more than atol "
+                    f"output {place}: {100 * ratio:.3g} % of {wrong.size} elements differ by more than {beyond}atol "
                     f"{self.atol:g} + rtol {self.rtol:g} x reference ({100 * self.max_mismatched_ratio:g} % may), "
                     f"first at {first}: {got[first]:g} where {right[first]:g} is right"
                 ), ratio / self.max_mismatched_ratio if self.max_mismatched_ratio else float("inf")
@@ -140,6 +184,10 @@ class Checker:
 
 def _arrays(returned: Any) -> list[Any]:
     return [host(x) for x in (returned if isinstance(returned, list | tuple) else [returned])]
+
+
+def _first(marked: Any) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(marked)[0])
 
 
 def _squeezed(array: Any) -> tuple[int, ...]:

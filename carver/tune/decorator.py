@@ -55,11 +55,15 @@ class Autotuned:
         self._lock = threading.RLock()
         functools.update_wrapper(self, self.fn)
 
+    def __repr__(self) -> str:
+        return f"<autotune {self.jit.name}({', '.join(self.jit.signature.parameters)}), {len(self._results)} tuned>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._sets_tunables(args, kwargs):
             return self.jit(*args, **kwargs)
         found = self.result(*args, **kwargs)
-        arrays = [a for a in (*args, *kwargs.values()) if param_of("", a) is not None]
+        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments  # in the order that the function takes them
+        arrays = [a for a in bound.values() if param_of("", a) is not None]
         kernel = self._kernel(found, args, kwargs)
         return kernel(*arrays) if arrays else kernel
 

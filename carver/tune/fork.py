@@ -109,8 +109,14 @@ class Forked:
         self.start()
         try:
             os.write(self._to, json.dumps(dict(job)).encode() + b"\n")
+            return self._receive(job, timeout_s)
         except BrokenPipeError:
             return self._lost()
+        except BaseException:
+            self._end()  # or the next job would get the answer to this one
+            raise
+
+    def _receive(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -171,8 +177,11 @@ def _watch(parent: int) -> None:
 
 
 def _child(make: Callable[[], Handler], reads: int, writes: int, said: int, parent: int) -> None:
-    """The forked side: replies to jobs until the pipe closes; never returns."""
-    code = os.EX_SOFTWARE
+    """The forked side; never returns.
+
+    Jobs run in a thread that starts here: to GNU's OpenMP the one that forked still has the team of its parent, whose
+    threads did not come along, and its first parallel region would wait for them for ever.
+    """
     try:
         os.setsid()
         for name in (signal.SIGINT, signal.SIGTERM):
@@ -180,7 +189,16 @@ def _child(make: Callable[[], Handler], reads: int, writes: int, said: int, pare
         os.dup2(said, 1)
         os.dup2(said, 2)
         faulthandler.enable(2)
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+        threading.Thread(target=_serve, args=(make, reads, writes), daemon=True).start()
+        _watch(parent)
+    finally:
+        os._exit(os.EX_SOFTWARE)
+
+
+def _serve(make: Callable[[], Handler], reads: int, writes: int) -> None:
+    """Reply to jobs until the pipe closes, and end the process."""
+    code = os.EX_SOFTWARE
+    try:
         handle = make()
         with os.fdopen(reads, "rb") as jobs:
             for line in jobs:

@@ -35,6 +35,9 @@ class JIT:
         self.signature = inspect.signature(fn)
         functools.update_wrapper(self, fn)
 
+    def __repr__(self) -> str:
+        return f"<jit {self.name}({', '.join(self.signature.parameters)})>"
+
     @property
     def name(self) -> str:
         return str(getattr(self.fn, "__name__", type(self.fn).__name__))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dis
 import hashlib
 import inspect
+import logging
 import platform
 import sys
 import types
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ import numpy as np
 from ..bench import versions
 from ..descriptor import Arch
 from ..device import Source, c_compiler, cuda_compiler
+from ..device.cpu import cores_available
 from ..errors import ConfigError, nearest
 from ..hint import Hint
 from ..templates import Template
@@ -33,80 +37,163 @@ class Unstable(ConfigError):
     """A value that has no identity beyond this process."""
 
 
-def plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
+def plain(value: Any) -> Any:
     """A value as JSON that is equal in every process if the value is. Raises Unstable where there is no such thing."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if id(value) in seen:
-        return "recursive"
-    seen = (*seen, id(value))
-    if isinstance(value, Mapping):
-        return {str(k): plain(v, seen) for k, v in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [plain(v, seen) for v in value]
-    if isinstance(value, Set):
-        return sorted((plain(v, seen) for v in value), key=repr)
-    if isinstance(value, Path):
-        return ["file", hashlib.sha256(value.read_bytes()).hexdigest() if value.is_file() else str(value)]
-    if isinstance(value, np.generic | Enum):
-        return [type(value).__name__, plain(value.item() if isinstance(value, np.generic) else value.value, seen)]
-    if isinstance(value, np.ndarray):
-        return ["array", str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
-    if isinstance(value, Hint):
-        return ["hint", value.backend, value.kernel, value.arch, value.problem.to_dict(), dict(value.config)]
-    if isinstance(value, Template | Arch):
-        return ["carver", repr(value)]
-    if isinstance(value, SearchSpace):
-        return ["space", plain(value.values, seen), [plain(rule, seen) for rule in value.rules]]
-    return _code(value, seen)
+    return _Walk().plain(value)
 
 
-def _code(value: Any, seen: tuple[int, ...]) -> Any:
-    """Functions, by their source and all that it refers to; types and modules by name; dataclasses by field."""
-    if isinstance(value, partial):
-        return ["partial", plain(value.func, seen), plain(value.args, seen), plain(value.keywords, seen)]
-    if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
-        return ["name", getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)]
-    if isinstance(value, types.MethodType):
-        return ["method", plain(value.__func__, seen), plain(value.__self__, seen)]
-    if isinstance(value, types.FunctionType):
-        return function_identity(value, seen)
-    inner = getattr(value, "fn", None)  # a Triton function, or what carver.jit made
-    if isinstance(inner, types.FunctionType):
-        return ["wrapped", type(value).__name__, function_identity(inner, seen)]
-    if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {f.name: plain(getattr(value, f.name), seen) for f in fields(value)}]
-    raise Unstable(f"a {type(value).__name__} has no identity that outlives this process")
+class _Walk:
+    """One value and all that it refers to; a function that is met again is named by when it was met first."""
 
+    def __init__(self) -> None:
+        self._above: list[int] = []
+        self._functions: dict[int, int] = {}
 
-def function_identity(fn: types.FunctionType, seen: tuple[int, ...] = ()) -> Any:
-    """Source (bytecode where there is none), defaults, closure values, and the plain globals that it reads."""
-    compiled = [fn.__code__.co_code.hex(), plain([c for c in fn.__code__.co_consts if not _is_code(c)], seen)]
-    try:
-        text: Any = compiled if fn.__name__ == "<lambda>" else inspect.getsource(fn)  # a line may hold several of them
-    except (OSError, TypeError):
-        text = compiled
-    closure = {}
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if id(value) in self._above:
+            return "recursive"
+        self._above.append(id(value))
         try:
-            closure[name] = plain(cell.cell_contents, seen)
-        except ValueError:
-            closure[name] = "empty"
+            return self._container(value)
+        finally:
+            self._above.pop()
+
+    def _container(self, value: Any) -> Any:
+        plain = self.plain
+        if isinstance(value, Mapping):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple | range):
+            return [plain(v) for v in value]
+        if isinstance(value, Set):
+            return sorted((plain(v) for v in value), key=repr)
+        if isinstance(value, Path):
+            return ["file", _sha256(value) if value.is_file() else str(value)]
+        if isinstance(value, np.generic | Enum):
+            return [type(value).__name__, plain(value.item() if isinstance(value, np.generic) else value.value)]
+        if isinstance(value, np.ndarray):
+            return ["array", str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
+        if isinstance(value, Hint):
+            return ["hint", value.backend, value.kernel, value.arch, value.problem.to_dict(), dict(value.config)]
+        if isinstance(value, Template | Arch | np.dtype | logging.Logger) or type(value).__name__ == "dtype":
+            return ["says", repr(value)]  # a dtype of torch or Triton too
+        if isinstance(value, SearchSpace):
+            return ["space", plain(value.values), [plain(rule) for rule in value.rules]]
+        return self._code(value)
+
+    def _code(self, value: Any) -> Any:
+        """Functions and what wraps them by source and all that they read; what is installed by its name."""
+        plain = self.plain
+        if isinstance(value, partial):
+            return ["partial", plain(value.func), plain(value.args), plain(value.keywords)]
+        if isinstance(value, types.MethodType):
+            return ["method", plain(value.__func__), plain(value.__self__)]
+        module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        if isinstance(value, types.ModuleType | type):
+            return ["name", module, name, "" if _is_installed(module) else _source(value)]
+        if isinstance(value, types.FunctionType):
+            if _is_installed(module) and "<" not in str(name):
+                return ["name", module, name]
+            return self.function(value)
+        if is_dataclass(value):
+            return [type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
+        if type(value).__name__ == "constexpr":  # of Triton
+            return ["constexpr", plain(value.value)]
+        inner = getattr(value, "fn", None) or getattr(value, "__wrapped__", None)  # of Triton, carver.jit, functools
+        if callable(inner):
+            return ["wrapped", type(value).__name__, plain(inner)]
+        if isinstance(value, types.BuiltinFunctionType) or (callable(value) and name and _is_installed(module)):
+            return ["name", module, name]
+        raise Unstable(f"a {type(value).__name__} has no identity that outlives this process")
+
+    def function(self, fn: types.FunctionType) -> Any:
+        """Source (bytecode where there is none), defaults, closure values, and the globals that it reads."""
+        if id(fn) in self._functions:
+            return ["again", self._functions[id(fn)]]
+        self._functions[id(fn)] = len(self._functions)
+        text = None if fn.__name__ == "<lambda>" else _source(fn)  # a line may hold several of them
+        closure = {}
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+            try:
+                closure[name] = self._part(f"{fn.__name__} closes over {name!r}", cell.cell_contents)
+            except ValueError:
+                closure[name] = "empty"
+        found = _globals(fn)
+        read = {name: self._part(f"{fn.__name__} reads {name!r}", found[name]) for name in sorted(found)}
+        defaults = [self.plain(fn.__defaults__), self.plain(fn.__kwdefaults__)]
+        return [fn.__qualname__, text or self.plain(_bytecode(fn.__code__)), defaults, closure, read]
+
+    def _part(self, what: str, value: Any) -> Any:
+        try:
+            return self.plain(value)
         except Unstable as e:
-            raise Unstable(f"{fn.__name__} closes over {name!r}: {e}") from None
-    names = {i.argval for i in dis.get_instructions(fn) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    read = {name: fn.__globals__[name] for name in sorted(names) if name in fn.__globals__}
-    local = {
-        name: plain(value, seen)
-        for name, value in read.items()
-        if isinstance(value, bool | int | float | str | tuple | Path)
-        or (isinstance(value, types.FunctionType) and value.__module__ == fn.__module__)
-    }
-    return [fn.__qualname__, text, plain(fn.__defaults__, seen), plain(fn.__kwdefaults__, seen), closure, local]
+            raise Unstable(f"{what}: {e}") from None
 
 
-def _is_code(value: Any) -> bool:
-    return isinstance(value, types.CodeType)
+def _globals(fn: types.FunctionType) -> dict[str, Any]:
+    """What a function and those inside it read of its module: by name, and of modules by what is taken from them."""
+    found: dict[str, Any] = {}
+    for code in _codes(fn.__code__):
+        instructions = list(dis.get_instructions(code))
+        for place, one in enumerate(instructions):
+            if one.opname == "IMPORT_NAME":
+                found[f"import {one.argval}"] = _imported(one.argval, fn.__globals__.get("__package__"))
+            if one.opname not in ("LOAD_GLOBAL", "LOAD_NAME") or one.argval not in fn.__globals__:
+                continue
+            name, value = str(one.argval), fn.__globals__[one.argval]
+            for after in instructions[place + 1 :]:
+                module = isinstance(value, types.ModuleType) and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+                if not module or _is_installed(value.__name__) or not hasattr(value, after.argval):
+                    break
+                name, value = f"{name}.{after.argval}", getattr(value, after.argval)
+            found[name] = value
+    return found
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _codes(each)
+
+
+def _bytecode(code: types.CodeType) -> list[Any]:
+    consts = [_bytecode(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
+    return [code.co_code.hex(), code.co_names, code.co_varnames, consts]
+
+
+def _imported(name: str, package: str | None) -> Any:
+    """The file of a module of the user's that a function imports when it runs; the name of any other."""
+    for each in (f"{package}.{name}".strip("."), name) if package else (name,):
+        try:
+            spec = find_spec(each)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None and spec.origin is not None and not _is_installed(each, spec.origin):
+            return Path(spec.origin)
+    return name
+
+
+def _is_installed(module: str, file: str | None = None) -> bool:
+    """Whether a module is Python's own, carver's or of an installed package: known by its version, not its source."""
+    root = module.partition(".")[0]
+    if root == "carver" or root in sys.stdlib_module_names or root in sys.builtin_module_names:
+        return True
+    path = file or getattr(sys.modules.get(module), "__file__", None)
+    return path is not None and not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
+
+
+def _source(value: Any) -> str | None:
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError):
+        return None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def pow2(n: int) -> int:
@@ -154,12 +241,17 @@ def _part(value: Any, rounded: Bucket) -> Any:
 
 
 def device_key(kind: str, arch: Arch) -> list[Any]:
-    """Device, driver, compiler and versions."""
+    """Device, driver, cores, compiler and versions."""
     driver = Path("/proc/driver/nvidia/version")
     compiler = c_compiler() if kind == "cpu" else cuda_compiler() if kind == "cuda" else None
+    said = driver.read_text(encoding="utf-8").splitlines()[0] if kind == "cuda" and driver.is_file() else ""
+    try:
+        triton = metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        triton = ""
     return [
-        arch.title, arch.isa, driver.read_text().splitlines()[0] if kind == "cuda" and driver.is_file() else "",
-        compiler.identity if compiler else "", versions(), platform.machine(), list(sys.version_info[:3]),
+        arch.title, arch.isa, said, cores_available() if kind == "cpu" else None, compiler.identity if compiler else "",
+        {**versions(), "triton": triton}, platform.machine(), list(sys.version_info[:3]),
     ]  # fmt: skip
 
 

@@ -11,8 +11,10 @@ import json
 import os
 import platform
 import shutil
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +27,7 @@ from .._cache import cache_folder
 from ..bench import SETUP_TIMEOUT_S
 from ..device import c_compiler, compile_source, cuda_compiler
 from ..device.cpu import cores_available
-from ..errors import CompileError, CompileTimeout, ConfigError, RunError
+from ..errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
 from ..records import Records
 from ..trial import program_from_dict, program_to_dict
 from ..worker import Reply, Worker
@@ -69,7 +71,7 @@ class Work:
     config: Mapping[str, Any]
     program: Mapping[str, Any] | None = None
     binary: tuple[str, str, str] | None = None
-    files: Mapping[str, str] | None = None
+    files: Mapping[str, bytes] | None = None
     """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
 
     def job(self) -> dict[str, Any]:
@@ -84,7 +86,8 @@ class Spec:
     identity: str
     device: str
     kind: str
-    inputs: Inputs
+    inputs: Inputs | None
+    """None where the worker that this goes to has them already."""
     call: Mapping[str, Any]
     out: tuple[int, ...]
     """Places of the outputs among the inputs."""
@@ -106,6 +109,10 @@ class Spec:
 
     def __hash__(self) -> int:
         return hash((self.identity, self.device))
+
+
+class InputsMissing(CarverError):
+    """The worker of an executor that got a task without the inputs does not have them."""
 
 
 class Lane:
@@ -135,6 +142,7 @@ class Lane:
             Path(tmp).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="carver-tune-", dir=tmp))
         self._manifest: list[dict[str, Any]] | None = None
+        self._stopped = False
         self._set_up_in = 0
         self._checked = False
         self._described: Mapping[str, Any] | None = None
@@ -148,6 +156,13 @@ class Lane:
     def close(self) -> None:
         self.worker.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
+        self._stopped = True
+        if not isinstance(self.worker, Inline) and (pid := self.worker.pid) is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
 
     @property
     def described(self) -> Mapping[str, Any]:
@@ -172,27 +187,15 @@ class Lane:
                 return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
             work = built
         found |= {"device": self.described["name"], "state": dict(self.described["state"])}
-        if s.checker.wanted and not self._checked:
-            s.checker.prepare(s.inputs, s.kind, s.outputs, s.hidden)
-            self._checked = True
-        shutil.rmtree(self._folder / "out", ignore_errors=True)
-        (self._folder / "out").mkdir()
-        reply = self._ask({"do": "check", "work": work.job(), "to": str(self._folder / "out")}, s.profile.timeout_s)
-        if reply.outcome != "ok":
-            return found | {"outcome": reply.outcome, "message": reply.message}
-        found |= {"resources": reply.data["resources"], "state": reply.data["state"], "checked": s.checker.wanted}
-        found["reference_ms"] = s.checker.ref_latency_ms
-        if s.checker.wanted:
-            outputs = [
-                decoded(np.load(self._folder / "out" / f"out{i}.npy", allow_pickle=False), dtype)
-                for i, dtype in enumerate(reply.data["outputs"])
-            ]
-            outcome, message, found["error"] = s.checker.check(outputs)
-            if outcome != "ok":
-                return found | {"outcome": outcome, "message": message}
+        found |= self._check(work)
+        if found["outcome"] == "wrong_result":
+            self._set_up_in = 0  # an earlier candidate may have written over the inputs: load them again
+            found |= self._check(work)
+        if found["outcome"] != "ok":
+            return found
         job = {
             "do": "sample", "work": work.job(), "warmup": s.profile.warmup, "rep": s.profile.rep,
-            "seconds": s.profile.timeout_s / 4, "cold": not s.profile.warm_cache, "best_ms": best_ms,
+            "timeout_s": s.profile.timeout_s, "cold": not s.profile.warm_cache, "best_ms": best_ms,
             "slow_factor": s.profile.slow_factor,
         }  # fmt: skip
         reply = self._ask(job, s.profile.timeout_s)
@@ -200,19 +203,48 @@ class Lane:
             return found | {"outcome": reply.outcome, "message": reply.message}
         return found | {"samples_ms": list(reply.data["samples_ms"]), "message": reply.message}
 
+    def _check(self, work: Work) -> dict[str, Any]:
+        """One run of a candidate, and what its outputs are worth."""
+        s = self.spec
+        if s.checker.wanted and not self._checked:
+            assert s.inputs is not None
+            s.checker.prepare(s.inputs, s.device, s.outputs, s.hidden)
+            self._checked = True
+        out = self._folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        reply = self._ask({"do": "check", "work": work.job(), "to": str(out)}, s.profile.timeout_s)
+        found: dict[str, Any] = {"outcome": reply.outcome, "message": reply.message}
+        if reply.outcome != "ok":
+            return found
+        found |= {
+            "resources": reply.data["resources"], "state": reply.data["state"], "checked": s.checker.wanted,
+            "reference_ms": s.checker.ref_latency_ms,
+        }  # fmt: skip
+        if s.checker.wanted:
+            outputs = [
+                decoded(np.load(out / f"out{i}.npy", allow_pickle=False), dtype)
+                for i, dtype in enumerate(reply.data["outputs"])
+            ]
+            found["outcome"], found["message"], found["error"] = s.checker.check(outputs)
+        return found
+
     def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply in a worker that has the inputs. If SIGKILL from outside took the worker, asks once more."""
         reply = self._ask_once(job, timeout_s)
-        if reply.killed:
+        if reply.killed and not self._stopped:
             again = self._ask_once(job, timeout_s)
             reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
         return reply
 
     def _ask_once(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         self.worker.start()
+        if self._stopped:
+            raise RunError("the measurement was stopped")
         if self._set_up_in != self.worker.started:
             s = self.spec
             if self._manifest is None:
+                assert s.inputs is not None
                 self._manifest = s.inputs.write(self._folder)
             setup = {
                 "do": "setup", "inputs": self._manifest, "call": dict(self._call), "out": list(s.out),
@@ -270,6 +302,8 @@ def lease_name(device: str) -> str:
 @lru_cache(maxsize=1)
 def _lane_here(spec: Spec, references: str) -> Lane:
     """Kept between the tasks of one tuning; its worker ends with this process."""
+    if spec.inputs is None:
+        raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
     return Lane(spec, json.loads(references))
 
 

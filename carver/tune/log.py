@@ -10,7 +10,7 @@ from typing import IO
 
 from .._cache import cache_folder
 from ..records import Measurement, now
-from .result import first_line
+from .result import first_line, words
 
 
 def runs_folder() -> Path:
@@ -46,5 +46,4 @@ class RunLog:
     def candidate(self, place: int, count: int, m: Measurement, recorded: bool) -> None:
         time = f"{m.median_ms:.4g} ms" if m.ok and m.median_ms else f"{m.outcome}: {first_line(m.message)}"
         said = f", predicted {m.predicted_ms:.4g} ms" if m.predicted_ms else ""
-        words = " ".join(f"{k}={v}" for k, v in m.config.items())
-        self.say(f"[{place}/{count}] {words}: {time}{said}{' (recorded)' if recorded else ''}")
+        self.say(f"[{place}/{count}] {words(m.config)}: {time}{said}{' (recorded)' if recorded else ''}")

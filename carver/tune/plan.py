@@ -14,7 +14,7 @@ from ..device.library import namespace
 from ..errors import CarverError, ConfigError, RunError
 from ..templates import Template
 from ..trial import program_to_dict
-from .checks import Checker, guarded
+from .checks import Checker, OperatorReference, guarded
 from .configs import Entry, check_bound, expand, takes_config
 from .inputs import Inputs, TensorSupplyType, check_memory, from_user, given_inputs, supplied, supply
 from .jitted import JIT, device_name
@@ -22,7 +22,7 @@ from .keys import Unstable, device_key, plain, source_key
 from .lane import Profile, Spec, Work, digest
 from .runner import Code, sent
 from .search import strategy
-from .spec import HintKernel, Kernel, Param, hint_params, param_of
+from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of
 
 
 @dataclass
@@ -37,9 +37,10 @@ class Settings:
     ref_prog: Callable[..., Any] | None = None
     manual_check_prog: Callable[..., Any] | None = None
     skip_check: bool = False
-    rtol: float = 1e-2
-    atol: float = 1e-2
-    max_mismatched_ratio: float = 0.01
+    rtol: float | None = None
+    atol: float | None = None
+    max_mismatched_ratio: float | None = None
+    """Of the checks: 1e-2, 1e-2 and 0.01 for a reference of the user's, all 0 beyond what carver's own allows."""
     reset_to_zero: Sequence[str | int] = ()
     restore_value: Sequence[str | int] = ()
     pre_hook: Callable[..., Any] | None = None
@@ -70,9 +71,9 @@ class Settings:
         )  # fmt: skip
 
     def checker(self) -> Checker:
-        return Checker(
-            self.ref_prog, self.manual_check_prog, self.skip_check, self.rtol, self.atol, self.max_mismatched_ratio
-        )
+        default = 0.0 if isinstance(self.ref_prog, OperatorReference) else 1e-2
+        rtol, atol, ratio = (default if x is None else x for x in (self.rtol, self.atol, self.max_mismatched_ratio))
+        return Checker(self.ref_prog, self.manual_check_prog, self.skip_check, rtol, atol, ratio)
 
 
 @dataclass
@@ -84,10 +85,9 @@ class Plan:
     bound: Mapping[str, Any]
     entries: list[Entry]
     kernels: list[Kernel | HintKernel | RunError | None]
-    """What the function returned for each config; None for Python code, which only its worker runs."""
+    """What the function returned for each config; None where that is Python code, which a worker makes anew."""
     device: str
     arch: Arch
-    params: tuple[Param, ...] | None
     out: tuple[int, ...]
     inputs: Inputs
     settings: Settings
@@ -155,13 +155,12 @@ def make_plan(
 ) -> Plan:  # fmt: skip
     """Expand and check all that can be checked without running a candidate."""
     name = jit.name
-    arrays = [a for a in args if param_of("", a) is not None]
     try:
         bound = dict(jit.signature.bind_partial(*args, **kwargs).arguments)
     except TypeError as e:
         raise ConfigError(f"{name}{jit.signature}: {e}") from None
     fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
-    guess = _likely_arch(jit, arrays)
+    guess = _likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
     entries = expand(configs, jit.signature, fixed, guess, name)
     if template is not None:
         entries = _ranked(entries, template, guess)
@@ -182,11 +181,7 @@ def make_plan(
     made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
     python = made is None or (isinstance(made, Kernel) and made.is_triton)
     values = given or ()
-    on_gpu = any(_on_gpu(v) for v in values)
-    kind = "cuda" if on_gpu or (made is not None and made.kind == "cuda") else "cpu"
-    device = device_name(jit.target, "python" if made is None else kind) if not on_gpu else device_name("auto", "cuda")
-    if made is None and jit.target == "auto":
-        device = "cuda:0" if on_gpu else "cpu"
+    device = choose_device(jit.target, "python" if made is None else made.kind, values)
     arch = archs.load(device)
     hint = next((e.hint for e in entries if e.hint is not None), None)
     params = jit.params_of(made, fixed)
@@ -197,7 +192,7 @@ def make_plan(
     inputs = _inputs(given, params, names, out, settings, device, arch, name)
     code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
     return _keyed(Plan(
-        name, jit, fixed, entries, kernels, device, arch, params, out, inputs, settings, code, "", (), True,
+        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), True,
     ))  # fmt: skip
 
 
@@ -207,9 +202,8 @@ def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
     def load() -> Arch:
         if jit.target != "auto":
             return archs.load(device_name(jit.target, "python"))
-        values = [*arrays, *(given_inputs() or ())]
-        if any(_on_gpu(v) for v in values):
-            return archs.load("cuda:0")
+        if (place := gpu_of([*arrays, *(given_inputs() or ())])) is not None:
+            return archs.load(device_name(place, "cuda"))
         try:
             return archs.CUDA("auto")
         except CarverError:
@@ -218,9 +212,16 @@ def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
     return load
 
 
-def _on_gpu(value: Any) -> bool:
-    device = getattr(getattr(value, "device", None), "type", "")
-    return device == "cuda" or type(value).__name__ == "GPUArray"
+def choose_device(target: str, kind: str, values: Sequence[Any]) -> str:
+    """Where to run: on the target's device, else where the arrays are, else by the kind of the kernel."""
+    place = gpu_of(values)
+    if place is None:
+        return "cpu" if (target, kind) == ("auto", "python") else device_name(target, kind)
+    if target in ("auto", "cuda"):
+        target = place
+    if not target.startswith(place):
+        raise ConfigError(f"the arrays are on {place}, the target is {target!r}; move them there, or leave target out")
+    return device_name(target, kind)
 
 
 def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) -> list[Entry]:
@@ -319,14 +320,17 @@ def _keyed(plan: Plan) -> Plan:
     s = plan.settings
     hooks = {n: getattr(s, n) for n in ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench")}
     kept, notes = True, tuple[str, ...]()
+    checker, profile = s.checker(), asdict(s.profile())
+    timeout_s = profile.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
         [v.name, v.form, v.dtype, v.content if v.form == "plain" else list(v.content.shape)] for v in plan.inputs.values
     ]
     try:
         identity: list[Any] = [
-            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), asdict(s.profile()),
-            [s.skip_check, s.rtol, s.atol, s.max_mismatched_ratio, s.isolate], {k: plain(v) for k, v in hooks.items()},
+            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), profile,
+            [s.skip_check, checker.rtol, checker.atol, checker.max_mismatched_ratio, s.isolate],
+            {k: plain(v) for k, v in hooks.items()},
             given, arrays, device_key(plan.kind, plan.arch), plan.device.partition(":")[0],
         ]  # fmt: skip
         every = [plain(dict(e.config)) for e in plan.entries]
@@ -335,7 +339,7 @@ def _keyed(plan: Plan) -> Plan:
         notes = (f"not kept beyond this process: {e}",)
     programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
-    search = [s.search, s.early_stop, s.trials, s.seconds, s.seed, baseline]
+    search = [s.search, s.early_stop, s.trials, s.seconds, s.seed, baseline, timeout_s]
     plan.identity, plan.notes, plan.kept = identity, notes, kept
     plan.key = digest([identity, every, programs, search])
     return plan

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, RunError
 from ..worker import Reply
 from .jitted import cpu_workers
-from .lane import Lane, Work, build, measure_remote, portable
+from .lane import InputsMissing, Lane, Work, build, measure_remote, portable
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -30,7 +31,9 @@ class Pool:
     def __init__(self, plan: Plan, devices: list[str], executor: Executor | None, parallel: int | None) -> None:
         self._plan, self._devices, self._executor = plan, devices, executor
         self._stack = ExitStack()
-        self._lanes: queue.SimpleQueue[Lane] | None = None
+        self._every: list[Lane] = []
+        self._free = queue.SimpleQueue[Lane]()
+        self._sent = 0  # how often the inputs went to the executor
         self._built: dict[int, Future[Work | Reply]] = {}
         self._compilers: ThreadPoolExecutor | None = None
         self.width = len(devices)
@@ -69,27 +72,44 @@ class Pool:
                 good[i] = each
         if not good:
             return
-        lanes = self._open()
+        self._open()
         if self.width == 1:
-            lane = lanes.get()
-            try:
-                for i, work in good.items():
-                    found = lane.measure(work, best_ms)
-                    yield i, found
-                    if found["samples_ms"]:
-                        best_ms = min(best_ms or min(found["samples_ms"]), *found["samples_ms"])
-            finally:
-                lanes.put(lane)
+            (lane,) = self._every
+            for i, work in good.items():
+                found = lane.measure(work, best_ms)
+                yield i, found
+                if found["samples_ms"]:
+                    best_ms = min(best_ms or min(found["samples_ms"]), *found["samples_ms"])
             return
-        with ThreadPoolExecutor(self.width) as threads:
-            futures = {threads.submit(_on_any, lanes, work, best_ms): i for i, work in good.items()}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+        threads = ThreadPoolExecutor(self.width)
+        left = {threads.submit(self._on_any, work, best_ms): i for i, work in good.items()}
+
+        def stop() -> None:
+            for lane in self._every:
+                lane.stop()
+            threads.shutdown()
+
+        try:
+            for future in as_completed(list(left)):
+                found = future.result()
+                yield left.pop(future), found
+        except BaseException as e:
+            yield from _finished(left, e, stop)
+            raise
+        threads.shutdown()
+
+    def _on_any(self, work: Work, best_ms: float | None) -> dict[str, Any]:
+        lane = self._free.get()
+        try:
+            return lane.measure(work, best_ms)
+        finally:
+            self._free.put(lane)
 
     def _build(self, ready: Mapping[int, Work], ahead: Mapping[int, Work]) -> dict[int, Work | Reply]:
         """Binaries of what is needed, made side by side. When it returns nothing compiles, and timing may begin."""
         if self._compilers is None:
-            self._compilers = self._stack.enter_context(ThreadPoolExecutor(cpu_workers()))
+            self._compilers = ThreadPoolExecutor(cpu_workers())
+            self._stack.callback(self._compilers.shutdown, cancel_futures=True)
         plan, soon = self._plan, dict(list({**ready, **ahead}.items())[: max(len(ready), cpu_workers())])
         for i, work in soon.items():
             if work.program is not None and i not in self._built:
@@ -98,45 +118,60 @@ class Pool:
             future.exception()
         return {i: self._built[i].result() if i in self._built else work for i, work in ready.items()}
 
-    def _open(self) -> queue.SimpleQueue[Lane]:
-        if self._lanes is None:
-            self._lanes = queue.SimpleQueue()
-            for device in self._devices:
-                self._lanes.put(self._stack.enter_context(Lane(self._plan.spec(device))))
-        return self._lanes
+    def _open(self) -> None:
+        if not self._every:
+            self._every = [self._stack.enter_context(Lane(self._plan.spec(device))) for device in self._devices]
+            for lane in self._every:
+                self._free.put(lane)
 
     def _remote(self, executor: Executor, ready: Mapping[int, Work], best_ms: float | None) -> Iterator[Found]:
-        spec = self._plan.spec(self._plan.device)
-        left, lost = {i: portable(work) for i, work in ready.items()}, dict.fromkeys(ready, 0)
+        """Tasks for an executor. The inputs go along with the first for each of its workers, and then when missed."""
+        spec, works = self._plan.spec(self._plan.device), {i: portable(work) for i, work in ready.items()}
+        lost, wanted = dict.fromkeys(ready, 0), list(ready)
         gone = "the executor has lost its workers ({}); what was measured is kept: run again with a new one"
-        while left:
+        missed: set[int] = set()
+        while wanted:
+            left: dict[Future[dict[str, Any]], int] = {}
+            again = []
             try:
-                futures = {
-                    executor.submit(measure_remote, spec, self._references, work, best_ms): i
-                    for i, work in left.items()
-                }
-            except BrokenProcessPool as e:
-                raise RunError(gone.format(e)) from None
-            for future in as_completed(futures):
-                i, error = futures[future], future.exception()
-                if error is None:
-                    del left[i]
-                    yield i, future.result()
-                    continue
-                if isinstance(error, BrokenProcessPool):
-                    raise RunError(gone.format(error)) from None
-                if isinstance(error, ConfigError | TypeError | AttributeError | ImportError):
-                    raise ConfigError(f"the executor's workers cannot run {self._plan.name}: {error}") from error
-                lost[i] += 1
-                if lost[i] > RETRIES:
-                    del left[i]
-                    said = f"{type(error).__name__}: {error}"
-                    yield i, {"outcome": "crash", "message": f"lost with its worker {lost[i]} times; {said}"}
+                for i in wanted:
+                    full = i in missed or self._sent < self.width
+                    self._sent += full
+                    sent = spec if full else replace(spec, inputs=None)
+                    left[executor.submit(measure_remote, sent, self._references, works[i], best_ms)] = i
+                for future in as_completed(list(left)):
+                    error = future.exception()
+                    i = left.pop(future)
+                    if error is None:
+                        yield i, future.result()
+                    elif isinstance(error, InputsMissing) and i not in missed:
+                        missed.add(i)
+                        again.append(i)
+                    elif isinstance(error, BrokenProcessPool):
+                        raise error
+                    elif isinstance(error, ConfigError | TypeError | AttributeError | ImportError):
+                        raise ConfigError(f"the executor's workers cannot run {self._plan.name}: {error}") from error
+                    elif lost[i] < RETRIES:
+                        lost[i] += 1
+                        again.append(i)
+                    else:
+                        said = f"lost with its worker {lost[i] + 1} times; {type(error).__name__}: {error}"
+                        yield i, {"outcome": "crash", "message": said}
+            except BaseException as e:
+                yield from _finished(left, e)
+                if isinstance(e, BrokenProcessPool):
+                    raise RunError(gone.format(e)) from None
+                raise
+            wanted = again
 
 
-def _on_any(lanes: queue.SimpleQueue[Lane], work: Work, best_ms: float | None) -> dict[str, Any]:
-    lane = lanes.get()
-    try:
-        return lane.measure(work, best_ms)
-    finally:
-        lanes.put(lane)
+def _finished(
+    left: Mapping[Future[dict[str, Any]], int], error: BaseException, stop: Callable[[], None] = lambda: None
+) -> Iterator[Found]:
+    """What had ended well when an error ended the measuring, once what has not is stopped."""
+    done = [(i, f.result()) for f, i in left.items() if f.done() and not f.cancelled() and f.exception() is None]
+    for future in left:
+        future.cancel()
+    stop()
+    if not isinstance(error, GeneratorExit):  # nobody is left to take it
+        yield from done

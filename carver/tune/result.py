@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -24,12 +25,13 @@ from ..device import (
     cuda_compiler,
     open_device,
 )  # fmt: skip
-from ..device.buffers import address, empty_like
+from ..device.buffers import address, empty_like, is_torch
 from ..errors import ConfigError, RunError
 from ..records import Measurement
+from ..table import screen_width
 from ..trial import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, param_of, retargeted, unpack
+from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,6 +65,11 @@ class Built:
         self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
         self._program, self._binary = program, binary
         self._loaded: dict[Any, tuple[Loaded, Buffer | None]] = {}
+
+    def __repr__(self) -> str:
+        name = self.kernel.name if self.kernel is not None else ", ".join(self.source.entries)
+        arrays = ", ".join(f"{p.name} {p.dtype}{list(p.shape)}" for p in self.params or ())
+        return f"<kernel {name} on {self.device_name}{': ' if arrays else ''}{arrays}>"
 
     @property
     def kind(self) -> str:
@@ -113,6 +120,9 @@ class Built:
                     made = room.owner if self.kind == "cpu" else room
                 every[place] = made
         loaded, workspace = self._load(params)
+        for each in every if self.kind == "cuda" else ():
+            if is_torch(each) and (there := gpu_of([each])) not in (None, self.device_name):
+                raise RunError(f"an array is on {there}, the kernel runs on {self.device_name}; move it there")
         specs = [p.tensor() for p in params]
         pointers = {spec.name: address(a, spec, self.kind) for spec, a in zip(specs, every, strict=True)}
         loaded.launch(pointers | {"workspace": workspace.pointer if workspace else 0})
@@ -128,7 +138,7 @@ class Built:
         return self._loaded[key]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AutotuneResult:
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
 
@@ -166,11 +176,7 @@ class AutotuneResult:
     @property
     def failures(self) -> dict[str, int]:
         """How many candidates ended how, the ones that worked left out."""
-        counts: dict[str, int] = {}
-        for m in self.table:
-            if not m.ok:
-                counts[m.outcome] = counts.get(m.outcome, 0) + 1
-        return counts
+        return dict(Counter(m.outcome for m in self.table if not m.ok))
 
     @property
     def speedup(self) -> float | None:
@@ -198,8 +204,7 @@ class AutotuneResult:
         if self.built is None:
             return found, files
         program, binary = self.built.program(), self.built.compile()
-        for name, text in bundle(program.source).items():
-            files[name] = text.encode()
+        files |= bundle(program.source)
         files[f"kernel{binary.path.suffix}"] = binary.path.read_bytes()
         plain = program_to_dict(program)
         plain["source"][0] = program.source.path.name
@@ -226,6 +231,9 @@ class AutotuneResult:
             d["baseline_ms"], tuple(d["notes"]), built,
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        return f"<tuned {self.name}: {self.latency_ms:.4g} ms with {words(self.config)}, {len(self.table)} tried>"
+
     def __rich__(self) -> Table:
         from rich.table import Table
 
@@ -234,7 +242,7 @@ class AutotuneResult:
             out.add_column(name, justify="left" if name in ("config", "outcome") else "right")
         for m in sorted(self.table, key=lambda m: m.median_ms or math.inf):
             out.add_row(
-                _words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
+                words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
                 f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
                 m.outcome if m.ok else f"{m.outcome}: {first_line(m.message)}",
             )  # fmt: skip
@@ -244,19 +252,19 @@ class AutotuneResult:
         from rich.console import Console
 
         text = io.StringIO()
-        Console(file=text, width=120, color_system=None).print(self.__rich__())
+        Console(file=text, width=screen_width(), color_system=None).print(self.__rich__())
         return text.getvalue()
 
 
 def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     """The kernel of a saved result."""
-    where = device or d["device"]
+    where = "cuda:0" if device == "cuda" else device or d["device"]
     kind = where.partition(":")[0]
     if kind != d["device"].partition(":")[0]:
         raise ConfigError(f"the saved kernel is for {d['device']}; it cannot run on {where}")
     program = program_from_dict(d["program"])
-    texts = {name: (folder / name).read_text() for name in (program.source.path.name, *d["sources"])}
-    source = replace(program.source, path=unpack(texts))
+    contents = {name: (folder / name).read_bytes() for name in (program.source.path.name, *d["sources"])}
+    source = replace(program.source, path=unpack(contents))
     if kind == "cuda":
         source = retargeted(source, archs.load(where).isa)
     program = replace(program, source=source)
@@ -277,12 +285,14 @@ def summarise(
     stopped: str,
 ) -> str:  # fmt: skip
     """The findings in a few lines."""
-    outcomes: dict[str, int] = {}
-    for m in table:
-        outcomes[m.outcome] = outcomes.get(m.outcome, 0) + 1
-    counts = ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in sorted(outcomes.items()))
     gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms else ""
-    return f"{name}: {latency_ms:.4g} ms with {_words(config)}{gain}\n{len(table)} tried: {counts}; {stopped}"
+    return f"{name}: {latency_ms:.4g} ms with {words(config)}{gain}\n{len(table)} tried: {outcomes(table)}; {stopped}"
+
+
+def outcomes(table: Sequence[Measurement]) -> str:
+    """How many ended how, in words."""
+    counts = Counter(m.outcome.replace("_", " ") for m in table)
+    return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
 
 
 def first_line(message: str) -> str:
@@ -291,7 +301,7 @@ def first_line(message: str) -> str:
     return next((line for line in lines if "error:" in line), lines[0])[:160] if lines else ""
 
 
-def _words(config: Mapping[str, Any]) -> str:
+def words(config: Mapping[str, Any]) -> str:
     return " ".join(f"{k}={v}" for k, v in config.items())
 
 

@@ -7,6 +7,8 @@ process imports by name, or was forked with.
 from __future__ import annotations
 
 import importlib
+import inspect
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +22,7 @@ from ..device import Binary, Buffer, Loaded, open_device
 from ..device.buffers import decode, is_gpuarray, is_torch
 from ..errors import ConfigError, RunError
 from ..hint import Hint
-from ..trial import program_from_dict
+from ..trial import POISON, program_from_dict
 from .inputs import as_argument
 from .spec import Kernel, element
 
@@ -107,12 +109,12 @@ class Failed(ConfigError):
 
 
 class _candidate:
-    """Whatever a candidate's Python code raises in this block is its outcome."""
+    """Whatever a candidate's Python code raises in this block is its outcome, `sys.exit` included."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, Failed):
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, Failed):
             names = [each.__name__ for each in type(error).__mro__]
             outcome = next((_OUTCOMES[name] for name in names if name in _OUTCOMES), "crash")
             raise Failed(outcome, f"{type(error).__name__}: {error}") from error
@@ -123,9 +125,8 @@ class Runner:
 
     def __init__(self, device: str, code: Code | Mapping[str, Any], call: Mapping[str, Any] | None = None) -> None:
         """`call` are arguments of the user's function that cannot come as JSON, in a process that was forked."""
-        self.device = open_device(device)
+        self.device, self._where = open_device(device), device
         self._given = call
-        self.ordinal = int(device.partition(":")[2] or 0)
         self.code = code if isinstance(code, Code) else Code.resolve(code)
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[str, Callable[..., Any]] = {}
@@ -178,15 +179,12 @@ class Runner:
     def check(self, work: Mapping[str, Any], to: str) -> Mapping[str, Any]:
         """One run; its outputs as `.npy` files in the folder `to`, with their element types."""
         run = self._runner(work)
-        if self._buffers is not None:
-            for place in self._out:
-                if place not in self._reset and place not in self._restored:
-                    self.device.fill(self._buffers[place], 0xFF)  # what the kernel does not write must not look right
-        self._prepare(work)
+        self._poison()
         with _candidate():
+            self._prepare(work)
             returned = run()
             self.device.synchronize()
-        found = self._outputs(returned)
+            found = self._outputs(returned)
         dtypes = []
         for i, (values, dtype) in enumerate(found):
             np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
@@ -198,18 +196,33 @@ class Runner:
             }
         return {"outputs": dtypes, "resources": resources, "state": self.device.state()}
 
+    def _poison(self) -> None:
+        """Nonsense into the outputs and the workspace: what a kernel does not write must not look right."""
+        if self._workspace is not None:
+            self.device.fill(self._workspace, 0xFF)
+        for place in self._out:
+            if place in self._reset or place in self._restored:
+                continue
+            if self._buffers is not None:
+                self.device.fill(self._buffers[place], POISON.get(self._buffers[place].dtype, 0xFF))
+            elif self._arguments is not None:
+                _fill(self._arguments[place])
+
     def sample(
         self,
         work: Mapping[str, Any],
         *,
         warmup: int,
         rep: int,
-        seconds: float,
+        timeout_s: float,
         cold: bool,
         best_ms: float | None,
         slow_factor: float,
     ) -> Mapping[str, Any]:
-        """`rep` timings after `warmup` runs, fewer where they would take longer than `seconds`. [ms]"""
+        """`rep` timings after `warmup` runs, fewer where they would take longer than a quarter of `timeout_s`. [ms]
+
+        At least `LEAST_SAMPLES`, unless the time ends first: then the one that there was time for.
+        """
         run = self._runner(work)
 
         def once() -> None:
@@ -217,21 +230,25 @@ class Runner:
 
         with _candidate():
             if self.code.bench is not None:
-                said = self.code.bench(once)
-                samples = [float(x) for x in said] if isinstance(said, Sequence) else [float(said)]
-                return {"samples_ms": samples}
+                return {"samples_ms": _said(self.code.bench(once))}
+            self.device.time(lambda: None, cold=cold)  # whatever emptying the caches takes to get ready
             began = time.perf_counter()
             first = self._time(once, work, 1, cold)[0]
             each = max(time.perf_counter() - began, 1e-7)
-            warm = [first] if warmup == 0 else []
-            for _ in range(min(warmup - 1, int(seconds / 4 / max(first, 1e-7)))):
+            ends = began + 0.9 * timeout_s
+            samples = [first] if warmup == 0 else []
+            for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
                 self._prepare(work)
                 once()
             self.device.synchronize()
-            count = max(LEAST_SAMPLES, min(rep, int(seconds / each)))
-            samples = warm + self._time(once, work, min(SLOW_SAMPLES, count), cold)
+            count = max(LEAST_SAMPLES, min(rep, int(timeout_s / 4 / each)))
+            if time.perf_counter() + count * each < ends:
+                samples += self._time(once, work, min(SLOW_SAMPLES, count), cold)
+            while len(samples) < LEAST_SAMPLES and time.perf_counter() + each < ends:
+                samples += self._time(once, work, 1, cold)
+            samples = samples or [first]
             slow = best_ms is not None and min(samples) * 1e3 > slow_factor * best_ms
-            if not slow and count > len(samples):
+            if not slow and LEAST_SAMPLES <= len(samples) < count:
                 samples += self._time(once, work, count - len(samples), cold)
         return {"samples_ms": [x * 1e3 for x in samples], "message": _gave_up(best_ms, slow_factor) if slow else ""}
 
@@ -272,16 +289,15 @@ class Runner:
 
     def _python(self, work: Mapping[str, Any]) -> Callable[[], Any]:
         if self._arguments is None:
-            self._arguments = [as_argument(entry, self.device.kind, self.ordinal) for entry in self._manifest]
+            self._arguments = [as_argument(entry, self._where) for entry in self._manifest]
             self._saved = {place: _copy(self._arguments[place]) for place in self._restored}
         code, key, arguments = self.code, work["key"], self._arguments
         assert code.function is not None
         config = {name: _arrived(value) for name, value in work["config"].items()}
         options = {"config": config} if code.whole else config
         if code.direct:
-            function = code.function
-            given = {**self._call, **options}
-            return lambda: function(*arguments, **given)
+            given = dict(zip(self._names, arguments, strict=True))
+            return call_by_name(code.function, {**given, **self._call, **options})
         if key not in self._made:
             with _candidate():
                 made = code.function(**self._call, **options)
@@ -346,8 +362,35 @@ def _arrived(value: Any) -> Any:
     return tuple(_arrived(v) for v in value) if isinstance(value, list) else value
 
 
+def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[], Any]:
+    """The call with each argument at its place, wherever among the others the arrays stand."""
+    parameters = inspect.signature(function).parameters.values()
+    ordered = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    named = {name: value for name, value in arguments.items() if name not in ordered}
+    return lambda: function(*(arguments[name] for name in ordered), **named)
+
+
+def _said(returned: Any) -> list[float]:
+    """The times that a user's clock gave. [ms]"""
+    samples: list[float] = np.ravel(np.asarray(returned, np.float64)).tolist()
+    if not samples or not all(math.isfinite(x) and x > 0 for x in samples):
+        raise Failed("crash", f"bench returned {returned!r}; it must return times above 0 in ms")
+    return samples
+
+
 def _gave_up(best_ms: float | None, factor: float) -> str:
     return f"more than {factor:g} x slower than the best ({best_ms:.4g} ms): timed {SLOW_SAMPLES} times only"
+
+
+def _fill(array: Any) -> None:
+    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
+    if is_torch(array):
+        import torch
+
+        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
+    elif isinstance(array, np.ndarray):
+        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
+        array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
 
 
 def _copy(array: Any) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -109,9 +110,14 @@ def replay(
         goal = trials, spent
     total = sum(price.trial(float(t)) for t in times)
     return Trace(
-        search, f"{case.table}: {case.problem}", seed, goal[0] if goal else None, goal[1] if goal else None, trials,
+        search, _name(case), seed, goal[0] if goal else None, goal[1] if goal else None, trials,
         spent, best / found, total,
     )  # fmt: skip
+
+
+def _name(case: Case) -> str:
+    """With the options: they set problems of one shape apart, as which reduction it is."""
+    return " ".join([f"{case.table}: {case.problem}", *(f"{k}={v}" for k, v in case.problem.options.items())])
 
 
 def simulate(cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None) -> list[Trace]:
@@ -158,13 +164,23 @@ def table(traces: Sequence[Trace]) -> Table:
     from rich.table import Table
 
     cases = len({t.case for t in traces})
-    out = Table(title=f"Until within 1 % of the best, {cases} problems: medians", title_justify="left")
+    out = Table(
+        title=f"Until within 1 % of the best, {cases} problems: medians", title_justify="left", caption_justify="left",
+        box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False,
+        caption="speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: "
+        "the least of all replays. never: half of the replays (90 %: a tenth) or more stopped before that.",
+    )  # fmt: skip
     for name in ("search", "reached", "trials", "90 %", "seconds", "of exhaustive", "stops after", "speed", "worst"):
         out.add_column(name, justify="left" if name == "search" else "right")
     for row in summary(traces):
+        share = "never" if math.isinf(row["of_exhaustive"]) else f"1/{1 / row['of_exhaustive']:.3g}"
         out.add_row(
-            row["search"], f"{100 * row['reached']:.0f} %", f"{row['trials']:.3g}", f"{row['trials_p90']:.3g}",
-            f"{row['seconds']:.3g}", f"1/{1 / row['of_exhaustive']:.3g}" if row["of_exhaustive"] else "0",
-            f"{row['trials_to_stop']:.3g}", f"{row['speed']:.3f}", f"{row['speed_worst']:.3f}",
+            row["search"], f"{100 * row['reached']:.0f} %", _count(row["trials"]), _count(row["trials_p90"]),
+            _count(row["seconds"]), share, _count(row["trials_to_stop"]), f"{row['speed']:.3f}",
+            f"{row['speed_worst']:.3f}",
         )  # fmt: skip
     return out
+
+
+def _count(value: float) -> str:
+    return "never" if math.isinf(value) else f"{value:.3g}"

@@ -73,6 +73,17 @@ def param_of(name: str, value: Any, is_output: bool = False) -> Param | None:
     return None
 
 
+def gpu_of(values: Iterable[Any]) -> str | None:
+    """Where the first of the arrays is that is on a GPU: "cuda:1", or "cuda" for PyCUDA's, which do not say."""
+    for value in values:
+        device: Any = getattr(value, "device", None)
+        if getattr(device, "type", "") == "cuda":
+            return f"cuda:{device.index or 0}"
+        if type(value).__name__ == "GPUArray":
+            return "cuda"
+    return None
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One concrete kernel of your own: source, macros and launch.
@@ -106,6 +117,10 @@ class Kernel:
             raise KernelError(f"source must be a path, source text or a Triton function, got {self.source!r}")
         if not self.entry:
             raise KernelError("a kernel from source needs entry=, the name of the function to launch")
+
+    @property
+    def name(self) -> str:
+        return self.entry or str(getattr(self.source, "__name__", type(self.source).__name__))
 
     @property
     def is_triton(self) -> bool:
@@ -161,6 +176,10 @@ class HintKernel:
     """carver's own kernel of a hint, where a user's function would return its `Kernel`."""
 
     hint: Hint
+
+    @property
+    def name(self) -> str:
+        return self.hint.kernel
 
     @property
     def kind(self) -> str:
@@ -237,30 +256,27 @@ def _is_text(source: Any) -> bool:
 def _path(source: Any, kind: str) -> Path:
     if not _is_text(source):
         return Path(source).resolve()
-    return unpack({f"kernel.{'cu' if kind == 'cuda' else 'c'}": str(source)})
+    return unpack({f"kernel.{'cu' if kind == 'cuda' else 'c'}": str(source).encode()})
 
 
-def bundle(source: Source) -> dict[str, str]:
-    """The text of a source and of the headers beside it, by file name, the source first."""
-    found = {source.path.name: source.path.read_text()}
-    for path in sorted(source.path.parent.iterdir()):
-        if path.suffix in _HEADERS and path != source.path:
-            found[path.name] = path.read_text(errors="replace")
-    return found
+def bundle(source: Source) -> dict[str, bytes]:
+    """A source and the headers beside it, by file name, the source first."""
+    headers = (path for path in sorted(source.path.parent.iterdir()) if path.suffix in _HEADERS and path != source.path)
+    return {path.name: path.read_bytes() for path in (source.path, *headers)}
 
 
-def unpack(files: Mapping[str, str]) -> Path:
+def unpack(files: Mapping[str, bytes]) -> Path:
     """The first of the files, all written to a folder of the cache that is named after their contents."""
     digest = hashlib.sha256()
-    for name, text in files.items():
-        digest.update(f"{name}\0{len(text)}\0{text}".encode())
+    for name, content in files.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     home = cache_folder() / "sources" / digest.hexdigest()[:32]
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in files.items():
+    for name, content in files.items():
         path = home / Path(name).name
-        if not path.is_file() or path.read_text() != text:
+        if not path.is_file() or path.read_bytes() != content:
             private = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-            private.write_text(text)
+            private.write_bytes(content)
             private.replace(path)
     return home / Path(next(iter(files))).name
 

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .. import reference
 from ..bench import LEASE_S, versions
-from ..device.buffers import is_torch
 from ..errors import ConfigError, RunError
 from ..records import Measurement, Records, now
 from ..templates import Template
 from . import cache
+from .checks import OperatorReference
 from .configs import Entry
 from .jitted import JIT
 from .lane import Work, digest, lease_name
 from .log import RunLog
 from .plan import Plan, Settings, make_plan, plain_config
 from .pool import Pool
-from .result import AutotuneResult, Built, summarise
+from .result import AutotuneResult, Built, outcomes, summarise, words
+from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
 from .spec import HintKernel, Kernel
 
@@ -56,6 +56,9 @@ class AutoTuner:
         self._kwargs: dict[str, Any] = {}
         self._profile: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        return f"<tuner of {self.jit!r}>"
+
     @classmethod
     def from_kernel(
         cls, kernel: JIT | Callable[..., Any], configs: Any, args: Sequence[Any] = (),
@@ -78,15 +81,7 @@ class AutoTuner:
         own.__name__ = own.__qualname__ = template.problem.operator
         target = "auto" if template.arch is None else "cpu" if template.arch.kind == "cpu" else "cuda"
         tuner = cls(JIT(own, target=target), lambda: template.recommend_hints(topk, backend))
-        problem = template.problem
-
-        def right(*inputs: Any) -> Any:
-            xp = sys.modules["torch"] if is_torch(inputs[0]) else np
-            names = [*(t.name for t in problem.statement.inputs), "bias"]
-            values = {name: _float64(x) for name, x in zip(names, inputs, strict=False)}
-            return reference.representable(problem, reference.expected(problem, values, xp)[0], xp)
-
-        return tuner.set_profile_args(ref_prog=right)
+        return tuner.set_profile_args(ref_prog=OperatorReference(template.problem))
 
     def set_kernel_args(self, *args: Any, **kwargs: Any) -> AutoTuner:
         """The arguments of the function that are not tuned."""
@@ -148,15 +143,17 @@ class AutoTuner:
             renew = [stack.enter_context(records.lease(f"tune {plan.key}", ttl_s=ttl, wait_s=float("inf")))]
             if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
                 return found  # another process tuned it while we waited
-            again = not kept or cache.all_off()
-            run = records.begin(plan.key, plan.arch.title, asdict(plan.settings.profile()), fresh=again)
+            begin = partial(records.begin, plan.key, plan.arch.title, asdict(plan.settings.profile()))
+            run, since = begin(fresh=not kept or cache.all_off()), cache.cleared_at(plan.key)
+            if since is not None and run.started_at <= since:
+                run = begin(fresh=True)
             log = stack.enter_context(RunLog(run.run_id))
             lanes = list(dict.fromkeys(devices or (plan.device,)))
             if executor is None:
                 for each in lanes:
                     renew.append(stack.enter_context(records.lease(lease_name(each), ttl_s=ttl, wait_s=float("inf"))))
             pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
-            attempt = _Attempt(plan, records, run.run_id, pool, log, lambda: [each() for each in renew], kept)
+            attempt = _Attempt(plan, records, run.run_id, pool, log, lambda: [each() for each in renew], kept, since)
             result = attempt.search()
             records.finish(run)
             if plan.kept and not cache.disk_off():
@@ -180,13 +177,15 @@ class _Attempt:
 
     def __init__(
         self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, renew: Callable[[], object],
-        reuse: bool,
+        reuse: bool, since: str | None,
     ) -> None:  # fmt: skip
         self.plan, self.records, self.run_id, self.pool, self.log, self.renew = plan, records, run_id, pool, log, renew
-        self.reuse = reuse and not cache.all_off()
+        self.reuse, self.since = reuse and not cache.all_off(), since
         self.tried: dict[int, Measurement] = {}
+        self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
-        self.works = {i: plan.work(i) for i in range(len(plan.entries))}
+        self.works = [plan.work(i) for i in range(len(plan.entries))]
+        self.keys = [work.key if isinstance(work, Work) else digest([plan.key, i]) for i, work in enumerate(self.works)]
         self.reference_ms: float | None = None
         self.order: Sequence[int] = ()
 
@@ -236,12 +235,13 @@ class _Attempt:
         return self.tried[index]
 
     def _run(self, indices: Sequence[int]) -> None:
-        ready = {}
+        ready: dict[int, Work] = {}
+        same: dict[str, int] = {}
         for i in indices:
             work = self.works[i]
             if isinstance(work, RunError):
                 self._store(i, {"outcome": "does_not_fit", "message": str(work)})
-            else:
+            elif same.setdefault(self.keys[i], i) == i:
                 ready[i] = work
         best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
         self.renew()
@@ -251,6 +251,9 @@ class _Attempt:
             if time.monotonic() - renewed > RENEW_S:
                 self.renew()
                 renewed = time.monotonic()
+        for i in indices:
+            if i not in self.tried and (twin := self._recorded(i)) is not None:
+                self._keep(i, twin, recorded=True)
 
     def _ahead(self, indices: Sequence[int]) -> dict[int, Work]:
         """What rank order measures next."""
@@ -261,21 +264,21 @@ class _Attempt:
 
     def _recorded(self, index: int) -> Measurement | None:
         """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
-        work = self.works[index]
-        if not self.reuse or isinstance(work, RunError):
-            return None
-        found = self.records.find(candidate=work.key)
+        key = self.keys[index]
+        if key in self.measured or not self.reuse:
+            return self.measured.get(key)
+        found = self.records.find(candidate=key, since=self.since)
         own = [m for m in found if m.run_id == self.run_id]
         sure = [m for m in found if m.outcome in ("ok", "wrong_result", "compile_error")]
         return (own or sure)[-1] if own or sure else None
 
     def _store(self, index: int, found: Mapping[str, Any]) -> None:
-        plan, entry, work = self.plan, self.plan.entries[index], self.works[index]
+        plan, entry = self.plan, self.plan.entries[index]
         hint = entry.hint
         own = isinstance(plan.kernels[index], HintKernel)
         m = Measurement(
             run_id=self.run_id,
-            candidate=digest([plan.key, index]) if isinstance(work, RunError) else work.key,
+            candidate=self.keys[index],
             outcome=found["outcome"],
             message=found["message"],
             operator=hint.problem.operator if hint else plan.name,
@@ -302,22 +305,18 @@ class _Attempt:
         self._keep(index, m, recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
-        self.tried[index] = m
+        self.tried[index] = self.measured[m.candidate] = m
         self.reference_ms = self.reference_ms or m.device_info.get("reference_ms")
         self.log.candidate(len(self.tried), len(self.plan.entries), m, recorded)
 
     def _result(self, stopped: str, baseline: Measurement | None) -> AutotuneResult:
         plan = self.plan
-        table = tuple(self.tried[i] for i in sorted(self.tried))
+        table = tuple({m.uuid: m for _, m in sorted(self.tried.items())}.values())
         right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
         if not right:
-            counts: dict[str, int] = {}
-            for m in table:
-                counts[m.outcome] = counts.get(m.outcome, 0) + 1
-            said = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sorted(counts.items()))
-            first = next((f"{_short(m.config)}: {m.message.strip()}" for m in table if m.message), "")
+            first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
-                f"no configuration of {plan.name} works on {plan.arch.title}: {said}; the first, {first}\n"
+                f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
                 f"log: {self.log.path}"
             )
         best = min(right, key=lambda i: _seconds(self.tried[i]))
@@ -336,10 +335,6 @@ class _Attempt:
             time.monotonic() - self.began, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
         )  # fmt: skip
         return _finished(found, plan, best)
-
-
-def _short(config: Mapping[str, Any]) -> str:
-    return " ".join(f"{k}={v}" for k, v in config.items())
 
 
 def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> AutotuneResult:
@@ -362,7 +357,14 @@ def build_python(plan: Plan, entry: Entry) -> Any:
     """The winner of Python code, in this process."""
     options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
     if plan.code.direct:
-        return lambda *arrays: plan.jit.fn(*arrays, **{**plan.bound, **options})
+        names = [v.name for v in plan.inputs.values]
+
+        def run(*arrays: Any) -> Any:
+            if len(arrays) != len(names):
+                raise RunError(f"{plan.name} takes {', '.join(names)}; got {len(arrays)} arrays")
+            return call_by_name(plan.jit.fn, {**dict(zip(names, arrays, strict=True)), **plan.bound, **options})()
+
+        return run
     made = plan.jit.fn(**{**plan.bound, **options})
     return plan.jit.build(made, plan.bound)
 
@@ -373,7 +375,3 @@ def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
 
 def _seconds(m: Measurement) -> float:
     return m.median_ms * 1e-3 if m.ok and m.median_ms else float("inf")
-
-
-def _float64(x: Any) -> Any:
-    return x.double() if is_torch(x) else np.asarray(x, np.float64)

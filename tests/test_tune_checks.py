@@ -1,0 +1,236 @@
+"""What candidates run on and how they are checked: inputs, references, restored arrays. CPU only but where marked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
+from tuned import QUICK, SCALE, scale, twice
+
+import carver
+from carver.errors import ConfigError, RunError
+from carver.tune.checks import Checker, OperatorReference
+from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
+from carver.tune.plan import Settings
+from carver.tune.spec import Param
+
+
+def test_inputs_come_in_order_of_precedence() -> None:
+    seen: list[Any] = []
+
+    def supply_prog(signature: list[Param]) -> list[Any]:
+        seen.extend(signature)
+        return [X + 1]
+
+    made = tuner(scale, [{"ways": 1}], supply_prog=supply_prog, supply_type="one", ref_prog=twice)
+    assert made.run().env["inputs"] == "supply_prog"
+    assert [(p.name, p.shape, p.dtype, p.is_output) for p in seen] == [
+        ("X", (100,), "float32", False), ("Y", (100,), "float32", True),
+    ]  # fmt: skip
+    with carver.set_autotune_inputs([X]):
+        assert made.run().env["inputs"] == "set_autotune_inputs"
+    assert tuner(scale, [{"ways": 1}], supply_type="one").run().env["inputs"] == "supply_type One, seed 0"
+
+
+@pytest.mark.parametrize(
+    ("how", "low", "high", "values"),
+    [
+        ("Auto", -1, 1, None), ("Uniform", -1, 1, None), ("Integer", -2, 2, {-2, -1, 0, 1, 2}),
+        ("Normal", -6, 6, None), ("Randn", -6, 6, None), ("Zero", 0, 0, {0}), ("One", 1, 1, {1}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_supply_types(how: str, low: float, high: float, values: set[int] | None, dtype: str) -> None:
+    drawn = supply([Param("A", (50, 60), dtype)], TensorSupplyType.of(how), 1, "numpy").values[0].content
+    assert drawn.shape == (50, 60) and str(drawn.dtype) == dtype
+    assert low - 1.001 * (dtype == "int8" and how in ("Auto", "Uniform")) <= drawn.min() <= drawn.max() <= high + 1
+    if values is not None:
+        assert set(np.unique(drawn)) == values
+    elif dtype == "float32":
+        assert len(np.unique(drawn)) > 1000 and drawn.std() > 0.3
+    again = supply([Param("A", (50, 60), dtype)], TensorSupplyType.of(how), 1, "numpy").values[0].content
+    np.testing.assert_array_equal(drawn, again)
+
+
+def test_symbolic_sizes_need_inputs_and_the_error_says_so() -> None:
+    @carver.jit(out_idx=[-1])
+    def dynamic(ways: int = 1) -> carver.Kernel:
+        return carver.Kernel(
+            SCALE, "scale", defines={"WAYS": ways, "DELAY": 1, "FACTOR": 2}, scalars=[100],
+            params=[("X", ("m",), "float32"), ("Y", ("m",), "float32")],
+        )  # fmt: skip
+
+    made = carver.AutoTuner.from_kernel(dynamic, [{"ways": 1}]).set_profile_args(**QUICK)
+    with pytest.raises(ConfigError, match=r"X has the symbolic size m.*set_autotune_inputs.*supply_prog"):
+        made.run()
+    with carver.set_autotune_inputs(X, np.zeros_like(X)):
+        np.testing.assert_array_equal(made.run(ref_prog=twice).kernel(X, np.zeros_like(X)), 2 * X)
+
+
+def test_arrays_must_be_known_and_fit() -> None:
+    with pytest.raises(ConfigError, match=r"arrays of sleeper are not known.*set_autotune_inputs"):
+        tuner().run()
+    with pytest.raises(ConfigError, match=r"inputs take .* GB \(X alone"):
+        tuner(scale, [{"ways": 1}], 1 << 44).run()
+    with pytest.raises(ConfigError, match="no supply_type 'Unifrom'; did you mean 'Uniform'"):
+        tuner(supply_type="Unifrom")
+    with pytest.raises(ConfigError, match="at least one input"), carver.set_autotune_inputs():
+        pass
+
+
+def test_inputs_have_a_checksum() -> None:
+    first, second = from_user([X, 3], ["a", "n"], ""), from_user([X + 1, 3], ["a", "n"], "")
+    assert first.checksum == Inputs(first.values, "elsewhere").checksum != second.checksum
+
+
+@pytest.mark.parametrize(
+    ("ref", "outcome"),
+    [
+        (lambda x: 2 * x, "ok"),
+        (lambda x: [2 * x], "ok"),
+        (lambda x, y: bool((y == 2 * x).all()), "ok"),
+        (lambda x, y: False, "wrong_result"),
+        (lambda x, y: np.testing.assert_array_equal(y, 2 * x), "ok"),
+        (lambda x, y: np.testing.assert_array_equal(y, 3 * x), "wrong_result"),
+        (lambda x, y: 3 * x, "wrong_result"),
+        (lambda x: 3 * x, "wrong_result"),
+        (lambda x: (2 * x, x), "wrong_result"),
+        (lambda x: 2 * x[:3], "wrong_result"),
+    ],
+)
+def test_references_return_arrays_or_a_verdict_or_raise(ref: Any, outcome: str) -> None:
+    checker = Checker(ref)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    assert checker.check([2 * X])[0] == outcome
+
+
+def test_a_verdict_needs_the_outputs() -> None:
+    with pytest.raises(ConfigError, match="ref_prog returned True for the inputs alone"):
+        Checker(lambda x: True).prepare(from_user([X], ["x"], ""), "cpu", 1)
+
+
+@pytest.mark.parametrize(("wrong", "outcome"), [(0, "ok"), (1, "ok"), (2, "wrong_result")])
+def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
+    checker = Checker(twice)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    output = 2 * X
+    output[:wrong] = -1
+    assert checker.check([output])[0] == outcome
+    output[:] = 2 * X
+    output[5] = np.nan
+    assert checker.check([output]) == (
+        "wrong_result", "output 0: 1 of 100 elements are not finite, first at (5,): nan where 10 is right", np.inf
+    )  # fmt: skip
+    assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
+    assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_carvers_own_reference_allows_what_rounding_explains(dtype: str) -> None:
+    """And no mismatch at all, unless it is told to: a user's default tolerance would let all of these pass."""
+    problem = carver.MatmulTemplate(M=24, N=40, K=64, in_dtype=dtype).with_arch("cpu_avx2").problem
+    reference = OperatorReference(problem)
+    params = [Param(t.name, t.shape(problem.sizes), dtype) for t in problem.statement.inputs]
+    inputs = supply(params, TensorSupplyType.Auto, 0, "numpy")
+    right = reference(*(v.content for v in inputs.values)).astype(np.float32)
+    step = {"float32": 1e-4, "float16": 8e-3, "int8": 1.0}[dtype]
+
+    def verdict(change: float, **given: float) -> str:
+        checker = Settings(ref_prog=reference, **given).checker()
+        checker.prepare(inputs, "cpu", 1)
+        output = right.copy()
+        output.flat[np.abs(right).argmin()] += change
+        return checker.check([output])[0]
+
+    assert verdict(0.0) == "ok" and verdict(step) == verdict(np.nan) == "wrong_result"
+    assert verdict(step, max_mismatched_ratio=0.01) == "ok" and verdict(step, atol=1.01 * step) == "ok"
+
+
+def test_a_tf32_operand_that_is_not_exact_is_allowed_for() -> None:
+    problem = carver.MatmulTemplate(M=8, N=8, K=64, in_dtype="tf32", out_dtype="float32").with_arch("h200").problem
+    params = [Param(t.name, t.shape(problem.sizes), "tf32") for t in problem.statement.inputs]
+    exact = [v.content for v in supply(params, TensorSupplyType.Uniform, 0, "numpy").values]
+    assert all((x.view(np.uint32) & 0x1FFF == 0).all() for x in exact)
+    inexact = [x * np.float32(1 + 2**-12) for x in exact]
+    value, allowed = OperatorReference(problem).bounded(*inexact)
+    off = np.abs(OperatorReference(problem)(*exact) - value)
+    assert (off <= allowed).all() and (off > OperatorReference(problem).bounded(*exact)[1]).any()
+
+
+def test_manual_checks_see_the_outputs() -> None:
+    seen: list[Any] = []
+
+    def check(outputs: list[Any], right: list[Any]) -> None:
+        seen.append((outputs[0][3], right[0][3]))
+        assert outputs[0][3] == 6, "not six"
+
+    configs = [{"factor": 2}, {"factor": 3}]
+    result = tuner(scale, configs, ref_prog=twice, manual_check_prog=check, supply_type="one").run(skip_check=True)
+    assert [m.outcome for m in result.table] == ["ok", "ok"] and not result.env["checked"] and not seen
+    with carver.set_autotune_inputs(X):
+        result = tuner(scale, [{"factor": 2}, {"factor": 3}], ref_prog=twice, manual_check_prog=check).run()
+    assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
+    assert seen == [(6, 6), (9, 6), (9, 6)], "a wrong one is checked once more, on inputs loaded anew"
+    assert "not six" in result.table[1].message
+
+
+def test_reset_to_zero_and_restore_value() -> None:
+    y = np.full(100, 5, np.float32)
+    made = carver.AutoTuner.from_kernel(tuned.accumulate, [{"pause_ms": 0.1}]).set_compile_args(out_idx=1)
+    made.set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(X, y):
+        with pytest.raises(RunError, match="1 wrong result"):
+            made.run(ref_prog=lambda x: x + 5)
+        zeroed = made.run(ref_prog=lambda x: x, reset_to_zero=["y"])
+        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=[1])
+        with pytest.raises(ConfigError, match="no argument 'z'; the kernel's are x, y"):
+            made.run(reset_to_zero=["z"])
+    assert zeroed.config == restored.config
+    np.testing.assert_array_equal(y, 5), "the caller's array is never touched"
+
+
+def test_restore_value_of_a_compiled_kernel() -> None:
+    source = "void add(const float *X, float *Y, int n) {\n for (int i = 0; i < n; i++) Y[i] += X[i];\n}\n"
+    kernel = carver.Kernel(source, "add", scalars=[100], params=[("X", (100,), "float32"), ("Y", (100,), "float32")])
+
+    @carver.jit(out_idx=[-1])
+    def add(tile: int = 0) -> carver.Kernel:
+        return kernel
+
+    made = carver.AutoTuner.from_kernel(add, [{"tile": 1}]).set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(X, np.full(100, 5, np.float32)):
+        assert made.run(ref_prog=lambda x, y: x + y, restore_value=["Y"]).table[0].ok
+        assert made.run(ref_prog=lambda x: x, reset_to_zero=["Y"]).table[0].ok
+        with pytest.raises(RunError, match="wrong result"):
+            made.run(ref_prog=lambda x: x)
+
+
+def test_temporary_files_go_where_they_are_told_and_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_TMP_DIR", str(tmp_path / "scratch"))
+    seen: list[list[str]] = []
+
+    def ref_prog(x: Any) -> Any:
+        seen.append([p.name for p in (tmp_path / "scratch").iterdir()])
+        return 2 * x
+
+    tuner(scale, [{"ways": 1}], ref_prog=ref_prog).run()
+    assert seen and all(len(names) == 1 for names in seen)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_the_reference_runs_before_the_candidates_and_not_for_each() -> None:
+    calls = []
+
+    def ref_prog(x: Any) -> Any:
+        calls.append(time.monotonic())
+        return 2 * x
+
+    tuner(scale, [{"ways": 1, "delay": d} for d in range(9)], ref_prog=ref_prog).run()
+    assert 1 <= len(calls) <= 5, "some more to time it"

@@ -1,0 +1,170 @@
+"""What is tried: hints, dicts, spaces, baselines. CPU only but where marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
+from tuned import QUICK, scale
+
+import carver
+from carver.errors import ConfigError, RunError
+from carver.tune import GEMM_GRID_288, SearchSpace
+from carver.tune.configs import expand, from_hint
+
+
+def test_hints_speak_the_functions_words() -> None:
+    op = carver.MatmulTemplate(M=1024, N=1024, K=1024).with_arch("h200")
+    hint = op.recommend_hints(1)[0]
+    assert hint.config["warps"] == 4
+    words = ["block_M", "block_N", "block_K", "num_stages", "threads", "WARPS", "unknown"]
+    assert from_hint(hint, words) == {
+        "block_M": hint.block[0], "block_N": hint.block[1], "block_K": hint.rstep[0],
+        "num_stages": hint.pipeline_stage, "threads": hint.launch.threads, "WARPS": 4,
+    }  # fmt: skip
+
+
+def test_hints_must_say_something_and_equal_ones_count_once() -> None:
+    op = carver.MatmulTemplate(M=1024, N=1024, K=1024).with_arch("h200")
+    hints = op.recommend_hints(20)
+
+    def some(n: int, block_M: int = 1) -> carver.Kernel:
+        return scale.fn(n)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=-1)(some), hints, (100,))
+    plan = made.plan(made.set_profile_args(**QUICK).settings())
+    tiles = [e.config["block_M"] for e in plan.entries]
+    assert tiles == list(dict.fromkeys(h.block[0] for h in hints)), "in rank order, each once"
+    with pytest.raises(ConfigError, match=r"takes ways, delay, factor, of which a hint says nothing; it has block_m"):
+        tuner(scale, hints).run()
+
+
+def test_a_template_without_a_device_answers_for_the_tuners() -> None:
+    asked = []
+
+    def configs(n: int) -> Any:
+        hints = carver.MatmulTemplate(M=n, N=n, K=n, in_dtype="float32").recommend_hints(topk=3)
+        asked.extend(hints)
+        return hints
+
+    def kernel(n: int, block_m: int = 1) -> carver.Kernel:
+        return scale.fn(n * n)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=[-1], target="cpu")(kernel), configs, (32,))
+    result = made.run(**QUICK)
+    assert {h.arch for h in asked} == {carver.CPU("auto").name}
+    assert result.predicted_ms in [h.predicted_ms for h in asked]
+    with pytest.raises(carver.CarverError, match="no device named"):
+        carver.MatmulTemplate(M=8, N=8, K=8).recommend_hints()
+
+
+def test_carvers_own_kernels_from_a_template() -> None:
+    op = carver.MatmulTemplate(M=48, N=48, K=48, in_dtype="float32").with_arch("cpu")
+    result = op.tune(topk=3, **QUICK)
+    assert [m.outcome for m in result.table] == ["ok"] * 3
+    assert result.table[0].backend == "cpu" and result.table[0].hint is not None
+    a, b = (np.random.default_rng(i).random((1, 48, 48), np.float32) for i in (0, 1))
+    np.testing.assert_allclose(result.kernel(a, b), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("configs", "error", "said"),
+    [
+        ([], ConfigError, "no configurations to tune for scale: the list is empty"),
+        (lambda n: [], ConfigError, "the callable returned empty"),
+        (SearchSpace(ways=[1, 2]).where(lambda ways: ways > 5), ConfigError, "constraints refuse every combination"),
+        ([{"way": 1}], ConfigError, "config 0 of scale has unknown key 'way'; did you mean 'ways'"),
+        ([{"n": 1}], ConfigError, "config 0 of scale sets 'n', which the call fixes to 100"),
+        ([3], ConfigError, "config 0 of scale must be a dict or a hint, got 3"),
+        ({"ways": 1}, ConfigError, "must be a list of dicts or hints"),
+        (lambda size: [], ConfigError, "configs of scale asks for 'size'"),
+    ],
+)
+def test_bad_candidates(configs: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        tuner(scale, configs).run()
+
+
+def test_missing_keys_are_named() -> None:
+    def two(n: int, tile: int, ways: int) -> carver.Kernel:
+        return scale.fn(n, ways)
+
+    with pytest.raises(ConfigError, match=r"config 1 of two and config 0 do not both give 'tile'"):
+        tuner(two, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    with pytest.raises(ConfigError, match=r"tile of two get a value neither from the call nor from the configs"):
+        tuner(two, [{"ways": 1}]).run()
+
+
+def test_spaces() -> None:
+    space = SearchSpace(a=[1, 2, 3], b=(True, False)).where(lambda a, b: a < 3 or b)
+    assert list(space) == [{"a": a, "b": b} for a in (1, 2, 3) for b in (True, False) if a < 3 or b]
+    assert len(space) == 5
+    assert len(GEMM_GRID_288) == 3 * 3 * 2 * 4 * 2 * 2 == 288
+    with pytest.raises(ConfigError, match="asks for 'c'"):
+        space.where(lambda c: True)
+    with pytest.raises(ConfigError, match="'a' has no values"):
+        SearchSpace(a=[])
+
+
+def test_configs_of_other_kinds() -> None:
+    import inspect
+
+    class TritonConfig:
+        def __init__(self) -> None:
+            self.kwargs, self.num_warps, self.num_stages = {"BLOCK": 64}, 4, 2
+
+    def fn(n: int, BLOCK: int, num_warps: int = 4, num_stages: int = 3) -> None: ...
+
+    found = expand([TritonConfig()], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
+    assert found[0].config == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+
+
+def test_the_baseline_is_measured_and_compared() -> None:
+    with carver.set_autotune_inputs(X):
+        result = tuner(configs=[{"pause_ms": 0.1}], baseline={"pause_ms": 4.0}).run()
+        again = tuner(configs=[{"pause_ms": 0.2}], baseline=True).run()
+    assert result.baseline_ms and result.baseline_ms > 3.9
+    assert result.speedup and result.speedup > 5
+    assert again.baseline_ms and 1 < again.baseline_ms < 3, "the function's own default is 1 ms"
+    with pytest.raises(ConfigError, match="takes the defaults of trouble; 'kind' has none"):
+        carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "none"}]).run(baseline=True)
+
+
+def test_a_function_that_refuses_a_config_costs_that_config_only() -> None:
+    def choosy(n: int, ways: int) -> carver.Kernel:
+        if ways == 7:
+            raise ValueError("seven is out of the question")
+        return scale.fn(n, ways)
+
+    result = tuner(choosy, [{"ways": 7}, {"ways": 1}]).set_compile_args(out_idx=[-1]).run()
+    assert [(m.outcome, m.message) for m in result.table] == [
+        ("does_not_fit", "choosy(ways=7) raised ValueError: seven is out of the question"), ("ok", ""),
+    ]  # fmt: skip
+    with pytest.raises(RunError, match=r"choosy fails for every config; the first: choosy\(ways=7\)"):
+        tuner(choosy, [{"ways": 7}]).run()
+
+
+def test_arguments_and_configs_that_are_not_plain() -> None:
+    """Hints and tuples arrive as they were; an argument that JSON does not know is inherited by a forked process."""
+    op = carver.MatmulTemplate(M=32, N=32, K=32, in_dtype="float32").with_arch("cpu")
+
+    def closure(dtype: Any, hint: carver.Hint) -> Any:
+        assert isinstance(hint, carver.Hint) and hint.config and dtype is np.float32
+        return tuned.sleeper(0, 0.1)
+
+    def tuples(block: tuple[int, int]) -> Any:
+        assert block == (1, 2)
+        return tuned.sleeper(0, 0.1)
+
+    def arrays_of(thing: Any) -> Any:
+        return tuned.sleeper(0, 0.1)
+
+    with carver.set_autotune_inputs(X):
+        made = carver.AutoTuner.from_kernel(closure, op.recommend_hints(2), (np.float32,))
+        assert [m.outcome for m in made.run(**QUICK).table] == ["ok", "ok"]
+        assert carver.AutoTuner.from_kernel(tuples, [{"block": (1, 2)}]).run(**QUICK).table[0].ok
+        with pytest.raises(RunError, match="a config's value must be a number, text or a tuple of them"):
+            carver.AutoTuner.from_kernel(arrays_of, [{"thing": {1: 2}}]).run(**QUICK)

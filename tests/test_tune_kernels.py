@@ -1,0 +1,217 @@
+"""What is tuned: C, CUDA and Triton kernels, their launches and arguments. CPU only but where marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
+from tuned import SCALE, scale
+
+import carver
+from carver.errors import CompileError, ConfigError, RunError
+from carver.tune.spec import Param
+
+
+def test_par_compile_keeps_the_order_and_names_the_config() -> None:
+    kernels = scale.par_compile([{"n": 100, "factor": f} for f in (5, 3, 4)] + [(100, 1, 0, 7)], num_workers=2)
+    assert [k(X)[1] for k in kernels] == [5, 3, 4, 7]
+    with pytest.raises(CompileError, match=r"(?s)config 1 of scale, \{'n': 100, 'ways': 9\}.*no such way"):
+        scale.par_compile([{"n": 100}, {"n": 100, "ways": 9}])
+    assert scale.par_compile([{"n": 100, "ways": 9}, {"n": 100}], ignore_error=True)[0] is None
+
+
+@pytest.mark.gpu
+def test_a_cuda_kernel_by_its_text() -> None:
+    source = """
+extern "C" __global__ void scale(const float *X, float *Y, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) Y[i] = 2.0f * X[i];
+}
+"""
+
+    @carver.jit(out_idx=[-1])
+    def double(n: int, threads: int = 128) -> carver.Kernel:
+        return carver.Kernel(
+            source, "scale", grid=-(-n // threads), block=(threads, 1), scalars=[n],
+            params=[("X", (n,), "float32"), ("Y", (n,), "float32")],
+        )  # fmt: skip
+
+    made = carver.AutoTuner.from_kernel(double, [{"threads": t} for t in (32, 256, 2048)], (1 << 20,))
+    result = made.run(ref_prog=lambda x: 2 * x, rep=20)
+    assert [m.outcome for m in result.table] == ["ok", "ok", "does_not_fit"]
+
+
+@pytest.mark.gpu
+def test_carvers_own_cuda_kernels() -> None:
+    op = carver.MatmulTemplate(M=512, N=512, K=512).with_arch("cuda")
+    result = carver.AutoTuner.from_template(op, topk=4).run(rep=20)
+    assert {m.outcome for m in result.table} == {"ok"}
+
+
+GEMM = """
+void gemm(const float *A, const float *B, float *C) {
+    for (int m = 0; m < M; m += BLOCK_M)
+        for (int i = m; i < M && i < m + BLOCK_M; i++)
+            for (int j = 0; j < N; j++) {
+                float sum = 0;
+                for (int k = 0; k < K; k++) sum += A[i * K + k] * B[k * N + j];
+                C[i * N + j] = sum;
+            }
+}
+"""
+
+
+def test_hints_inputs_and_a_source_file_without_further_ado(tmp_path: Path) -> None:
+    """The arrays are those of the hints' problem, so that the output can be made for the caller."""
+    (tmp_path / "my_gemm.c").write_text(GEMM)
+
+    @carver.autotune(
+        configs=lambda M, N, K: carver.MatmulTemplate(M=M, N=N, K=K, in_dtype="float32").recommend_hints(topk=3),
+        warmup=2, rep=5, timeout=60, ref_prog=lambda A, B: A @ B,
+    )  # fmt: skip
+    @carver.jit(out_idx=[-1], target="cpu")
+    def matmul(
+        M: int, N: int, K: int, block_M: int = 128, block_N: int = 128, block_K: int = 32, num_stages: int = 3,
+        threads: int = 128,
+    ) -> carver.Kernel:  # fmt: skip
+        return carver.Kernel(
+            source=tmp_path / "my_gemm.c", entry="gemm", grid=-(-M // block_M), block=threads, shared_bytes=0,
+            defines={"M": M, "N": N, "K": K, "BLOCK_M": block_M},
+        )  # fmt: skip
+
+    a, b = (np.random.default_rng(i).random((40, 40), np.float32) for i in (0, 1))
+    with carver.set_autotune_inputs(a, b):
+        kernel = matmul(40, 40, 40)
+    np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+    result = matmul.result(40, 40, 40)
+    assert [p.name for p in kernel.params] == ["A", "B", "C"]
+    assert result.config.keys() <= {"block_M", "block_N", "block_K", "num_stages", "threads"}
+    assert all(m.predicted_ms for m in result.table) and result.env["checked"]
+    with pytest.raises(RunError, match=r"takes A, B, C \(outputs, which may be left out: C\); got 1 arrays"):
+        kernel(a)
+
+
+def test_no_gpu_is_said_before_anything_is_compiled() -> None:
+    from carver.device.cuda import device_count
+
+    if device_count():
+        pytest.skip("this machine has one")
+    with pytest.raises(carver.CarverError, match="no NVIDIA GPU"):
+        tuner(lambda n, threads: carver.Kernel("__global__\n", "f", block=threads), [{"threads": 32}]).run()
+    with pytest.raises(ConfigError, match="target 'cuda' cannot run a kernel for 'cpu'"):
+        tuner(scale, [{"ways": 1}]).set_compile_args(target="cuda").jit(100)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"source": 3}, "source must be a path, source text or a Triton function, got 3"),
+        ({"source": "x.cu"}, "needs entry="),
+        ({"source": "none.c", "entry": "f"}, "is no file; give the path"),
+        ({"entry": "f", "grid": 0}, "grid must be one to three whole numbers above 0, got 0"),
+        ({"entry": "f", "block": (1, 2, 3, 4)}, r"block must be one to three whole numbers above 0"),
+        ({"entry": "f", "scalars": ["n"]}, "scalar must be an int of 32 bits, a float or a NumPy scalar, got 'n'"),
+        ({"entry": "f", "scalars": [2**40]}, r"use numpy.int64"),
+        ({"entry": "f", "defines": {"N": [1]}}, r"macro N must be a number or text, got \[1\]"),
+    ],
+)
+def test_bad_kernels(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(carver.CarverError, match=said):
+        carver.Kernel(**{"source": SCALE, **options}).program([Param("X", (1,), "float32")], carver.CPU("auto"))
+
+
+def test_what_a_device_cannot_launch_does_not_fit() -> None:
+    arch, params = carver.load_arch("h200"), [Param("X", (1,), "float32")]
+    text = "__global__\n"
+    call = carver.Kernel(text, "f", block=(32, 32), shared_bytes=232448).program(params, arch).calls[0]
+    assert call.block == (32, 32, 1)
+    with pytest.raises(ConfigError, match=r"f asks for 2048 threads a block; NVIDIA H200.* has 1024"):
+        carver.Kernel(text, "f", block=(32, 64)).program(params, arch)
+    with pytest.raises(ConfigError, match="f asks for 232449 bytes of shared memory"):
+        carver.Kernel(text, "f", shared_bytes=232449).program(params, arch)
+
+
+def test_scalars_as_c_sees_them() -> None:
+    source = """
+#include <stdint.h>
+void f(double *Y, int a, float b, int64_t c, double d, uint8_t e) { Y[0] = a; Y[1] = b; Y[2] = c; Y[3] = d; Y[4] = e;
+}
+"""
+    given = [-3, 0.5, np.int64(2**40), np.float64(1 / 3), np.uint8(200)]
+    kernel = carver.jit(out_idx=0)(
+        lambda: carver.Kernel(source, "f", scalars=given, params=[("Y", (5,), "float64")])
+    )()
+    np.testing.assert_array_equal(kernel(), [-3, 0.5, 2**40, 1 / 3, 200])
+
+
+class FakeTriton:
+    """Launches as a Triton function does: `fn[grid](arrays, scalars, constants)`."""
+
+    def run(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(x: Any, y: Any, n: int, *, BLOCK: int, num_warps: int) -> None:
+            assert grid({"BLOCK": BLOCK}) == (-(-n // BLOCK),) and num_warps == 4
+            y[:] = 2 * x
+
+        return launch
+
+
+def test_triton_functions_are_launched_with_their_constants() -> None:
+    kernel = carver.Kernel(
+        FakeTriton(), grid=lambda meta: (-(-100 // meta["BLOCK"]),), scalars=[100],
+        defines={"BLOCK": 32, "num_warps": 4},
+    )  # fmt: skip
+    assert kernel.is_triton and kernel.kind == "cuda"
+    y = np.zeros_like(X)
+    kernel.launcher()(X, y)
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_flags_may_depend_on_tunables() -> None:
+    source = "void f(float *Y) {\n Y[0] = EXTRA;\n}\n"
+
+    @carver.jit(out_idx=0)
+    def kernel(extra: int = 1) -> carver.Kernel:
+        return carver.Kernel(source, "f", params=[("Y", (1,), "float32")], flags=[f"-DEXTRA={extra}"])
+
+    assert [kernel(extra=e)()[0] for e in (3, 4)] == [3, 4]
+
+
+@pytest.mark.gpu
+def test_a_triton_function() -> None:
+    torch, tuned_triton = pytest.importorskip("torch"), pytest.importorskip("tuned_triton")
+    x = torch.rand(1 << 20, device="cuda")
+    y = torch.empty_like(x)
+    made = carver.AutoTuner.from_kernel(
+        tuned_triton.double, [{"BLOCK": b, "num_warps": w} for b in (256, 1024) for w in (2, 4)], (1 << 20,)
+    )
+    with carver.set_autotune_inputs(x, y):
+        result = made.run(ref_prog=lambda x: 2 * x, rep=20)
+    assert {m.outcome for m in result.table} == {"ok"}
+    result.kernel(x, y)
+    assert torch.equal(y, 2 * x)
+
+
+def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
+    import json
+
+    from carver.device.cuda import _letter, _value
+    from carver.trial import program_from_dict, program_to_dict
+
+    kernel = carver.Kernel(
+        "__global__\n", "f", grid=(4, 2), block=(32, 2), shared_bytes=512, scalars=[7, 0.5, np.int64(9)],
+        defines={"FAST": True, "N": 3}, isa="sm_90a",
+    )  # fmt: skip
+    program = kernel.program([Param(t, (8,), "float16") for t in "XY"], carver.load_arch("h200"))
+    plain = program_to_dict(program)
+    assert program_to_dict(program_from_dict(json.loads(json.dumps(plain)))) == plain
+    (call,) = program.calls
+    assert (call.grid, call.block, call.dynamic_smem_bytes) == ((4, 2, 1), (32, 2, 1), 512)
+    assert dict(program.source.defines) == {"FAST": "1", "N": "3"} and program.source.isa == "sm_90a"
+    assert "".join(map(_letter, call.args)) == "PPifq"
+    assert [_value(a, {"X": 100, "Y": 200}) for a in call.args] == [100, 200, 7, 0.5, 9]
+    assert [_letter(a) for a in (None, 5, "X")] == ["P", "q", "P"]
