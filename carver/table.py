@@ -72,7 +72,7 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns made to fit: headings on several lines, then texts cut that may be, then columns left out."""
     out = list(columns)
     if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
-        out = [replace(c, heading=c.heading.replace("_", "_\n").replace(" ", "\n")) for c in out]
+        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
     for i, c in enumerate(out):
         if c.may_shrink and (excess := total(out, 1) - width) > 0:
             most = max(8, c.width - excess)
@@ -80,6 +80,10 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
         out.remove(spare)
     return out
+
+
+def _broken(heading: str) -> str:
+    return heading.replace("_", "_\n").replace(" ", "\n")
 
 
 def rich_table(columns: Sequence[Column], width: int) -> Table:
