@@ -152,7 +152,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -
 
     columns = [
         column("table\nand device", (r.name for r in rows), (r.device for r in rows), is_text=True, may_shrink=True),
-        column("problems\nx candidates", (str(r.problems) for r in rows), (f"x {r.candidates:.0f}" for r in rows)),
+        column("problems\nx configs", (str(r.problems) for r in rows), (f"x {r.candidates:.0f}" for r in rows)),
         *(
             column(f"k={k}", (_short(r.slowdown[k][0], 3) for r in rows), (f"({_short(r.random[k])})" for r in rows),
                    spare=place)
@@ -162,7 +162,8 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -
         column("best\nfixed", (_short(r.fixed) if r.fixed else "-" for r in rows), ("" for _ in rows)),
         column("time err\nin band", (f"{100 * r.log_error:.0f} %" for r in rows),
                (f"{100 * r.covered:.0f} %" for r in rows)),
-        column("recall\nprecision", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows)),
+        column("recall\nprecis.", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows),
+               spare=len(ks)),
     ]  # fmt: skip
     title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
     return Group(Text(title, "bold"), rich_table(columns, width))
