@@ -185,10 +185,15 @@ def ranking_table(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> Gro
 
 def ranking_text(ranking: Ranking, most: int = MOST) -> str:
     """The same without colour."""
+    width = screen_width()
+    return without_colour(ranking_table(ranking, most, width), width)
+
+
+def without_colour(drawn: Group | Table, width: int) -> str:
     from rich.console import Console
 
-    text, width = io.StringIO(), screen_width()
-    Console(file=text, width=width, color_system=None, legacy_windows=False).print(ranking_table(ranking, most, width))
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
