@@ -114,7 +114,7 @@ def rank(
 
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
-@click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="Explain this hint.")
+@click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="The hint of this rank.")
 @click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
 @backend_option
 def explain(
@@ -139,7 +139,7 @@ def explain(
 @backend_option
 @topk_option
 def bench_query(template: Template, topk: int, backend: str | None, repeats: int, as_json: bool) -> None:
-    """How long a query takes: the first of a process, a new shape, the same shape again."""
+    """How long a query takes. Timed are the first of a process, a new shape, and the same shape again."""
     arch, problem = template.arch, template.problem
     assert arch is not None
     first = _timed(partial(recommend_problem, problem, arch, topk, backend))
@@ -208,7 +208,7 @@ def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, 
 @click.argument("words", nargs=-1)
 @as_json
 def list_archs(words: tuple[str, ...], as_json: bool) -> None:
-    """The devices that carver knows; WORDS keep those whose name, title or ISA has them all."""
+    """The devices that carver knows. WORDS keep those whose name, title or ISA has them all."""
     every = [archs.load(name) for name in sorted({*archs.names(), *archs.own_names()})]
     kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
     if not kept:

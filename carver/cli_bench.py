@@ -12,6 +12,7 @@ import click
 
 from .plots import FORMATS, pyplot, save
 from .records import OUTCOMES, Measurement, Records
+from .table import Column, console, rich_table, screen_width
 from .templates import Template
 
 if TYPE_CHECKING:
@@ -119,18 +120,14 @@ def list_records(store: Records, /, last: int, as_json: bool, **filters: str | N
     if as_json:
         click.echo(json.dumps([m.to_dict() for m in found[-last:]], indent=1))
         return
-    from rich.table import Table
-    from rich.text import Text
-
-    from .table import console
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for name, most in (("id", 8), ("when", 16), ("device", 18), ("problem", 26), ("kernel", 8), ("outcome", 13)):
-        table.add_column(name, no_wrap=True, max_width=most, overflow="ellipsis")
-    table.add_column("ms", justify="right", no_wrap=True)
-    for m in found[-last:]:
-        table.add_row(*map(Text, _cells(m)))
-    console().print(table)
+    rows = [_cells(m) for m in found[-last:]]
+    names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
+    columns = [
+        Column(name, tuple(row[i] for row in rows), name != "ms", may_shrink=name in ("device", "problem"),
+               spare={"kernel": 1, "when": 2}.get(name, 0))
+        for i, name in enumerate(names)
+    ]
+    console().print(rich_table(columns, screen_width()))
     click.echo(f"{min(last, len(found))} of {len(found)} in {store.path}")
 
 

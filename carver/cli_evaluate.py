@@ -9,7 +9,7 @@ import click
 
 from .cli_bench import PICTURE, as_json, save_plot
 from .errors import ConfigError
-from .table import console
+from .table import console, screen_width
 
 
 @click.command()
@@ -29,7 +29,8 @@ def evaluate(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Rank every problem of every measured table under PATH with the model as shipped, and sum up what its picks cost.
+    """How good the rankings are on measured tables. Every problem of every table under PATH is ranked with the model as
+    shipped, and what its picks cost is summed up.
 
     Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
     best over all problems in hindsight.
@@ -48,4 +49,4 @@ def evaluate(
     if as_json:
         click.echo(json.dumps([row.to_dict() for row in rows], indent=1))
     else:
-        console().print(summary.table(rows, ks))
+        console().print(summary.table(rows, ks, screen_width()))

@@ -55,7 +55,7 @@ def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
 
 _TARGETS: dict[str, tuple[str | None, str, Callable[[Ranking, dict[str, str] | None], str]]] = {
     "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
-    "csv": (None, "The same as CSV.", plain.to_csv),
+    "csv": (None, "Configurations with their predicted times as CSV.", plain.to_csv),
     "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
                lambda hints, names: _listing(plain.configs(hints, names))),
     "tilelang": (
@@ -137,7 +137,7 @@ def vllm_moe(
     experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
     arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """The file of a fused mixture-of-experts layer that vLLM and SGLang look up."""
+    """The file of fused mixture-of-experts layers that vLLM and SGLang look up."""
     _save(
         vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
                  device_name, project), folder, as_json,
@@ -153,7 +153,7 @@ def vllm_block_fp8(
     n: int, k: int, block_shape: tuple[int, int], arch: str, folder: Path, device_name: str, batches: str | None,
     project: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """The file of an N x K linear layer in block-scaled fp8 that vLLM and SGLang look up."""
+    """The file of a linear layer in block-scaled fp8, N x K, that vLLM and SGLang look up."""
     _save(vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project), folder, as_json)
 
 
@@ -168,7 +168,7 @@ def portfolio(
     template: Template, count: int, over: str, uniform: bool, backend: str | None, as_python: bool, output: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """The few configurations that together lose least over a range of sizes, and which to use when."""
+    """The few configurations that lose least over a range of sizes. A table says which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes

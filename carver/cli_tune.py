@@ -11,7 +11,7 @@ import click
 
 from ._cache import cache_folder
 from .errors import ConfigError
-from .table import console
+from .table import console, screen_width
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -54,7 +54,7 @@ def list_cache(as_json: bool) -> None:
 @click.option("--binaries", is_flag=True, help="Compiled kernels and unpacked sources too.")
 @as_json
 def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
-    """Delete entries, by the first characters of their KEYS, or all: they are tuned anew when next asked for."""
+    """Delete entries, which are then tuned anew. KEYS are the first characters of their keys; without any, all go."""
     from .tune.cache import entries, remove
 
     every = list(entries())
@@ -87,7 +87,7 @@ def doctor(as_json: bool) -> None:
 @click.option("--rep", type=int, default=100, show_default=True, help="Timed runs of each candidate.")
 @as_json
 def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, as_json: bool) -> None:
-    """Replay every search strategy on measured TABLES: trials and seconds to within 1 % of the best."""
+    """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
     from .evaluate.tables import read
     from .tune.simulate import Cost, table, to_dict
     from .tune.simulate import simulate as replay_all
@@ -104,4 +104,4 @@ def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, 
     if as_json:
         click.echo(json.dumps(to_dict(traces), indent=1))
         return
-    console().print(table(traces))
+    console().print(table(traces, screen_width()))

@@ -109,6 +109,11 @@ class Statement:
         return Statement(output, tuple(inputs), self.combine)
 
 
+def _extent(tensor: Tensor) -> list[int]:
+    """How many axes each dimension is a sum of."""
+    return [len(dim) for dim in tensor.index]
+
+
 def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
     """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
 
@@ -117,6 +122,8 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
     """
     batch = set(declared.spatial).intersection(*(t.axes for t in declared.inputs))
     for form in (declared, declared.without(batch)):
+        if sorted(map(_extent, form.inputs)) != sorted(map(_extent, written.inputs)):
+            continue  # permutations of many inputs are many
         for inputs in permutations(written.inputs):
             tensors = list(zip(form.tensors, (written.output, *inputs), strict=False))
             pairs = {
@@ -128,8 +135,7 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
             axes = {(ours, theirs) for (ours, _), (theirs, _) in pairs}
             if (
                 form.combine == written.combine
-                and len(form.inputs) == len(inputs)
-                and all([*map(len, ours.index)] == [*map(len, theirs.index)] for ours, theirs in tensors)
+                and all(_extent(ours) == _extent(theirs) for ours, theirs in tensors)
                 and all(ours == theirs for (_, ours), (_, theirs) in pairs)
                 and len(axes) == len({ours for ours, _ in axes}) == len({theirs for _, theirs in axes})
             ):

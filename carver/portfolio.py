@@ -18,6 +18,7 @@ from .pricing import price
 from .problem import Problem
 from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
+from .table import Column, rich_table, screen_width, without_colour
 from .types import FloatArray, IntArray
 
 SAMPLES = 128
@@ -121,22 +122,26 @@ class Portfolio:
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
-        keys = list(dict.fromkeys(key for _, config in self.configs for key in config))
-        low = 1
+        every = [self.configs[bucket.config][1] for bucket in self.table]
+        cells = {key: tuple(str(c.get(key, "")) for c in every) for key in dict.fromkeys(k for c in every for k in c)}
+        same = {key: texts[0] for key, texts in cells.items() if len(every) > 1 and len(set(texts)) == 1}
+        ends = [bucket.upto for bucket in self.table]
         axis = self.problem.names.get(self.axis, self.axis)
-        rows = [[f"{axis} from", "to", *keys]]
-        for b in self.table:
-            config = self.configs[b.config][1]
-            rows.append([str(low), str(b.upto), *(str(config.get(key, "")) for key in keys)])
-            low = b.upto + 1
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        body = "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
-        return (
+        columns = [
+            Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
+            Column("to", tuple(map(str, ends))),
+            *(Column(key, texts) for key, texts in cells.items() if key not in same),
+        ]
+        width = screen_width()
+        lines = [
             f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
-            f"{self.arch.title}, backend {self.backend}\n{body}\n"
+            f"{self.arch.title}, backend {self.backend}",
+            without_colour(rich_table(columns, width), width),
+            *([f"in all: {' '.join(f'{key}={text}' for key, text in same.items())}"] if same else []),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
-            f"the best configuration alone {self.single_loss:.1%} in the mean"
-        )
+            f"the best configuration alone {self.single_loss:.1%} in the mean",
+        ]
+        return "\n".join(lines)
 
 
 def portfolio(

@@ -72,7 +72,7 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns made to fit: headings on several lines, then texts cut that may be, then columns left out."""
     out = list(columns)
     if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
-        out = [replace(c, heading=c.heading.replace("_", "_\n").replace(" ", "\n")) for c in out]
+        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
     for i, c in enumerate(out):
         if c.may_shrink and (excess := total(out, 1) - width) > 0:
             most = max(8, c.width - excess)
@@ -80,6 +80,10 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
         out.remove(spare)
     return out
+
+
+def _broken(heading: str) -> str:
+    return heading.replace("_", "_\n").replace(" ", "\n")
 
 
 def rich_table(columns: Sequence[Column], width: int) -> Table:
@@ -181,10 +185,15 @@ def ranking_table(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> Gro
 
 def ranking_text(ranking: Ranking, most: int = MOST) -> str:
     """The same without colour."""
+    width = screen_width()
+    return without_colour(ranking_table(ranking, most, width), width)
+
+
+def without_colour(drawn: Group | Table, width: int) -> str:
     from rich.console import Console
 
-    text, width = io.StringIO(), screen_width()
-    Console(file=text, width=width, color_system=None, legacy_windows=False).print(ranking_table(ranking, most, width))
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 

@@ -391,7 +391,16 @@ def _forms() -> tuple[Problem, ...]:
 
 
 def _declared(problem: Problem) -> Problem:
-    """A contraction under the names by which kernels know it, where it is one of theirs."""
+    """A contraction or an element-wise operator under the names by which kernels know it, where it is one of theirs."""
+    if problem.operator == "elementwise":
+        out, *inputs = problem.statement.tensors
+        full = [t for t in inputs if t.index == out.index]
+        short = [t for t in inputs if t.index == out.index[-1:] != out.index]
+        if not full or len(full) + len(short) < len(inputs):
+            return problem
+        kind, shape = problem.dtypes[inputs[0].name], out.shape(problem.sizes)
+        form = ElementwiseTemplate(shape, kind, len(full), 1, len(short), problem.dtypes[out.name]).problem
+        return replace(form, written=problem.computes)
     for form in _forms():
         if problem.operator == "matmul" and (names := notation.renaming(form.statement, problem.statement)):
             return replace(

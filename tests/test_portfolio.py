@@ -169,6 +169,13 @@ def test_other_operators_vary_too() -> None:
     assert op.portfolio(R=range(1, 65536), k=3).loss < 0.05
 
 
+def test_its_table_fits_the_terminal(four: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = repr(four).splitlines()
+    assert max(map(len, lines[1:-1])) <= 60 and "…" not in repr(four)
+    assert str(four.table[-1].upto) in lines[-3] + lines[-2]
+
+
 def test_from_the_command_line() -> None:
     words = ["portfolio", "matmul", "4096", "4096", "4096", "--arch", "h200", "--over", "m=1:1024", "-k", "2"]
     evenly = CliRunner().invoke(main, [*words[:-4], "--over", "M=1:100000000", "--uniform", "-k", "1", "--json"])

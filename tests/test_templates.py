@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pytest
 from cases import answerable, device_for, template
 
 import carver
+from carver.device.render import render
 from carver.errors import ArchError, NoCandidates, ProblemError
 
 SIZES = [
@@ -186,6 +188,7 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     ("Y[i,j] += V[i,k] * X[i,k,j]", "jki", carver.GEMVTemplate(4, 5, batch=6, trans_A=True)),
     ("Y[] += X[i]", "i", carver.GeneralReductionTemplate("R", (4,))),
     ("Y[j] max= X[i,j]", "ij", carver.ReductionTemplate("max", (4, 5), axis=0)),
+    ("Z[i,j] = B[j] * A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
 ])  # fmt: skip
 def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.templates.Template) -> None:
     own = carver.OpTemplate(computes, **dict(zip(sizes, (4, 5, 6, 7), strict=False)))  # type: ignore[arg-type]
@@ -194,7 +197,9 @@ def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: c
     assert all(f"{axis}={n}" in str(own.problem) for axis, n in zip(sizes, (4, 5, 6, 7), strict=False))
 
 
-@pytest.mark.parametrize("computes", ["C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[k,j] * S[j]"])
+@pytest.mark.parametrize("computes", [
+    "C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[k,j] * S[j]", "Y[i,j] = A[j,i]",
+])  # fmt: skip
 def test_a_statement_that_says_something_else_keeps_its_names(computes: str) -> None:
     sizes = {axis: 8 for axis in "ijkl" if axis in computes}
     op = carver.OpTemplate(computes, **sizes)  # type: ignore[arg-type]
@@ -247,3 +252,13 @@ def test_only_a_name_or_a_descriptor_is_a_device() -> None:
     with pytest.raises(ArchError, match="named by a string or a path, got 5"):
         carver.MatmulTemplate(16, 32, 64).with_arch(5)  # type: ignore[arg-type]
     assert "jit" in dir(carver) and len(repr(carver.CUDA("h200"))) < 200
+
+
+def test_an_element_wise_operator_of_ones_own_gets_all_its_operands() -> None:
+    op = carver.OpTemplate("Z[i,j,k] = A[i,j,k] * B[k] * C[i,j,k]", i=4, j=6, k=8).with_arch("h200")
+    (hint,) = op.recommend_hints(1)
+    assert render(hint, carver.CUDA("h200")).calls[0].args == ("X0", "X1", "X2", "Y", 24, 8)
+    start = time.perf_counter()
+    many = " * ".join(f"{x}[i,j,k]" for x in "ABCDEFGH")
+    assert str(carver.OpTemplate(f"Z[i,j,k] = {many}", i=4, j=6, k=8).problem) == "elementwise r=24 c=8 (float16)"
+    assert time.perf_counter() - start < 1

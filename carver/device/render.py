@@ -163,7 +163,7 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
         raise ConfigError(
             f"{chosen.operator}/{chosen.name} takes {', '.join(chosen.tunables)}; missing or unknown: {', '.join(odd)}"
         )
-    names = space.static_scope(problem, arch) | space.size_scope(problem) | dict(config)
+    names = {**space.static_scope(problem, arch), **space.size_scope(problem), **config}
     for tensor in problem.statement.tensors:
         names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
     for column, expression in chosen.schedule.items():

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..table import WIDTH, Column, rich_table
 from .cases import Case
 from .score import Score, geometric_mean, score
 from .tables import read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.table import Table
+    from rich.console import Group
 
 KS = (1, 3, 5, 10)
 GROUPS = ("table", "gpu", "operator", "shape")
@@ -140,29 +141,32 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
     return float(np.exp((total + min(common)) / len(cases))) if common else None
 
 
-def table(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Table:
+def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -> Group:
     """The summary as a table: the model's slowdown, and below it in brackets that of blind draws."""
-    from rich import box
-    from rich.table import Table
+    from rich.console import Group
+    from rich.text import Text
 
+    def column(heading: str, above: Iterable[str], below: Iterable[str], **how: Any) -> Column:
+        pairs = zip(above, below, strict=True)
+        return Column(heading, tuple(cell for pair in pairs for cell in (*pair, ""))[:-1], **how)
+
+    columns = [
+        column("table\nand device", (r.name for r in rows), (r.device for r in rows), is_text=True, may_shrink=True),
+        column("problems\nx configs", (str(r.problems) for r in rows), (f"x {r.candidates:.0f}" for r in rows)),
+        *(
+            column(f"k={k}", (_short(r.slowdown[k][0], 3) for r in rows), (f"({_short(r.random[k])})" for r in rows),
+                   spare=place)
+            for place, k in enumerate(ks)
+        ),
+        column(f"worst\nk={ks[0]}", (_short(r.slowdown[ks[0]][2]) for r in rows), ("" for _ in rows)),
+        column("best\nfixed", (_short(r.fixed) if r.fixed else "-" for r in rows), ("" for _ in rows)),
+        column("time err\nin band", (f"{100 * r.log_error:.0f} %" for r in rows),
+               (f"{100 * r.covered:.0f} %" for r in rows)),
+        column("recall\nprecis.", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows),
+               spare=len(ks)),
+    ]  # fmt: skip
     title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
-    out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_style="bold")
-    out.add_column("table and device", min_width=18, overflow="fold")
-    out.add_column("problems x\ncandidates", justify="right", no_wrap=True)
-    further = ("worst\nk=1", "best\nfixed", "time err\nin band", "recall\nprecis.")
-    for name in (*(f"k={k}" for k in ks), *further):
-        out.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        out.add_row(
-            f"{row.name}\n[dim]{row.device}[/]",
-            f"{row.problems}\n[dim]x {row.candidates:.0f}[/]",
-            *(f"[bold]{_short(row.slowdown[k][0], 3)}[/]\n[dim]({_short(row.random[k])})[/]" for k in ks),
-            _short(row.slowdown[ks[0]][2]),
-            _short(row.fixed) if row.fixed else "-",
-            f"{100 * row.log_error:.0f} %\n[dim]{100 * row.covered:.0f} %[/]",
-            f"{row.recall:.3f}\n{row.precision:.3f}",
-        )
-    return out
+    return Group(Text(title, "bold"), rich_table(columns, width))
 
 
 def _short(value: float, digits: int = 2) -> str:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..evaluate.cases import Case
+from ..table import WIDTH, Column, rich_table
 from ..types import FloatArray
 from .search import Choices, exhaustive, genetic, local, random_order, rank_order
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 GOAL = 0.99
 """Share of the best candidate's speed that counts as reached."""
@@ -160,26 +161,31 @@ def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
     return {"goal": GOAL, "summary": rows, "replays": [asdict(t) for t in traces]}
 
 
-def table(traces: Sequence[Trace]) -> Table:
-    from rich.table import Table
+def table(traces: Sequence[Trace], width: int = WIDTH) -> Group:
+    from rich.console import Group
+    from rich.text import Text
 
-    cases = len({t.case for t in traces})
-    out = Table(
-        title=f"Until within 1 % of the best, {cases} problems: medians", title_justify="left", caption_justify="left",
-        box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False,
-        caption="speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: "
-        "the least of all replays. never: half of the replays (90 %: a tenth) or more stopped before that.",
-    )  # fmt: skip
-    for name in ("search", "reached", "trials", "90 %", "seconds", "of exhaustive", "stops after", "speed", "worst"):
-        out.add_column(name, justify="left" if name == "search" else "right")
-    for row in summary(traces):
-        share = "never" if math.isinf(row["of_exhaustive"]) else f"1/{1 / row['of_exhaustive']:.3g}"
-        out.add_row(
-            row["search"], f"{100 * row['reached']:.0f} %", _count(row["trials"]), _count(row["trials_p90"]),
-            _count(row["seconds"]), share, _count(row["trials_to_stop"]), f"{row['speed']:.3f}",
-            f"{row['speed_worst']:.3f}",
-        )  # fmt: skip
-    return out
+    rows = summary(traces)
+    cells = {
+        "reached": [f"{100 * row['reached']:.0f} %" for row in rows],
+        "trials": [_count(row["trials"]) for row in rows],
+        "90%": [_count(row["trials_p90"]) for row in rows],
+        "seconds": [_count(row["seconds"]) for row in rows],
+        "of exhaustive": [
+            "never" if math.isinf(row["of_exhaustive"]) else f"1/{1 / row['of_exhaustive']:.3g}" for row in rows
+        ],
+        "stops after": [_count(row["trials_to_stop"]) for row in rows],
+        "speed": [f"{row['speed']:.3f}" for row in rows],
+        "worst": [f"{row['speed_worst']:.3f}" for row in rows],
+    }
+    columns = [Column("search", tuple(row["search"] for row in rows), is_text=True)]
+    columns += [Column(name, tuple(texts), spare=place) for place, (name, texts) in enumerate(cells.items())]
+    title = f"Until within 1 % of the best, {len({t.case for t in traces})} problems: medians"
+    caption = (
+        "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
+        "of all replays. never: half of the replays (90 %: a tenth) or more stopped before that."
+    )
+    return Group(Text(title, "bold"), rich_table(columns, width), Text(caption))
 
 
 def _count(value: float) -> str:
