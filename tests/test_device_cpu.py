@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -452,11 +454,56 @@ def test_key_changes_with_all_that_matters(answer: Source, tmp_path: Path) -> No
     keys.add(Source(answer.path, {"ANSWER": "43"}, answer.flags, answer.entries, answer.isa).key("1"))
     keys.add(Source(answer.path, answer.defines, (*answer.flags, "-g"), answer.entries, answer.isa).key("1"))
     keys.add(Source(answer.path, answer.defines, answer.flags, answer.entries, "sm_90").key("1"))
-    (tmp_path / "beside.h").write_text("#define BESIDE 1\n")
-    keys.add(answer.key("1"))
     answer.path.write_text(answer.path.read_text() + "\n")
     keys.add(answer.key("1"))
-    assert len(keys) == 7
+    for name in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, "-g")
+            keys.add(answer.key("1"))
+    assert len(keys) == 11
+
+
+@pytest.mark.parametrize(
+    ("directive", "flags", "file"),
+    [
+        ('#include "beside.inc"', (), "beside.inc"),
+        ('#include "below/x.hpp"', (), "below/x.hpp"),
+        ('#include "../above.h"', (), "../above.h"),
+        ("#  include <away.h>", ("-I{tmp}/away",), "away/away.h"),
+        ("#  include <away.h>", ("-I", "{tmp}/away"), "away/away.h"),
+        ('#include "middle.h"', (), "deep/answer.h"),
+        ('#define HEADER "named.h"\n#include HEADER', (), "named.h"),
+        ("#include GIVEN", ('-DGIVEN="given.h"', "-I."), "given.h"),
+        ("", ("-include", "{tmp}/kernels/forced.h"), "forced.h"),
+    ],
+)
+def test_an_edited_header_is_compiled_anew(
+    answer: Source, tmp_path: Path, directive: str, flags: tuple[str, ...], file: str
+) -> None:
+    home = tmp_path / "kernels"
+    home.mkdir()
+    header = tmp_path / file if file.startswith("away") else home / file
+    header.parent.mkdir(exist_ok=True)
+    (home / "middle.h").write_text('#include "deep/answer.h"\n')
+    (home / "answer.c").write_text(f"{directive}\nint answer(void) {{ return VALUE; }}\n")
+    given = {k[2:]: v for k, _, v in (f.partition("=") for f in flags) if k.startswith("-D")}
+    extra = [f.replace("{tmp}", str(tmp_path)) for f in flags if not f.startswith("-D")]
+    source = replace(answer, path=home / "answer.c", defines=given, flags=(*answer.flags, *extra))
+    for value in (1, 2):
+        header.write_text(f"#define VALUE {value}\n")
+        built = compile_source(source, c_compiler())
+        assert not built.cached and ctypes.CDLL(str(built.path)).answer() == value
+    assert compile_source(source, c_compiler()).cached
+
+
+def test_a_header_that_now_hides_another_is_seen(answer: Source, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("CPATH", f"{tmp_path}/first:{tmp_path}/second")
+    answer.path.write_text("#include <where.h>\nint answer(void) { return WHERE; }\n")
+    for value, name in ((2, "second"), (1, "first")):
+        (tmp_path / name / "where.h").write_text(f"#define WHERE {value}\n")
+        assert ctypes.CDLL(str(compile_source(answer, c_compiler()).path)).answer() == value
 
 
 def damage_binary(entry: Path) -> None:
