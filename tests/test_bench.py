@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from kernels import candidate, problem
 import carver
 from carver import bench, reference
 from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
-from carver.device import concrete
+from carver.device import concrete, decode, encode
 from carver.device.cpu import CpuDevice
 from carver.errors import ConfigError, DeviceError, RunError
 from carver.hint import Hint
@@ -311,6 +311,12 @@ def test_kernels_that_add_to_their_output(settings: dict[str, Any], outcome: str
     assert m.outcome == outcome, m.message
 
 
+def test_a_candidate_that_writes_to_the_inputs_harms_no_other(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        got = measure(b, [candidate(tmp_path, name) for name in ("ok", "scribble", "slower", "wrong_result")])
+    assert [m.outcome for m in got] == ["ok", "ok", "ok", "wrong_result"]
+
+
 def test_unchecked_candidates_are_timed_whatever_they_compute(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True, check=False)) as b:
         (m,) = measure(b, [candidate(tmp_path, "wrong_result")])
@@ -414,8 +420,6 @@ def test_reference(p: Problem, inputs: dict[str, Any], value: Any, magnitude: An
     "dtype", ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int8"]
 )
 def test_inputs_are_exact_random_and_not_zero(dtype: str) -> None:
-    from carver.device import decode, encode
-
     template = carver.MatmulTemplate(M=64, N=16, K=64, in_dtype=dtype)
     first, again, other = (reference.draw(template.problem, seed)["A"] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -447,6 +451,90 @@ def test_tolerance_holds_for_right_kernels_and_catches_a_lost_product(k: int, dt
     lost = value - (x["A"][..., -1:] * x["B"][..., -1:, :])
     error, said = reference.worst(lost, value, allowed)
     assert error > 1 and said.startswith("wrong at")
+
+
+def sums(p: Problem, x: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The terms of each output of a matmul or a sum along rows. [outputs, terms]"""
+    a = x[p.statement.inputs[0].name].astype(np.float64)
+    if len(p.statement.inputs) == 1:
+        return a
+    return (a[0][:, None, :] * x["B"][0].T[None].astype(np.float64)).reshape(-1, a.shape[-1])
+
+
+def passes(p: Problem, kernel: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether the check takes a kernel, a function from terms to sums, for right."""
+    out = p.dtypes[p.statement.output.name]
+    for x, exact in ((reference.draw(p, 0), False), (reference.draw_exact(p, 0), True)):
+        assert x is not None
+        value, magnitude = reference.expected(p, {name: v.astype(np.float64) for name, v in x.items()})
+        value = reference.representable(p, value)
+        allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
+        got = decode(encode(kernel(sums(p, x)).reshape(value.shape), out), out).astype(np.float64)
+        if reference.worst(got, value, allowed)[0] > 1:
+            return False
+    return True
+
+
+def truncating(terms: np.ndarray) -> np.ndarray:
+    """Adds 32 products at a time and cuts the sum to 14 bits, as Hopper does with 8-bit floats."""
+    total = np.zeros(terms.shape[0])
+    for at in range(0, terms.shape[1], 32):
+        mantissa, exponent = np.frexp(total + terms[:, at : at + 32].sum(1))
+        total = np.ldexp(np.trunc(mantissa * 2**14) / 2**14, exponent)
+    return total
+
+
+SUMS = [
+    *((carver.MatmulTemplate(3, 3, k, in_dtype=a, out_dtype=o, accum_dtype=acc).problem,
+       max(64, k // 64) if o == "float8_e4m3" else 64)  # of which one digit in sixteen is left
+      for k in (1, 2, 7, 64, 4096, 65536)
+      for a, o, acc in (("float16", "float16", "float16"), ("float16", "float16", "float32"),
+                        ("bfloat16", "bfloat16", "float32"), ("float32", "float32", "float32"),
+                        ("float64", "float64", "float64"), ("float8_e4m3", "float8_e4m3", "float32"),
+                        ("float8_e5m2", "float16", "float32"))),
+    *((carver.ReductionTemplate("sum", (1, k), 1, dtype).problem, 4096)
+      for k in (1 << 10, 1 << 20) for dtype in ("float16", "bfloat16", "float32")),
+    (carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("p", "tile"), SUMS, ids=str)
+def test_any_order_of_a_sum_passes_and_a_lost_tile_does_not(p: Problem, tile: int) -> None:
+    k, accumulate = p.sizes[p.statement.reduced[0]], np.dtype(p.accumulate)
+    tile = min(tile, k)
+
+    def in_order(terms: np.ndarray) -> np.ndarray:
+        return np.cumsum(terms, 1, accumulate)[:, -1]
+
+    def in_parts(terms: np.ndarray) -> np.ndarray:
+        return sum((in_order(terms[:, i::5]) for i in range(min(5, k))), np.zeros(1, accumulate))
+
+    def lost(at: int) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda terms: terms[:, :at].sum(1) + terms[:, at + tile :].sum(1)
+
+    assert passes(p, in_order)
+    if k <= 1 << 20:
+        assert passes(p, in_parts)
+        assert passes(p, lambda terms: in_order(terms[:, ::-1]))
+    if p.dtypes[p.statement.inputs[0].name].startswith("float8"):
+        assert passes(p, truncating)
+    assert not passes(p, lambda terms: np.zeros(terms.shape[0]))
+    for at in {0, (k - tile) // tile // 2 * tile, k - tile}:
+        assert not passes(p, lost(at)), f"{tile} terms from {at}"
+
+
+def test_sums_of_any_statement_can_be_exact() -> None:
+    """Windows that overlap, axes of several tensors, a bias: integers, and some of every sum."""
+    for p in (
+        whole("O[p] += I[2*p+r] * W[r]", {"p": 40, "r": 9}, "conv2d"),
+        whole("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 2, "m": 3, "n": 5, "k": 17}, bias=1, activation=3),
+    ):
+        x = reference.draw_exact(p, 0)
+        assert x is not None and x.keys() == reference.draw(p, 0).keys()
+        assert all(v.shape == reference.draw(p, 0)[name].shape and (v == np.rint(v)).all() for name, v in x.items())
+        value, magnitude = reference.expected(p, {name: v.astype(np.float64) for name, v in x.items()})
+        assert (magnitude > 0).all() and value.any()
+    assert reference.draw_exact(carver.ReductionTemplate("max", (4, 4)).problem, 0) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
