@@ -5,6 +5,9 @@ python -m carver.worker carver.trial:Trial '{"device": "cpu"}'
 
 from __future__ import annotations
 
+import os
+import resource
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -87,6 +90,9 @@ class Trial:
 
     def __init__(self, device: str) -> None:
         self.device = open_device(device)
+        if self.device.kind == "cpu" and sys.platform == "linux":  # a greedy candidate fails before the system does
+            memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
         self._xp: Any = None
         self._sets: list[Inputs] = []
         self._inputs: Inputs
@@ -116,7 +122,7 @@ class Trial:
 
     def describe(self) -> Mapping[str, Any]:
         d = self.device
-        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state()}
+        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state(), "lease": d.lease}
 
     def setup(
         self,

@@ -18,6 +18,7 @@ from carver import bench, reference
 from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
 from carver.device import concrete, decode, encode
 from carver.device.cpu import CpuDevice
+from carver.device.cuda import device_count
 from carver.errors import ConfigError, DeviceError, RunError
 from carver.hint import Hint
 from carver.kernel import kernels
@@ -54,7 +55,8 @@ class Script:
 
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         if job["do"] == "describe":
-            return Reply("ok", "", {"kind": "cpu", "name": "scripted", "arch": ARCH, "state": {"driver": "1"}})
+            machine = {"kind": "cpu", "name": "scripted", "lease": "scripted", "arch": ARCH, "state": {"driver": "1"}}
+            return Reply("ok", "", machine)
         if job["do"] in ("setup", "state"):
             return Reply("ok", "", {"clock_hz": 1e9} if job["do"] == "state" else {})
         nudge = int(job["program"]["source"][1]["NUDGE"])
@@ -120,6 +122,85 @@ def test_a_finished_run_is_reported_and_not_measured_again(script: Script, tmp_p
     assert len(script.asked) == 2 * asked and not {m.uuid for m in first} & {m.uuid for m in again}
     run(tmp_path, 4, rounds=3)
     assert len(script.asked) == 3 * asked, "other settings are another run"
+
+
+def test_more_time_goes_to_what_lacked_it(script: Script, tmp_path: Path) -> None:
+    script.samples = dict.fromkeys(range(3), NOISY)
+    script.replies = {("check", 2): Reply("timeout", "too slow")}
+    first = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=1.0)
+    assert [len(m.rounds_ms) for m in first] == [1, 1, 0] and first[2].outcome == "timeout"
+    script.replies = {}
+    asked = len(script.asked)
+    assert run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=0.5) == first and len(script.asked) == asked
+    longer = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=2.0)
+    assert [len(m.rounds_ms) for m in longer] == [1, 1, 1] and longer[:2] == first[:2]
+    whole = run(tmp_path, 3, rounds=3, budget_s=60.0, timeout_s=2.0)
+    assert [len(m.rounds_ms) for m in whole] == [3, 3, 3] and whole[0].rounds_ms[0] == first[0].rounds_ms[0]
+    with Records(tmp_path / "r.sqlite") as db:
+        assert len(db.find()) == 3 and len(db.runs()) == 1
+
+
+def test_what_is_reported_again_has_the_predictions_of_its_hint(
+    script: Script, tmp_path: Path, grid: Ranking
+) -> None:
+    def report(predicted_ms: float, rank: int) -> Any:
+        hint = replace(grid[0], problem=problem(), predicted_ms=predicted_ms, rank=rank)
+        with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1)) as b:
+            (m,) = measure(b, [replace(candidate(tmp_path, "ok"), hint=hint)])
+        return m
+
+    first, again = report(1.0, 0), report(2.0, 7)
+    assert first.rounds_ms == again.rounds_ms and len(script.asked) == 2, "measured once"
+    assert (again.predicted_ms, again.rank, again.hint["predicted_ms"]) == (2.0, 7, 2.0)
+
+
+def test_an_interrupt_leaves_what_is_not_yet_compiled(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def interrupted(source: Any, compiler: Any) -> None:
+        begun.append(source)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "compile_source", interrupted)
+    monkeypatch.setattr(bench, "cores_available", lambda: 1)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, 500)
+    assert len(begun) < 500
+
+
+def test_a_time_that_is_none_costs_only_its_candidate(script: Script, tmp_path: Path) -> None:
+    script.samples = {0: [float("nan")] * 10}
+    got = run(tmp_path, 2, rounds=1)
+    assert [m.outcome for m in got] == ["crash", "ok"]
+    assert run(tmp_path, 2, rounds=1) == got
+
+
+@pytest.mark.parametrize(
+    "settings", [{"reset_to_zero": ("Z",)}, {"restore_value": ("workspace",)}, {"restore_value": ("bias",)}]
+)
+def test_names_that_are_no_tensor_are_refused(script: Script, tmp_path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"known: |did you mean"):
+        run(tmp_path, 1, **settings)
+
+
+def test_a_library_without_the_entry_is_one_candidates_crash(tmp_path: Path) -> None:
+    good, bad = candidate(tmp_path, "ok"), candidate(tmp_path, "slower")
+    assert bad.program is not None
+    call = replace(bad.program.calls[0], entry="missing")
+    bad = replace(bad, program=replace(bad.program, calls=(call,)))
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        got = measure(b, [bad, good])
+    assert [m.outcome for m in got] == ["crash", "ok"] and "no function 'missing'" in got[0].message
+
+
+def test_memory_is_limited_for_whatever_device_is_found(tmp_path: Path) -> None:
+    if device_count():
+        pytest.skip("auto is the GPU")
+    with Records(tmp_path / "r.sqlite") as db, Bench("auto", db, Settings(rounds=1, warm=True)) as b:
+        (m,) = measure(b, [candidate(tmp_path, "ok", workspace_bytes=1 << 40)])
+    assert m.outcome == "out_of_memory"
 
 
 @pytest.mark.parametrize("after", range(1, 18))

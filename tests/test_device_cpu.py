@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -534,10 +535,25 @@ def test_damaged_entries_are_built_again(answer: Source, damage: Any) -> None:
     assert compile_source(answer, c_compiler()).cached
 
 
-def test_foreign_owner_is_not_trusted(answer: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_source(answer, c_compiler())
-    monkeypatch.setattr(compiling.os, "getuid", lambda: 12345)
-    assert not compile_source(answer, c_compiler()).cached
+def test_a_folder_that_others_can_write_to_is_refused(answer: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = compile_source(answer, c_compiler()).path.parent
+    folder.chmod(0o777)
+    with pytest.raises(DeviceError, match=r"can be written to by others.*CARVER_CACHE_DIR"):
+        compile_source(answer, c_compiler())
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(DeviceError, match="belongs to another user"):
+        compile_source(answer, c_compiler())
+
+
+def test_a_compiler_may_say_what_is_no_utf_8(tmp_path: Path, answer: Source) -> None:
+    answer.path.write_bytes(b"#error caf\xe9 latin\n")
+    odd = tmp_path / "odd"
+    odd.write_bytes(b"#!/bin/sh\nprintf 'caf\\351'; exit 1\n")
+    odd.chmod(0o700)
+    for compiler in (c_compiler(), compiling.Compiler("cc", odd, "0")):
+        with pytest.raises(CompileError, match="caf"):
+            compile_source(answer, compiler)
 
 
 def test_compile_error_carries_the_log(answer: Source) -> None:

@@ -27,7 +27,7 @@ from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "open_device", "prepare", "render",
+    "encode", "lease_name", "open_device", "prepare", "render",
 ]  # fmt: skip
 
 
@@ -47,6 +47,10 @@ class Device(Protocol):
     kind: str
     name: str
     arch: Arch
+
+    @property
+    def lease(self) -> str:
+        """What processes that measure on it take turns by (`carver._cache.lease`)."""
 
     def compile(self, source: Source) -> Binary: ...
 
@@ -82,6 +86,13 @@ def open_device(name: str = "auto") -> Device:
     if name == "cpu" or (name == "auto" and not cuda.device_count()):
         return cpu.CpuDevice()
     return cuda.CudaDevice(int(asked[1] or 0))
+
+
+def lease_name(device: str) -> str:
+    """`Device.lease` of the device of that name, which is not opened."""
+    from . import cpu, cuda
+
+    return cpu.CpuDevice.lease if device == "cpu" else cuda.lease_of(int(device.partition(":")[2] or 0))
 
 
 @dataclass(frozen=True)
