@@ -26,7 +26,7 @@ from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
 from .render import Program, Scalar, Source
 
-_INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use device='cpu'"
+_INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use the device 'cpu' with hints for a CPU"
 
 _SMI_TIMEOUT_S = 10.0
 _SMI_FIELDS = {
@@ -45,11 +45,11 @@ def _driver() -> Any:
     try:
         from pycuda import driver
     except ImportError as e:
-        raise DeviceError(f"PyCUDA cannot be imported ({e}); {_INSTALL}") from None
+        raise DeviceError(f"no NVIDIA GPU can be used here: PyCUDA cannot be imported ({e}); {_INSTALL}") from None
     try:
         driver.init()
     except driver.Error as e:
-        raise DeviceError(f"CUDA does not start: {e}; {_INSTALL}") from None
+        raise DeviceError(f"no NVIDIA GPU can be used here: CUDA does not start ({e}); {_INSTALL}") from None
     return driver
 
 
