@@ -200,8 +200,8 @@ class Report:
             most = max(m.ci_percent or 0.0 for m in self.unsteady)
             lines.append(
                 f"not to be relied on: {len(self.unsteady)} of {len(self.ok)} times are known to no better than "
-                f"±{STEADY_PERCENT:.0f} %, one to ±{most:.0f} %, so the device was busy with something else; measure "
-                "again when it is not"
+                f"±{STEADY_PERCENT:.0f} %, one to ±{most:.0f} %, so the device was busy with something else, or the "
+                "time too short; measure again"
             )
         best, rates = self.best, self.rates
         config = " ".join(f"{k}={v}" for k, v in best.config.items())

@@ -419,7 +419,7 @@ def test_threads_must_exist() -> None:
 
 
 def test_no_device_of_that_name() -> None:
-    with pytest.raises(DeviceError, match="no device 'tpu'"):
+    with pytest.raises(ConfigError, match="no device 'tpu'"):
         open_device("tpu")
 
 

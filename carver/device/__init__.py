@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from ..descriptor import Arch
-from ..errors import DeviceError, RunError
+from ..errors import ConfigError, DeviceError, RunError
 from ..hint import Hint
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
@@ -80,7 +80,7 @@ def open_device(name: str = "auto") -> Device:
     """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first GPU where PyCUDA finds one, else the CPU."""
     asked = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", name)
     if asked is None:
-        raise DeviceError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
+        raise ConfigError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
     from . import cpu, cuda
 
     if name == "cpu" or (name == "auto" and not cuda.device_count()):
