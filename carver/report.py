@@ -393,8 +393,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         return "" if row[name] is None else format(row[name], form)
 
     config = " ".join(f"{k}={v}" for k, v in row["config"].items())
-    place = "" if row["rank"] is None else str(row["rank"] + 1)
     return (
-        place, row["kernel"], config, number("predicted_ms", ".4g"), number("measured_ms", ".4g"),
+        number("rank", "d"), row["kernel"], config, number("predicted_ms", ".4g"), number("measured_ms", ".4g"),
         number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"], str(row["samples"]), row["outcome"],
     )  # fmt: skip

@@ -116,7 +116,7 @@ def test_json_holds_the_findings(report: Report) -> None:
 def test_text_table(report: Report) -> None:
     lines = str(report).splitlines()
     (row,) = [line for line in lines if "block_m=80" in line and "best:" not in line]
-    assert re.split(r"\s*[│┃|]\s*", row.strip("│┃| "))[:7] == ["5", "mma", "block_m=80", "1.4", "1", "0.0", "1.000"]
+    assert re.split(r"\s*[│┃|]\s*", row.strip("│┃| "))[:7] == ["4", "mma", "block_m=80", "1.4", "1", "0.0", "1.000"]
     assert any("block_m=32" in line and "crash" in line for line in lines)
 
 
