@@ -92,8 +92,8 @@ class Worker:
             return
         self._buffer = self._tail = b""
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True, env=self._env, bufsize=0,
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, env=self._env, bufsize=0,
         )  # fmt: skip
         self.started += 1
         with self._whole():
@@ -180,9 +180,7 @@ class Worker:
     def _said(self) -> str:
         """The end of what the child printed."""
         assert self._process is not None and self._process.stderr is not None
-        before = None
-        while before != self._tail:
-            before = self._tail
+        for _ in range(64):  # more than a pipe holds; what it started may print on
             self._listen(-1, 0.0)
         return self._tail.decode(errors="replace").strip() or "nothing"
 
