@@ -12,13 +12,17 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
 
@@ -90,9 +94,9 @@ def measure(p: dict[str, Any], c: dict[str, int], operands: Any, expected: torch
 
     try:
         compiled = run()
-    except (triton.runtime.errors.OutOfResources, triton.compiler.errors.CompilationError) as e:
-        return {"time_ms": 0, "valid": 0, "note.why": str(e).splitlines()[0][:200]}
-    torch.cuda.synchronize()
+        torch.cuda.synchronize()
+    except (triton.TritonError, RuntimeError) as e:
+        return {"time_ms": 0, "valid": 0, "note.why": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
     error = float((out.float() - expected.float()).abs().max())
     row = {
         "note.smem_bytes": compiled.metadata.shared,
@@ -118,32 +122,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
+    parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--device", help="descriptor; the GPU of this machine where not given")
     options = parser.parse_args()
     arch = carver.load_arch(options.device) if options.device else carver.CUDA("auto")
     rows: list[dict[str, Any]] = []
+    began = time.monotonic()
     for p in PROBLEMS:
-        op = carver.FlashAttentionTemplate(**p).with_arch(arch)
-        operands = tensors(p)
-        expected = torch.nn.functional.scaled_dot_product_attention(
-            *operands, is_causal=p["causal"], enable_gqa=p["kv_heads"] < p["heads"]
-        )
+        if time.monotonic() - began > options.limit:
+            print(p, f"left out: {options.limit:.0f} s are up")
+            continue
         head = {"operator": "attention", "arch": arch.name, "backend": "triton", **p, "in_dtype": "float16"}
-        end = time.monotonic() + options.budget
-        found = []
-        for c in chosen(op):
-            if time.monotonic() > end:
-                break
-            found.append(head | {f"config.{k}": v for k, v in c.items()} | measure(p, c, operands, expected))
-        rows += found
-        times = [r["time_ms"] for r in found if r["valid"]]
-        first = next((r["time_ms"] for r in found if r["valid"]), float("nan"))
-        print(p, f"{len(times)} of {len(found)} ran, best {min(times, default=0):.4f} ms, first {first:.4f} ms")
+        try:
+            for row in measured(p, arch, time.monotonic() + options.budget):
+                rows.append(head | row)
+        except (carver.CarverError, RuntimeError) as e:  # the next problem may well work
+            print(p, f"failed: {type(e).__name__}: {e}")
+        if not rows:
+            continue
         columns = list(dict.fromkeys(name for row in rows for name in row))
         with options.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, columns, restval="")
             writer.writeheader()
             writer.writerows(rows)
+
+
+def measured(p: dict[str, Any], arch: carver.Arch, end: float) -> Iterator[dict[str, Any]]:
+    """The rows of one problem, until the time is up."""
+    op = carver.FlashAttentionTemplate(**p).with_arch(arch)
+    operands = tensors(p)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *operands, is_causal=p["causal"], enable_gqa=p["kv_heads"] < p["heads"]
+    )
+    tried, times = 0, []
+    for c in chosen(op):
+        if time.monotonic() > end:
+            break
+        row = measure(p, c, operands, expected)
+        tried, times = tried + 1, times + [row["time_ms"]] * row["valid"]
+        yield {f"config.{k}": v for k, v in c.items()} | row
+    best, first = (min(times), times[0]) if times else (float("nan"), float("nan"))
+    print(p, f"{len(times)} of {tried} ran, best {best:.4f} ms, first {first:.4f} ms")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified
@@ -57,66 +61,83 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
         yield "gemv", GEMVTemplate(14336, 4096, trans_A=True)
 
 
+def confirm(bench: Bench, kind: str, template: Template, configs: int, device: str) -> tuple[dict[str, Any], Report]:
+    """Measure one problem: its row of the file, and the report."""
+    ranking = template.with_arch(bench.machine.arch).recommend_hints(topk=1_000_000)
+    hints = list(ranking)
+    every = candidates([*hints[:10], *stratified(hints, configs)], bench.machine.arch)
+    every.append(Candidate(template.problem, LIBRARY, LIBRARY, {}, None))
+    rows = measure(bench, every)
+    report = Report(template.problem, rows, device=device, grid_size=len(hints))
+    library = report.library
+    library_ms = library.median_ms if library and library.ok else None
+    case = {
+        "kind": kind, "problem": template.problem.to_dict(), "grid": len(hints),
+        "arch": bench.machine.arch.name, "backend": report.measurements[0].backend, "library_ms": library_ms,
+        "rows": [[m.kernel, dict(m.config), m.predicted_ms, m.median_ms, m.outcome] for m in report.measurements],
+    }  # fmt: skip
+    if report.ok:
+        best = report.best.median_ms
+        regrets = {k: report.regret(k) for k in (1, 10)}
+        said = " ".join(f"@{k} " + ("none ran" if r is None else f"{r:.3f}") for k, r in regrets.items())
+        ratio = f"{library_ms / best:.2f}" if library_ms else "-"
+        print(f"{template.problem!s:48.48s} {len(report.measurements):4d} of {len(hints):5d}  best {best:8.4f} ms"
+              f"  library x{ratio}  regret {said}  {report.outcomes}", flush=True)  # fmt: skip
+    else:
+        print(f"{template.problem!s:48.48s} none ran: {report.outcomes}", flush=True)
+    return case, report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--problems", nargs="+", default=["gemm", "reduction", "elementwise", "gemv"])
     parser.add_argument("--configs", type=int, default=300)
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of measuring a problem")
-    parser.add_argument("--limit", type=float, default=540.0, help="seconds after which no problem is begun")
+    parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
-    began, cases, reports = time.monotonic(), [], []
+    began = time.monotonic()
+    found: dict[str, Any] = {"command": "python benchmarks/confirm.py", "cases": [], "failed": [], "left_out": []}
+    reports: list[tuple[str, Report]] = []
     settings = Settings(rounds=4, budget_s=args.budget, timeout_s=20.0)
     with Records(args.out.with_suffix(".sqlite")) as store, Bench(args.device, store, settings) as bench:
+        found |= {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
         for kind, template in problems(args.problems):
             if time.monotonic() - began > args.limit:
-                print(f"stopped before {template.problem}: {args.limit:.0f} s are up")
-                break
-            ranking = template.with_arch(bench.machine.arch).recommend_hints(topk=1_000_000)
-            hints = list(ranking)
-            sample = stratified(hints, args.configs)
-            every = candidates([*hints[:10], *sample], bench.machine.arch)
-            every.append(Candidate(template.problem, LIBRARY, LIBRARY, {}, None))
-            rows = measure(bench, every)
-            report = Report(template.problem, rows, device=args.device, grid_size=len(hints))
-            reports.append((kind, template.problem, report))
-            library = [m for m in rows if m.backend == LIBRARY and m.ok]
-            own = [m for m in rows if m.backend != LIBRARY]
-            cases.append({
-                "kind": kind, "problem": template.problem.to_dict(), "grid": len(hints),
-                "arch": bench.machine.arch.name, "backend": own[0].backend,
-                "library_ms": library[0].median_ms if library else None,
-                "rows": [[m.kernel, dict(m.config), m.predicted_ms, m.median_ms, m.outcome] for m in own],
-            })  # fmt: skip
-            best = report.best.median_ms if report.ok else float("nan")
-            print(
-                f"{template.problem!s:48.48s} {len(own):4d} of {len(hints):5d}  best {best:8.4f} ms"
-                f"  library x{(library[0].median_ms or 0) / best if library else float('nan'):5.2f}"
-                f"  regret@1 {report.regret(1) or 0:.3f} @10 {report.regret(10) or 0:.3f}  {report.outcomes}",
-                flush=True,
-            )
-        description = {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
-    with gzip.open(args.out, "wt") as file:
-        json.dump(
-            {**description, "command": "python benchmarks/confirm.py", "cases": cases}, file, separators=(",", ":")
-        )
+                found["left_out"].append(str(template.problem))
+                continue
+            try:
+                case, report = confirm(bench, kind, template, args.configs, args.device)
+                found["cases"].append(case)
+                reports.append((kind, report))
+            except Exception as e:  # the next problem may well work
+                found["failed"].append({"problem": str(template.problem), "why": f"{type(e).__name__}: {e}"})
+                print(f"{template.problem!s:48.48s} failed: {e}", flush=True)
+            with gzip.open(args.out, "wt") as file:
+                json.dump(found, file, separators=(",", ":"))
+    if found["left_out"]:
+        print(f"{len(found['left_out'])} problems left out: {args.limit:.0f} s were up")
     Console(width=100).print(summary(reports))
 
 
-def summary(reports: list[tuple[str, object, Report]]) -> Table:
-    """Geometric means by kind of problem."""
+def summary(reports: list[tuple[str, Report]]) -> Table:
+    """Geometric means by kind of problem, over those of which any of the first k ran; how many did not, beside it."""
     from carver.evaluate.score import geometric_mean
 
     table = Table(title="Regret against the best of everything measured, and speed against the library")
     for name in ("kind", "problems", "regret@1", "regret@3", "regret@10", "library time / ours"):
         table.add_column(name, justify="left" if name == "kind" else "right")
-    for kind in dict.fromkeys(k for k, _, _ in reports):
-        mine = [r for k, _, r in reports if k == kind and r.ok]
-        means = [geometric_mean([1 + (r.regret(k) or 0.0) for r in mine]) - 1 for k in (1, 3, 10)]
+    for kind in dict.fromkeys(k for k, _ in reports):
+        mine = [r for k, r in reports if k == kind and r.ok]
+        cells = []
+        for k in (1, 3, 10):
+            known = [r for report in mine if (r := report.regret(k)) is not None]
+            mean = f"{100 * (geometric_mean([1 + r for r in known]) - 1):.1f} %" if known else "-"
+            cells.append(mean + (f" ({len(mine) - len(known)} none ran)" if len(known) < len(mine) else ""))
         ratios = [r.library_ratio for r in mine if r.library_ratio]
         ratio = f"{geometric_mean(ratios):.2f}" if ratios else "-"
-        table.add_row(kind, str(len(mine)), *(f"{100 * m:.1f} %" for m in means), ratio)
+        table.add_row(kind, str(len(mine)), *cells, ratio)
     return table
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import random
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,14 +23,15 @@ from typing import Any
 
 import numpy as np
 
+from ._cache import lease
 from .descriptor import Arch
 from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, render
 from .device.cpu import cores_available
-from .errors import CompileError, ConfigError, DeviceError, KernelError, RunError
+from .errors import CompileError, ConfigError, DeviceError, KernelError, RunError, nearest
 from .hint import Hint
 from .problem import Problem
 from .records import Measurement, Records, Run
-from .report import Report
+from .report import LIBRARY, Report
 from .trial import arch_from_dict, program_to_dict
 from .worker import Reply, Worker
 
@@ -40,7 +39,7 @@ TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""
 
 LEAST_SAMPLES = 10
-"""Samples before a candidate may be done: fewer give no interval worth the name."""
+"""Samples in all before a candidate may be done: fewer give no interval worth the name."""
 
 MOST_SAMPLES = 100
 """Samples of one candidate in one round."""
@@ -51,13 +50,7 @@ ROUND_S = (0.01, 0.5)
 SETUP_TIMEOUT_S = 600.0
 """What drawing the inputs and computing the reference may take. [s]"""
 
-LEASE_S = 4 * SETUP_TIMEOUT_S
-"""How long a device stays reserved for a benchmark on another host that no longer answers. [s]"""
-
-LIBRARY = "library"
-"""The backend of the measurement of what numpy or torch do."""
-
-_SCHEMA = 1  # of the keys that identify a candidate and a run
+_SCHEMA = 2  # of the keys that identify a candidate and a run
 
 
 @dataclass(frozen=True)
@@ -86,6 +79,19 @@ class Settings:
             "schema": _SCHEMA, "cold": not self.warm, "check": self.check, "seed": self.seed, "rounds": self.rounds,
             "reset_to_zero": list(self.reset_to_zero), "restore_value": list(self.restore_value),
         }  # fmt: skip
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a run that is resumed may have had less of."""
+        return {"budget_s": self.budget_s, "timeout_s": self.timeout_s}
+
+    def fit(self, problem: Problem) -> None:
+        """Raises ConfigError if a name is no tensor of the problem."""
+        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
+        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
+            for name in getattr(self, setting):
+                if name not in allowed:
+                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(name, allowed)}")
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class Machine:
 
     kind: str
     name: str
+    lease: str
     arch: Arch
     state: Mapping[str, Any]
 
@@ -169,15 +176,12 @@ class Bench:
         self._stack = ExitStack()
         self.records = records or self._stack.enter_context(Records())
         threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
-        worker = Worker("carver.trial:Trial", {"device": device}, env=threads, memory_bytes=_memory_limit(device))
+        worker = Worker("carver.trial:Trial", {"device": device}, env=threads)
         self.worker = self._stack.enter_context(worker)
         with self._stack:
             self.machine = self._describe()
             self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
             self._stack = self._stack.pop_all()
-        ordinal = device.partition(":")[2] or "0"
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if self.machine.kind == "cuda" else ""
-        self.lease = f"{self.machine.kind}:{ordinal} {visible} of {platform.node()}"
         self._set_up_in = 0
         self._problem: Problem | None = None
         self._state: Mapping[str, Any] = self.machine.state
@@ -193,7 +197,7 @@ class Bench:
         if reply.outcome != "ok":
             raise DeviceError(f"the device does not answer: {reply.message}")
         d = reply.data
-        return Machine(d["kind"], d["name"], arch_from_dict(d["arch"]), d["state"])
+        return Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
 
     @property
     def compiler(self) -> str:
@@ -220,7 +224,11 @@ class Bench:
             futures = [pool.submit(one, c) for c in wanted]
             for f in futures:
                 f.add_done_callback(told)
-            return [f.result() for f in futures]
+            try:
+                return [f.result() for f in futures]
+            except BaseException:  # an interrupt waits for the compilers that run, not for all that could
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def refresh(self) -> None:
         """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
@@ -272,8 +280,7 @@ class Bench:
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
         """The record of a candidate, which that key identifies, whose compilation or check ended so."""
-        hint = candidate.hint
-        return Measurement(
+        m = Measurement(
             run_id=run.run_id,
             candidate=key,
             outcome=reply.outcome,
@@ -283,33 +290,21 @@ class Bench:
             kernel=candidate.kernel,
             backend=candidate.backend,
             config=dict(candidate.config),
-            arch=hint.arch if hint else self.machine.arch.name,
+            arch=self.machine.arch.name,
             device=self.machine.name,
             host=platform.node(),
-            rank=hint.rank if hint else None,
-            predicted_ms=hint.predicted_ms if hint else None,
-            bound=hint.bound if hint else "",
-            terms_ms=dict(hint.terms_ms) if hint else {},
             error=reply.data.get("error"),
             device_info={**self.machine.state, "resources": reply.data.get("resources", {})},
             versions={**versions(), "compiler": self.compiler},
-            hint=hint.to_dict() if hint else None,
         )
+        return _predicted(m, candidate.hint)
 
     def sampled(self, m: Measurement, reply: Reply) -> Measurement:
         """The record after one more round, or after the round that it failed in."""
         if reply.outcome == "ok":
             after = m.with_round(reply.data["samples_ms"], self._state)
-            return replace(after, message=reply.message or m.message)
+            return replace(after, message=reply.message or m.message) if after.ok else after
         return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
-
-
-def _memory_limit(device: str) -> int | None:
-    """All memory of the machine for a CPU's worker: a greedy candidate fails before the system does. None for a GPU's,
-    whose driver reserves far more addresses."""
-    if device != "cpu" or sys.platform != "linux":
-        return None
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def versions() -> dict[str, str]:
@@ -427,23 +422,36 @@ def measure(
 def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: bool) -> list[Measurement]:
     """All candidates of one problem, as one run that the records can resume."""
     store, machine = bench.records, bench.machine
+    for c in every[:1]:
+        bench.settings.fit(c.problem)
     keyed = {c.key(bench.compiler): c for c in every}
     identity = [bench.settings.identity, sorted(keyed), machine.name, machine.state.get("driver"), versions()]
     run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     waiting = f"waiting for {{}}, which measures on {machine.name}"
-    with store.lease(
-        bench.lease, ttl_s=LEASE_S, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))
-    ) as renew:
-        run = store.begin(run_key, machine.name, bench.settings.identity, fresh=fresh)
+    with lease(machine.lease, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
+        limits = bench.settings.limits
+        run = store.begin(run_key, machine.name, bench.settings.identity | limits, fresh=fresh)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
+        if grown := {name: limit for name, limit in limits.items() if limit > run.settings[name]}:
+            run = store.extend(run, dict(run.settings) | grown)
+            if "timeout_s" in grown:
+                known = {key: m for key, m in known.items() if m.outcome != "timeout"}
         if known:
             shown.say(
                 f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
             )
         if run.finished_at is None:
-            _rounds(bench, run, keyed, known, shown, renew)
+            _rounds(bench, run, keyed, known, shown)
             store.finish(run)
-    return [known[key] for key in keyed]
+    return [_predicted(known[key], c.hint) for key, c in keyed.items()]
+
+
+def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
+    """The record with what this hint says, which may have changed since it was measured."""
+    return m if hint is None else replace(
+        m, arch=hint.arch, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
+        terms_ms=dict(hint.terms_ms), hint=hint.to_dict(),
+    )  # fmt: skip
 
 
 def _rounds(
@@ -452,7 +460,6 @@ def _rounds(
     every: Mapping[str, Candidate],
     known: dict[str, Measurement],
     shown: _Progress,
-    renew: Callable[[], None],
 ) -> None:
     """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date."""
     settings, store = bench.settings, bench.records
@@ -466,7 +473,6 @@ def _rounds(
             continue
         random.Random(f"{run.run_key} {place}").shuffle(turn)
         bench.refresh()
-        renew()
         share = (settings.budget_s - spent) / (len(turn) * (settings.rounds - place))
         seconds, advance = min(max(share, ROUND_S[0]), ROUND_S[1]), shown.bar(f"round {place + 1}", len(turn))
         for key in turn:

@@ -65,7 +65,7 @@ def bench(
     ranking = template.recommend_hints(topk)
     grid = list(template.recommend_hints(max(topk, ranking.candidates))) if vs_grid else None
     report = benchmark(
-        list(ranking), device or ("cpu" if arch.kind == "cpu" else "auto"), budget_s=budget_s, rounds=rounds, warm=warm,
+        list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
         timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,
         progress=not quiet and not as_json and sys.stderr.isatty(), fresh=fresh,
     )  # fmt: skip

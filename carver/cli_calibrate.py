@@ -27,7 +27,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the GPU if there is one."
 )
-@click.option("--seconds", type=float, default=170.0, show_default=True, help="For everything.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True, help="For everything."
+)
 @click.option("--only-micro", is_flag=True, help="No kernels: microbenchmarks alone.")
 @click.option("--out", type=_FILE, help="Write the descriptor here and not to your folder of devices.")
 @click.option(

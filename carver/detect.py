@@ -93,6 +93,13 @@ class _CudaDriver:
         return number.value
 
 
+def cuda_uuid(ordinal: int) -> str:
+    """Of the GPU with that ordinal, 32 hexadecimal digits: no other has it, whatever CUDA_VISIBLE_DEVICES says."""
+    text = ctypes.create_string_buffer(16)
+    _CudaDriver()._call("cuDeviceGetUuid_v2", text, ordinal)
+    return text.raw.hex()
+
+
 _INSTEAD = '; name a device to get recommendations without it, such as "h200", "mi300x" or "cpu"'
 
 ATTRIBUTES = {

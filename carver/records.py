@@ -8,13 +8,12 @@ last few, never the file. A file that is damaged or somebody else's is reported 
 from __future__ import annotations
 
 import json
-import os
 import platform
 import sqlite3
 import statistics
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -73,10 +72,14 @@ def without_outliers(samples: Sequence[float]) -> list[float]:
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
-    """Median of the samples and its 95 % confidence interval, outliers removed; the range below 6 samples."""
-    kept = sorted(without_outliers(samples))
-    left = _median_rank(len(kept))
-    return statistics.median(kept), kept[left], kept[-1 - left]
+    """Median of the samples without outliers, and a 95 % interval of the median; the range below 6 samples.
+
+    The interval is of all samples: one of what an outlier test has left covers the median less often than it says.
+    """
+    ordered = sorted(samples)
+    left = _median_rank(len(ordered))
+    low, high = ordered[left], ordered[-1 - left]
+    return min(max(statistics.median(without_outliers(ordered)), low), high), low, high
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class Measurement:
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
             raise RecordsError(f"outcome {self.outcome!r} is not one; {nearest(self.outcome, OUTCOMES)}")
+        if not all(map(_is_time, self.samples_ms)):
+            raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
 
     @property
     def ok(self) -> bool:
@@ -138,7 +143,12 @@ class Measurement:
         return 50.0 * (self.ci_high_ms - self.ci_low_ms) / self.median_ms
 
     def with_round(self, samples_ms: Sequence[float], conditions: Mapping[str, Any]) -> Measurement:
-        """This measurement after one more round, its median and interval over the samples of all rounds."""
+        """This measurement after one more round, its median and interval over the samples of all rounds.
+
+        A time that is none, such as NaN, makes the outcome a crash.
+        """
+        if odd := [x for x in samples_ms if not _is_time(x)]:
+            return replace(self, outcome="crash", message=f"its timing gave {odd[0]!r} ms", updated_at=now())
         rounds = (*self.rounds_ms, tuple(map(float, samples_ms)))
         median, low, high = median_interval([x for samples in rounds for x in samples])
         return replace(
@@ -163,7 +173,7 @@ class Measurement:
             allowed = _TYPES[_KINDS[name]]
             if not isinstance(value, allowed) or isinstance(value, bool):
                 raise RecordsError(f"not a measurement: {name} is {value!r}")
-        if not all(isinstance(samples, list) and all(_is_time(x) for x in samples) for samples in d["rounds_ms"]):
+        if not all(isinstance(samples, list) and all(map(_is_time, samples)) for samples in d["rounds_ms"]):
             raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
         rounds = tuple(tuple(map(float, samples)) for samples in d["rounds_ms"])
         return cls(**{**d, "rounds_ms": rounds, "conditions": tuple(d["conditions"])})
@@ -208,6 +218,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             name TEXT PRIMARY KEY, token TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
             expires_at REAL NOT NULL) STRICT""",
     ),
+    ("DROP TABLE leases",),
 )
 """The statements that lead from schema version i to i+1; a database says its own in `PRAGMA user_version`."""
 
@@ -275,10 +286,11 @@ class Records:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk has rolled back by itself
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def _migrate(self) -> None:
         tables = (
@@ -310,13 +322,13 @@ class Records:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
 
     def put(self, m: Measurement, spent_s: float = 0.0) -> None:
-        """Insert the measurement, or bring the stored one of the same uuid up to date. Committed on return.
+        """Insert the measurement, or put it in the place of its run's for the same candidate. Committed on return.
 
         `spent_s` is added to the time its run has taken, over all the processes that worked on it.
         """
         with self._transaction() as db:
             db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (spent_s, m.run_id))
-            _insert(db, m, "ON CONFLICT (uuid) DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
+            _insert(db, m, "ON CONFLICT DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
 
     def begin(self, run_key: str, device: str, settings: Mapping[str, Any], *, fresh: bool = False) -> Run:
         """The last run of that key on this host and device, else (or with `fresh`) a new one."""
@@ -335,6 +347,13 @@ class Records:
             )
         return run
 
+    def extend(self, run: Run, settings: Mapping[str, Any]) -> Run:
+        """The run, open again, with settings that allow more."""
+        with self._transaction() as db:
+            kept = "UPDATE runs SET settings = ?, finished_at = NULL WHERE run_id = ?"
+            db.execute(kept, (_dumps(dict(settings)), run.run_id))
+        return replace(run, settings=dict(settings), finished_at=None)
+
     def finish(self, run: Run) -> None:
         """Mark the run as complete: a rerun of the same command reports it and measures nothing."""
         with self._transaction() as db:
@@ -351,7 +370,8 @@ class Records:
         """Measurements in the order they began, whose columns equal what is given.
 
         Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host.
-        `since` is an ISO time, `problem` a whole problem as a dict.
+        `since` is an ISO time, `problem` a whole problem as a dict. A row that is no measurement is left out, with a
+        warning.
         """
         where, values = _where(equal, since=since)
         if problem is not None:
@@ -360,8 +380,15 @@ class Records:
 
     def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
         with self._guard():
-            rows = self._db.execute(f"SELECT * FROM measurements WHERE {where} ORDER BY created_at, rowid", values)
-            return [_measurement(row) for row in rows]
+            query = f"SELECT * FROM measurements WHERE {where} ORDER BY created_at, rowid"
+            rows = self._db.execute(query, values).fetchall()
+        found = []
+        for row in rows:
+            try:
+                found.append(_measurement(row))
+            except (RecordsError, ValueError) as e:
+                warnings.warn(f"records {self.path}: left out {row['uuid']}: {e}", stacklevel=3)
+        return found
 
     def show(self, prefix: str) -> Measurement:
         """The one measurement whose uuid begins so. Raises RecordsError if there is none, or several."""
@@ -407,60 +434,6 @@ class Records:
                 [{"run": row["run_id"]} for row in touched],
             )
         return deleted
-
-    @contextmanager
-    def lease(
-        self, name: str, *, ttl_s: float, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None
-    ) -> Iterator[Callable[[], None]]:
-        """Hold `name` against all other processes on this database. Yields a function that renews it.
-
-        A lease ends with the block, `ttl_s` after its last renewal, or when its process on this host is dead.
-        While another holds it, waits up to `wait_s` and tells `waiting` once who that is, then raises RecordsError.
-        """
-        token, deadline, told = str(uuid.uuid4()), time.monotonic() + wait_s, False
-        while (holder := self._acquire(name, token, ttl_s)) is not None:
-            if time.monotonic() >= deadline:
-                raise RecordsError(f"{name} is in use by {holder}; wait for it, or end that process")
-            if waiting and not told:
-                waiting(holder)
-                told = True
-            time.sleep(0.2)
-        try:
-            yield lambda: self._renew(name, token, ttl_s)
-        finally:
-            with self._transaction() as db:
-                db.execute("DELETE FROM leases WHERE name = ? AND token = ?", (name, token))
-
-    def _acquire(self, name: str, token: str, ttl_s: float) -> str | None:
-        """None if the lease is ours now, else who has it."""
-        host = platform.node()
-        with self._transaction() as db:
-            row = db.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
-            if row and row["expires_at"] > time.time() and not (row["host"] == host and not _alive(row["pid"])):
-                return f"process {row['pid']} on {row['host']}"
-            db.execute(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)",
-                (name, token, host, os.getpid(), time.time() + ttl_s),
-            )
-        return None
-
-    def _renew(self, name: str, token: str, ttl_s: float) -> None:
-        with self._transaction() as db:
-            held = db.execute(
-                "UPDATE leases SET expires_at = ? WHERE name = ? AND token = ?", (time.time() + ttl_s, name, token)
-            ).rowcount
-        if not held:
-            raise RecordsError(f"the lease on {name} ran out after {ttl_s:g} s and another process took it")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _dumps(value: Any) -> str:

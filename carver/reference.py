@@ -6,7 +6,7 @@ Arrays are NumPy's or torch's: a function that takes `xp` works in that namespac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp2, prod, sqrt
+from math import exp2, isqrt, log2, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,12 @@ _PATTERN = (1 << 22) + 15
 """Random values drawn for one tensor; a larger one repeats them at this odd period."""
 
 _CONFIDENCE = 4.0
+
+_ONES = 0.75
+"""Share of ones among zeros and ones: few enough that two parts of a sum differ, enough that none is 0."""
+
+_FLOAT8_SUM_BITS = 13
+"""Integers up to 2^13 are exact in the sums of 8-bit products, of which Hopper keeps 14 bits."""
 
 NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
 """Those whose result has the shape of the input."""
@@ -66,6 +72,45 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Arr
     if dtype == "tf32":  # 10 bits of mantissa: what the matrix unit reads
         values = (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     return np.resize(decode(encode(values, dtype), dtype), shape)
+
+
+def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
+    """Inputs of which every partial sum is exact in the accumulator, in whatever order; None where nothing is added up.
+
+    The rounding errors of a long sum may exceed what a lost tile adds to it. Here nothing rounds but the result, so
+    the check sees a lost term. All values are integers: 0 or 1, in one operand 1 or 2 where there is room, and there
+    negative in the second half of the longest reduced axis. So a part of the sum is far from 0 and the whole is small,
+    where the output's type tells neighbours apart, but not 0: the halves differ by twice the root of the axis. Where
+    the accumulator holds fewer integers than there are terms, zeros take the place of what it has no room for.
+    """
+    s, floats = problem.statement, ROUNDOFF[problem.accumulate] > 0
+    normal = problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS
+    if s.combine != "+=" or not s.reduced or not floats or normal:
+        return None
+    bits = -log2(ROUNDOFF[problem.accumulate])
+    if any(problem.dtypes[t.name].startswith("float8") for t in s.inputs):
+        bits = min(bits, _FLOAT8_SUM_BITS)
+    room = exp2(bits) / prod(problem.sizes[axis] for axis in s.reduced)
+    longest = max(s.reduced, key=lambda axis: problem.sizes[axis])
+    signed = next((t for t in reversed(s.inputs) if ((longest, 1),) in t.index), s.inputs[-1])
+    rng = np.random.default_rng([seed, 1])
+    out = {}
+    for t in s.inputs:
+        shape = t.shape(problem.sizes)
+        count = min(prod(shape), _PATTERN)
+        if t is signed and room >= 2:
+            values = rng.integers(1, 3, count).astype(np.float32)
+        else:
+            values = (rng.random(count) < (min(_ONES, room) if t is signed else _ONES)).astype(np.float32)
+        values = np.resize(values, shape)
+        if ((longest, 1),) in t.index and t is signed:
+            n, place = problem.sizes[longest], t.index.index(((longest, 1),))
+            half = np.where(np.arange(n) < (n + 1) // 2 + isqrt(int(n / min(room, 1.0))), np.float32(1), np.float32(-1))
+            values *= half.reshape([-1 if i == place else 1 for i in range(len(shape))])
+        out[t.name] = values
+    if problem.options.get("bias"):
+        out["bias"] = (2 * rng.integers(0, 2, s.output.shape(problem.sizes)[-1]) - 1).astype(np.float32)
+    return out
 
 
 def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple[Any, Any]:
@@ -209,17 +254,31 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     Source: Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis (2019), theorem 2.4; Fasi et
     al., Numerical behavior of NVIDIA tensor cores (2021), for truncation.
     """
-    out = problem.dtypes[problem.statement.output.name]
     terms = prod(problem.sizes[axis] for axis in problem.statement.reduced)
+    if problem.statement.combine in ("max=", "min="):
+        terms = 1
     allowed = _CONFIDENCE * sqrt(terms) * ROUNDOFF[problem.accumulate] * magnitude
     if terms > 1 and any(problem.dtypes[t.name].startswith("float8") for t in problem.statement.inputs):
         allowed = allowed + sqrt(terms / 32) * exp2(-14) * magnitude
-    allowed = allowed + 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
+    allowed = allowed + _rounding(problem, value)
     if problem.options.get("activation") or problem.operator == "reduction":
         allowed = 1.2 * allowed + exp2(-20) * magnitude
-    if out in ("int8", "int32") and problem.accumulate != "int32":
-        allowed = allowed + 0.5 + 1e-6
     return allowed
+
+
+def tolerance_exact(problem: Problem, value: Any) -> Any:
+    """The same where the sums are exact (`draw_exact`): the rounding of the result, and 2^-20 for an epilogue."""
+    activation = bool(problem.options.get("activation"))
+    allowed = _rounding(problem, value)
+    if activation or problem.operator == "reduction":
+        allowed = allowed + exp2(-20) * (abs(value) + activation)
+    return allowed
+
+
+def _rounding(problem: Problem, value: Any) -> Any:
+    out = problem.dtypes[problem.statement.output.name]
+    allowed = 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
+    return allowed + 0.5 + 1e-6 if out in ("int8", "int32") and problem.accumulate != "int32" else allowed
 
 
 def representable(problem: Problem, value: Any, xp: Any = np) -> Any:

@@ -7,10 +7,11 @@ import io
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, NoCandidates
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 KS = (1, 3, 5, 10)
 LIBRARY = "library"
+"""The backend of the measurement of what numpy or torch do."""
+STEADY_PERCENT = 25.0
+"""A median whose interval reaches further to both sides was disturbed."""
+WIDTH = 140
+"""Columns of the table where there is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -94,22 +100,15 @@ class Report:
         )
         """In predicted order, the failed ones too."""
 
-    @classmethod
-    def from_records(cls, measurements: Sequence[Measurement], device: str = "auto") -> Report:
-        """A report on measurements of one problem, as `Records.find` returns them."""
-        if not measurements:
-            raise ConfigError("no measurements to report on")
-        if others := [m for m in measurements if m.problem != measurements[0].problem]:
-            raise ConfigError(
-                f"one report covers one problem; got {Problem.from_dict(measurements[0].problem)} and "
-                f"{Problem.from_dict(others[0].problem)}"
-            )
-        return cls(Problem.from_dict(measurements[0].problem), measurements, device=device)
-
     @cached_property
     def ok(self) -> tuple[Measurement, ...]:
         """Those that ran and were right, in predicted order."""
         return tuple(m for m in self.measurements if m.ok and m.median_ms)
+
+    @property
+    def unsteady(self) -> tuple[Measurement, ...]:
+        """Those whose time is hardly known: the device was busy, or there was too little time."""
+        return tuple(m for m in self.ok if (m.ci_percent or 0.0) > STEADY_PERCENT)
 
     @cached_property
     def outcomes(self) -> dict[str, int]:
@@ -197,6 +196,13 @@ class Report:
             lines.append("failed: " + ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in sorted(failed.items())))
         if not self.ok:
             return lines
+        if self.unsteady:
+            most = max(m.ci_percent or 0.0 for m in self.unsteady)
+            lines.append(
+                f"not to be relied on: {len(self.unsteady)} of {len(self.ok)} times are known to no better than "
+                f"±{STEADY_PERCENT:.0f} %, one to ±{most:.0f} %, so the device was busy with something else, or the "
+                "time too short; measure again"
+            )
         best, rates = self.best, self.rates
         config = " ".join(f"{k}={v}" for k, v in best.config.items())
         lines.append(
@@ -252,6 +258,7 @@ class Report:
             "versions": dict(first.versions),
             "arch": first.arch,
             "measured": len(self.ok),
+            "unsteady": len(self.unsteady),
             "feasible": self.grid_size,
             "outcomes": self.outcomes,
             "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,
@@ -286,7 +293,8 @@ class Report:
         from rich.console import Console
 
         text = io.StringIO()
-        Console(file=text, width=140, color_system=None).print(self.table())
+        width = get_terminal_size((WIDTH, 24)).columns
+        Console(file=text, width=width, color_system=None).print(self.table())
         return text.getvalue()
 
     def __repr__(self) -> str:
@@ -360,7 +368,7 @@ class Report:
         return figure
 
 
-_HEADINGS = ("rank", "kernel", "config", "predicted ms", "measured ms", "± %", "x best", "bound", "n", "outcome")
+_HEADINGS = ("#", "kernel", "config", "predicted ms", "measured ms", "± %", "x best", "bound", "n", "outcome")
 _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
     "h1{font-size:1.3rem}p{margin:.2rem 0}svg{margin:1rem 0;font-size:11px}circle{fill:#2563eb;fill-opacity:.65}"

@@ -12,17 +12,15 @@ import faulthandler
 import importlib
 import json
 import os
-import queue
 import resource
 import select
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -61,26 +59,17 @@ class Worker:
         arguments: Mapping[str, Any],
         *,
         start_timeout_s: float = 120.0,
-        memory_bytes: int | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """`target` is "module:factory"; `memory_bytes` limits the child's address space (not for CUDA)."""
-        self._command = [
-            sys.executable,
-            "-m",
-            "carver.worker",
-            target,
-            json.dumps(dict(arguments)),
-            str(memory_bytes or 0),
-        ]
+        """`target` is "module:factory"; the child calls it with `arguments`."""
+        self._command = [sys.executable, "-m", "carver.worker", target, json.dumps(dict(arguments))]
         self._start_timeout_s = start_timeout_s
         self._env = {**os.environ, **(env or {})}
         self._env["PYTHONPATH"] = os.pathsep.join(
             [str(Path(__file__).resolve().parent.parent), *filter(None, sys.path)]
         )
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
-        self._buffer = b""
+        self._buffer = self._tail = b""
         self.started = 0
 
     def __enter__(self) -> Worker:
@@ -101,14 +90,14 @@ class Worker:
         """Start the child now rather than at the first job. Raises what its factory raised."""
         if self._process is not None:
             return
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
-        self._buffer = b""
+        self._buffer = self._tail = b""
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, env=self._env, bufsize=0,
         )  # fmt: skip
         self.started += 1
-        ready = self._receive(self._start_timeout_s, "starting")
+        with self._whole():
+            ready = self._receive(self._start_timeout_s, "starting")
         if "raise" in ready.data:
             self._end(0.0)
             kind = getattr(errors, ready.data["raise"], CarverError)
@@ -120,30 +109,54 @@ class Worker:
         """Run one job. Raises for nothing that a kernel does; a hang past `timeout_s` kills the process group."""
         self.start()
         assert self._process is not None and self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
-        except BrokenPipeError:
-            return self._lost()
-        reply = self._receive(timeout_s, f"running {job.get('do', 'a job')}")
+        with self._whole():
+            try:
+                self._process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
+            except BrokenPipeError:
+                return self._lost()
+            reply = self._receive(timeout_s, f"running {job.get('do', 'a job')}")
         if reply.outcome in ("crash", "out_of_memory"):
             self._end(0.0)
         return reply
 
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A job and its reply: an interrupt between them must not leave the reply to the next job."""
+        try:
+            yield
+        except BaseException:
+            self._end(0.0)
+            raise
+
     def _receive(self, timeout_s: float, doing: str) -> Reply:
         assert self._process is not None and self._process.stdout is not None
-        deadline, fd = time.monotonic() + timeout_s, self._process.stdout.fileno()
+        deadline, out = time.monotonic() + timeout_s, self._process.stdout.fileno()
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([fd], [], [], left)[0]:
+            if left <= 0:
                 self._end(0.0)
                 return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
-            chunk = os.read(fd, 1 << 20)
-            if not chunk:
-                return self._lost()
-            self._buffer += chunk
+            if self._listen(out, left):
+                chunk = os.read(out, 1 << 20)
+                if not chunk:
+                    return self._lost()
+                self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         d = json.loads(line)
         return Reply(d["outcome"], d["message"], d["data"])
+
+    def _listen(self, out: int, seconds: float) -> bool:
+        """Whether the child has said something on `out`; of what it prints meanwhile the end is kept."""
+        assert self._process is not None and self._process.stderr is not None
+        printed = [] if self._process.stderr.closed else [self._process.stderr.fileno()]
+        ready = select.select([out, *printed] if out >= 0 else printed, [], [], seconds)[0]
+        for fd in printed:
+            if fd in ready:
+                chunk = os.read(fd, 1 << 16)
+                self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
+                if not chunk:
+                    self._process.stderr.close()
+        return out in ready
 
     def _lost(self) -> Reply:
         """The reply of a child that is gone."""
@@ -166,16 +179,16 @@ class Worker:
 
     def _said(self) -> str:
         """The end of what the child printed."""
-        assert self._errors is not None
-        size = os.fstat(self._errors.fileno()).st_size
-        text = os.pread(self._errors.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
-        return text.strip() or "nothing"
+        assert self._process is not None and self._process.stderr is not None
+        for _ in range(64):  # more than a pipe holds; what it started may print on
+            self._listen(-1, 0.0)
+        return self._tail.decode(errors="replace").strip() or "nothing"
 
     def _end(self, grace_s: float) -> None:
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None and process.stdout is not None and self._errors is not None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         process.stdin.close()
         if grace_s:
             try:
@@ -185,7 +198,7 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):  # the leader and all it started are gone
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
-        self._errors.close()
+        process.stderr.close()
         try:
             process.wait(30.0)
         except subprocess.TimeoutExpired:
@@ -203,15 +216,14 @@ def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType |
 Handler = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def main(target: str, arguments: str, memory_bytes: str) -> None:
+def main(target: str, arguments: str) -> None:
     """The child: make the handler, then one reply line for every job line until the pipe closes."""
+    _watch()
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a kernel prints must not land between the replies
     faulthandler.enable()
     sys.excepthook = _bug
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if limit := int(memory_bytes):
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     module, _, factory = target.partition(":")
     try:
         handle: Handler = getattr(importlib.import_module(module), factory)(**json.loads(arguments))
@@ -219,9 +231,7 @@ def main(target: str, arguments: str, memory_bytes: str) -> None:
         _reply(replies, "crash", str(e), {"raise": type(e).__name__})
         return
     _reply(replies, "ok")
-    jobs: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(jobs,), daemon=True).start()
-    while (line := jobs.get()) is not None:
+    for line in sys.stdin:
         try:
             data = dict(handle(json.loads(line)))
             _reply(replies, data.pop("outcome", "ok"), data.pop("message", ""), data)
@@ -233,19 +243,28 @@ def main(target: str, arguments: str, memory_bytes: str) -> None:
             _reply(replies, "out_of_memory", str(e) or "memory ran out")
         except CarverError as e:
             _reply(replies, "crash", str(e))
+        except Exception:  # of a library that the job called
+            _reply(replies, "crash", traceback.format_exc()[-_TAIL_BYTES:])
+
+
+def _watch() -> None:
+    """A process that ends this one's group once the pipe of jobs closes: the parent is done or dead, and no kernel may
+    outlive it. No thread: a candidate may hold the interpreter's lock for ever."""
+    group = os.getpgrp()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child of this fork runs nothing but what follows
+        if os.fork():
+            return
+    os.close(1)  # the parent must see the end of the replies
+    closed = select.poll()
+    closed.register(0, 0)
+    closed.poll()
+    time.sleep(GRACE_S)
+    os.killpg(group, signal.SIGKILL)
 
 
 def _reply(to: IO[str], outcome: str, message: str = "", data: Mapping[str, Any] = _NOTHING) -> None:
     to.write(json.dumps({"outcome": outcome, "message": message, "data": dict(data)}) + "\n")
-
-
-def _read(jobs: queue.SimpleQueue[str | None]) -> None:
-    """Queue the job lines. When the pipe closes the parent is done or dead, and no kernel may outlive it."""
-    for line in sys.stdin:
-        jobs.put(line)
-    jobs.put(None)
-    time.sleep(GRACE_S)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

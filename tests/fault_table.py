@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def inside(device: str, folder: Path, timeout_s: float) -> list[dict[str, Any]]:
     ]
 
 
-def worker_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]:
+def worker_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str, Any]]:
     """SIGKILL to the worker in the middle of a run."""
     with Records(folder / "worker.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
         every = [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(4)]
@@ -97,13 +98,13 @@ def worker_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]
         thread.join()
         told = [m.message for m in got if "SIGKILL" in m.message]
     fine = sum(m.ok for m in got)
-    return _row(
+    return [_row(
         "worker killed", "ok", got[0].outcome if fine == len(got) else "lost", "; ".join(told),
         f"{fine} of {len(got)} candidates measured", fine == len(got) and len(killed) == 1,
-    )  # fmt: skip
+    )]  # fmt: skip
 
 
-def parent_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]:
+def parent_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str, Any]]:
     """SIGKILL to the benchmark itself after some measurements; then the same command again."""
     command = [sys.executable, str(Path(__file__).resolve()), "--device", device, "--timeout", str(timeout_s)]
     command += ["--run", str(folder)]
@@ -126,11 +127,11 @@ def parent_killed(device: str, folder: Path, timeout_s: float) -> dict[str, Any]
         m.ok for m in after.values()
     )
     fine = complete and len(kept) == len(before) and len(before) < LONG_RUN and runs == 1
-    return _row(
+    return [_row(
         "benchmark killed, run again", "ok", "ok" if fine else "lost",
         f"{len(before)} measured before, {len(after) - len(before)} after, {runs} run",
         f"{len(kept)} of {len(before)} finished measurements kept; no orphan process", fine,
-    )  # fmt: skip
+    )]  # fmt: skip
 
 
 def long_run(device: str, folder: Path, timeout_s: float) -> None:
@@ -140,11 +141,19 @@ def long_run(device: str, folder: Path, timeout_s: float) -> None:
         measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
 
 
-def table(device: str, timeout_s: float) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        rows = inside(device, folder, timeout_s)
-        return [*rows, worker_killed(device, folder, timeout_s), parent_killed(device, folder, timeout_s)]
+def table(device: str, timeout_s: float, limit_s: float = math.inf) -> Iterator[dict[str, Any]]:
+    """The rows, as soon as they are known. What fails by itself, or is not begun within the limit, is a row too."""
+    began = time.monotonic()
+    for part in (inside, worker_killed, parent_killed):
+        name = part.__name__.replace("_", " ")
+        if time.monotonic() - began > limit_s:
+            yield _row(name, "begun", "not begun", f"{limit_s:g} s were up", "", False)
+            continue
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                yield from part(device, Path(folder), timeout_s)
+        except Exception as e:
+            yield _row(name, "rows", "failed", f"{type(e).__name__}: {e}", "", False)
 
 
 def _continues(before: Measurement, after: Measurement | None) -> bool:
@@ -194,18 +203,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="faults injected, and what was recorded")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--timeout", type=float, default=5.0, help="of one candidate [s]")
+    parser.add_argument("--limit", type=float, default=420.0, help="seconds after which nothing more is begun")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
         long_run(args.device, args.run, args.timeout)
         return 0
-    rows = table(args.device, args.timeout)
-    for row in rows:
+    rows = []
+    for row in table(args.device, args.timeout, args.limit):
+        rows.append(row)
         mark = "ok  " if row["ok"] else "LOST"
-        print(f"{mark} {row['fault']:28} {row['recorded']:14} {row['others']}; {row['message'][:90]}")
-    if args.json:
-        args.json.write_text(json.dumps({"device": args.device, "rows": rows}, indent=1) + "\n")
+        print(f"{mark} {row['fault']:28} {row['recorded']:14} {row['others']}; {row['message'][:90]}", flush=True)
+        if args.json:
+            args.json.write_text(json.dumps({"device": args.device, "rows": rows}, indent=1) + "\n")
     return 0 if all(row["ok"] for row in rows) else 1
 
 

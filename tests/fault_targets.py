@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -33,6 +34,11 @@ def work(job: Mapping[str, Any]) -> Mapping[str, Any]:
             return {"bytes": len(bytearray(job["bytes"]))}
         case "sleep":
             time.sleep(job["seconds"])
+        case "hold":  # as a candidate that never gives up the interpreter's lock
+            ctypes.PyDLL(None).usleep(int(1e6 * job["seconds"]))
+        case "flood":
+            for _ in range(job["bytes"] >> 16):
+                os.write(1, b"noise " * 10922)
         case "exit":
             os._exit(job["status"])
         case "bug":

@@ -22,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ import triton.language as tl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
+from carver.errors import ConfigError
 from carver.export import inductor, unsplit
 from carver.export.triton import configs as triton_configs
 from carver.portfolio import at
@@ -45,11 +46,15 @@ SHAPES = [
     (4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 8192), (16, 4096, 4096),
     (64, 14336, 4096), (256, 3584, 8192), (8192, 768, 3072), (512, 4096, 14336), (4096, 28672, 4096),
 ]  # fmt: skip
+SHARES = {"triton": 0.4, "inductor": 0.35, "portfolio": 0.25}
+"""Of the time, by section."""
+Keep = Callable[[dict[str, Any]], None]
+"""Takes what a section has so far, and writes it."""
 BATCHES = (16, 512, 4096)
 SIZES = (1, 8, 16, 33, 64, 100, 128, 256, 500, 1024, 1536, 2048, 4096, 8192)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])  # else M = 1 and multiples of 16 compile every configuration anew
 def matmul(  # type: ignore[no-untyped-def]
     a_at, b_at, c_at, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
@@ -111,7 +116,7 @@ class Matmul:
         """Median with a cold L2; infinite where it does not run. [ms]"""
         try:
             return float(triton.testing.do_bench(lambda: self.launch(config), warmup=10, rep=rep, return_mode="median"))
-        except (triton.OutOfResources, triton.CompilationError, RuntimeError):
+        except (triton.TritonError, RuntimeError):
             return float("inf")
 
 
@@ -122,24 +127,48 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compile_times(configs: list[triton.Config]) -> list[float]:
+def compile_times(configs: list[triton.Config], deadline: float) -> list[float]:
+    """Of as many as the time allows; at least one."""
     small = Matmul(512, 512, 512)
 
     def attempt(config: triton.Config) -> None:
-        with contextlib.suppress(triton.OutOfResources, triton.CompilationError, RuntimeError):
+        with contextlib.suppress(triton.TritonError, RuntimeError):
             small.launch(config)
 
-    return [seconds(lambda config=config: attempt(config)) for config in configs]
+    found: list[float] = []
+    for config in configs:
+        if not found or time.perf_counter() < deadline:
+            found.append(seconds(partial(attempt, config)))
+    return found
 
 
-def triton_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
+def attempts(items: Iterable[Any], one: Callable[[Any], None], deadline: float) -> Iterator[dict[str, str]]:
+    """Do one thing with each item until the deadline; yields after each what has failed or was left out, and why."""
+    lost: dict[str, str] = {}
+    for item in items:
+        if time.perf_counter() > deadline:
+            lost[str(item)] = "out of time"
+        else:
+            try:
+                one(item)
+            except Exception as e:  # the next one may well work
+                lost[str(item)] = f"{type(e).__name__}: {e}"
+        if str(item) in lost:
+            print(f"{item}: {lost[str(item)]}")
+        yield lost
+
+
+def triton_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int = 5) -> None:
     configs = own_list()
+    now = time.perf_counter()
+    compile_s = compile_times(configs, now + 0.5 * (deadline - now))
+    configs = configs[: len(compile_s)]
     place = {id(config): i for i, config in enumerate(configs)}
-    compile_s = compile_times(configs)
     prune = carver.triton_pruner(lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch(arch), topk=topk)
     prune(configs, dict(M=768, N=768, K=768))  # the first query of a process builds the space
-    rows = []
-    for sizes in SHAPES:
+    rows: list[dict[str, Any]] = []
+
+    def one(sizes: tuple[int, int, int]) -> None:
         run = Matmul(*sizes)
         run.launch(configs[0])
         error = (run.c - run.a @ run.b).abs().max().item()
@@ -166,11 +195,13 @@ def triton_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
             "winner": configs[full].all_kwargs(), "failed": sum(t == float("inf") for t in times),
         })  # fmt: skip
         print(f"{sizes}: {rows[-1]['speed_share']:.3f} of the speed in {rows[-1]['time_share']:.3f} of the time")
-    return {
-        "configs": len(configs), "topk": topk, "rows": rows,
-        "speed_share": statistics.geometric_mean(r["speed_share"] for r in rows),
-        "time_share": sum(r["pruned_tuning_s"] for r in rows) / sum(r["full_tuning_s"] for r in rows),
-    }  # fmt: skip
+
+    for lost in attempts(SHAPES, one, deadline):
+        means = {
+            "speed_share": statistics.geometric_mean(r["speed_share"] for r in rows),
+            "time_share": sum(r["pruned_tuning_s"] for r in rows) / sum(r["full_tuning_s"] for r in rows),
+        } if rows else {}  # fmt: skip
+        keep({"configs": len(configs), "topk": topk, "rows": rows, "lost": lost, **means})
 
 
 class MLP(torch.nn.Module):
@@ -200,12 +231,13 @@ def nothing_kept() -> Iterator[None]:
         torch._dynamo.reset()
 
 
-def inductor_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
+def inductor_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int = 5) -> None:
     model = MLP().eval()
     with nothing_kept():  # starts the pool of compilers, which the first arm would pay for
         torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
     rows = []
-    for batch in BATCHES:
+
+    def one(batch: int) -> None:
         x = torch.randn(batch, 4096, device="cuda", dtype=torch.bfloat16)
         row: dict[str, Any] = {"batch": batch}
         with torch.no_grad():
@@ -225,20 +257,21 @@ def inductor_section(arch: carver.Arch, topk: int = 5) -> dict[str, Any]:
         rows.append(row)
         print(f"batch {batch}: {row['inductor_ms']:.4f} ms after {row['inductor_compile_s']:.1f} s, with carver "
               f"{row['carver_ms']:.4f} ms after {row['carver_compile_s']:.1f} s")  # fmt: skip
-    return {"topk": topk, "torch": torch.__version__, "rows": rows}
+
+    for lost in attempts(BATCHES, one, deadline):
+        keep({"topk": topk, "torch": torch.__version__, "rows": rows, "lost": lost})
 
 
-def portfolio_section(arch: carver.Arch, deadline: float) -> dict[str, Any]:
+def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
     op = carver.MatmulTemplate(4096, 4096, 4096).with_arch(arch)
     found = op.portfolio(M=range(1, 8193), k=4, backend="triton")
     print(found)
-    timings = []
+    timings: list[tuple[int, dict[str, int], float]] = []
     listed = own_list()
-    compile_times(listed)
-    for m in SIZES:
-        if time.perf_counter() > deadline:
-            print(f"out of time before M={m}")
-            break
+    now = time.perf_counter()
+    listed = listed[: len(compile_times(listed, now + 0.5 * (deadline - now)))]
+
+    def one(m: int) -> None:
         run = Matmul(m, 4096, 4096)
         problem = at(op.problem, "m", m)
         own = {tuple(found.hint(m).config.items()): found.hint(m)}
@@ -247,12 +280,19 @@ def portfolio_section(arch: carver.Arch, deadline: float) -> dict[str, Any]:
             if hint.split_k == 1:
                 [config] = triton_configs([hint], only=KEYS)
                 timings.append((m, dict(hint.config), run.ms(config) * 1e-3))
-        timings += [(m, {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages}, run.ms(c, rep=20) * 1e-3)
-                    for c in listed]  # fmt: skip
-    losses = found.measured(t for t in timings if t[2] < float("inf"))
-    mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
-    print("measured loss", {m: round(loss, 3) for m, loss in losses.items()}, f"mean {mean:.3f}")
-    return {"portfolio": found.to_dict(), "predicted_loss": found.loss, "measured_loss": losses, "mean": mean}
+        for c in listed:
+            if time.perf_counter() < deadline:
+                config = {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages}
+                timings.append((m, config, run.ms(c, rep=20) * 1e-3))
+
+    for lost in attempts(SIZES, one, deadline):
+        said: dict[str, Any] = {"portfolio": found.to_dict(), "predicted_loss": found.loss, "lost": lost}
+        with contextlib.suppress(ConfigError):  # nothing was measured that the portfolio picks
+            losses = found.measured(t for t in timings if t[2] < float("inf"))
+            mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
+            said |= {"measured_loss": losses, "mean": mean}
+            print("measured loss", {m: round(loss, 3) for m, loss in losses.items()}, f"mean {mean:.3f}")
+        keep(said)
 
 
 def main() -> None:
@@ -265,16 +305,21 @@ def main() -> None:
     arch = carver.CUDA() if given.arch == "auto" else carver.load_arch(given.arch)
     start = time.perf_counter()
     found: dict[str, Any] = {"device": torch.cuda.get_device_name(), "arch": arch.name, "triton": triton.__version__}
-    sections: dict[str, Callable[[], dict[str, Any]]] = {
-        "triton": lambda: triton_section(arch), "inductor": lambda: inductor_section(arch),
-        "portfolio": lambda: portfolio_section(arch, start + given.seconds),
-    }  # fmt: skip
-    for name, run in sections.items():
-        if given.only is None or name in given.only:
-            found[name] = run()
-            found[name]["section_s"] = time.perf_counter() - start
+    sections = {"triton": triton_section, "inductor": inductor_section, "portfolio": portfolio_section}
+    chosen = [name for name in sections if given.only is None or name in given.only]
+    used = 0.0
+    for name in chosen:
+        used += SHARES[name] / sum(SHARES[each] for each in chosen)
+
+        def keep(so_far: dict[str, Any], name: str = name) -> None:
+            found[name] = {**so_far, "section_s": time.perf_counter() - start}
             given.out.write_text(json.dumps(found, indent=1))
-            print(f"{name}: done {found[name]['section_s']:.0f} s after the start")
+
+        try:
+            sections[name](arch, start + used * given.seconds, keep)
+        except Exception as e:  # the next section may well work
+            keep({**found.get(name, {}), "failed": f"{type(e).__name__}: {e}"})
+        print(f"{name}: done {time.perf_counter() - start:.0f} s after the start")
 
 
 if __name__ == "__main__":

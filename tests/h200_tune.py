@@ -13,12 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
 from carver.bench import Bench, Settings, candidates, measure, stratified
@@ -65,60 +68,91 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=280.0, help="for all of it")
     asked = parser.parse_args()
     began = time.monotonic()
-    found: dict[str, Any] = {"shapes": [], "left_out": [], "command": "python tests/h200_tune.py"}
+    found: dict[str, Any] = {"command": "python tests/h200_tune.py"}
+    found |= {name: [] for name in ("shapes", "live", "left_out", "failed")}
     os.environ.setdefault("CARVER_CACHE_DIR", tempfile.mkdtemp(prefix="carver-h200-tune-"))
     arch = carver.load_arch(asked.device)
     wanted = grid(arch)
-    cases, costs = [], []
+    cases: list[Case] = []
+    costs: list[simulate.Cost] = []
+
+    def write() -> None:
+        asked.out.write_text(json.dumps(found | {"took_s": time.monotonic() - began}, indent=1))
+
+    def failed(what: Any, e: Exception) -> None:
+        found["failed"].append([what, f"{type(e).__name__}: {e}"])
+        print(f"{what} failed: {e}", flush=True)
+
     with Bench(asked.device, settings=Settings(rounds=1, budget_s=9.0, timeout_s=10.0)) as bench:
         found |= {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
         for shape in SHAPES:
             if time.monotonic() - began > 0.75 * asked.seconds:
                 found["left_out"].append(shape)
                 continue
-            hints = hints_of(shape, arch, wanted)
-            chosen = candidates(hints, bench.machine.arch)
-            built = bench.compile(chosen)
-            start = time.monotonic()
-            measurements = measure(bench, chosen)
-            took = time.monotonic() - start
-            seconds = [m.median_ms * 1e-3 if m.ok and m.median_ms else float("nan") for m in measurements]
-            compile_s = [b.seconds if isinstance(b, Binary) else float("nan") for b in built]
-            cost = simulate.Cost(compile_s=float(np.nanmedian(compile_s)), overhead_s=0.1)
-            case = Case("h200", hints[0].problem, arch, own_backend(arch), [h.config for h in hints], np.array(seconds))
-            cases.append(case)
-            costs.append(cost)
-            found["shapes"].append({
-                "shape": shape, "candidates": len(hints), "best_ms": 1e3 * float(np.nanmin(seconds)),
-                "outcomes": {o: sum(m.outcome == o for m in measurements) for o in {m.outcome for m in measurements}},
-                "measuring_s": took, "compile_s_median": cost.compile_s, "compile_s_sum": float(np.nansum(compile_s)),
-                "rows": [
-                    {"kernel": h.kernel, "config": dict(h.config), "predicted_ms": h.predicted_ms,
-                     "measured_ms": m.median_ms, "outcome": m.outcome, "message": m.message[:200], "compile_s": c}
-                    for h, m, c in zip(hints, measurements, compile_s, strict=True)
-                ],
-            })  # fmt: skip
-            best_ms = 1e3 * float(np.nanmin(seconds))
-            print(f"{shape}: {len(hints)} candidates in {took:.1f} s, best {best_ms:.4g} ms", flush=True)
+            try:
+                case, cost, entry = measured(bench, shape, arch, wanted)
+            except Exception as e:  # the next shape may well work
+                failed(shape, e)
+            else:
+                cases.append(case)
+                costs.append(cost)
+                found["shapes"].append(entry)
+            write()
     traces = [t for case, cost in zip(cases, costs, strict=True) for t in simulate.simulate([case], 5, cost)]
-    found |= simulate.to_dict(traces) | {"live": []}
+    if traces:
+        found |= simulate.to_dict(traces)
+        write()
     for case, entry in zip(cases, found["shapes"], strict=True):
         if time.monotonic() - began > 0.92 * asked.seconds:
             found["left_out"].append(["live", *entry["shape"]])
             continue
-        found["live"].append(live(case, entry, asked.device))
-        print(json.dumps(found["live"][-1]), flush=True)
+        try:
+            found["live"].append(live(case, entry, asked.device))
+            print(json.dumps(found["live"][-1]), flush=True)
+        except Exception as e:
+            failed(["live", *entry["shape"]], e)
+        write()
     if found["live"]:
         found["live_median"] = {
             name: _middle([each[name] for each in found["live"]])
             for name in ("trials", "trials_to_goal", "seconds", "of_exhaustive", "speed")
         }
-    found["took_s"] = time.monotonic() - began
-    asked.out.write_text(json.dumps(found, indent=1))
-    from rich.console import Console
+    write()
+    if traces:
+        from rich.console import Console
 
-    Console(width=120).print(simulate.table(traces))
+        Console(width=120).print(simulate.table(traces))
     print(json.dumps(found.get("live_median", {})))
+
+
+def measured(
+    bench: Bench, shape: tuple[int, int, int], arch: carver.Arch, wanted: list[dict[str, Any]]
+) -> tuple[Case, simulate.Cost, dict[str, Any]]:
+    """The grid on one shape, what a trial costs there, and its entry of the file."""
+    hints = hints_of(shape, arch, wanted)
+    chosen = candidates(hints, bench.machine.arch)
+    built = bench.compile(chosen)
+    start = time.monotonic()
+    measurements = measure(bench, chosen)
+    took = time.monotonic() - start
+    seconds = [m.median_ms * 1e-3 if m.ok and m.median_ms else float("nan") for m in measurements]
+    if not np.isfinite(seconds).any():
+        raise RuntimeError(f"none ran: {measurements[0].outcome}: {measurements[0].message}")
+    compile_s = [b.seconds if isinstance(b, Binary) else float("nan") for b in built]
+    cost = simulate.Cost(compile_s=float(np.nanmedian(compile_s)), overhead_s=0.1)
+    case = Case("h200", hints[0].problem, arch, own_backend(arch), [h.config for h in hints], np.array(seconds))
+    best_ms = 1e3 * float(np.nanmin(seconds))
+    print(f"{shape}: {len(hints)} candidates in {took:.1f} s, best {best_ms:.4g} ms", flush=True)
+    return case, cost, {
+        "shape": shape, "candidates": len(hints), "best_ms": best_ms,
+        "outcomes": {o: sum(m.outcome == o for m in measurements) for o in {m.outcome for m in measurements}},
+        "measuring_s": took, "compile_s_median": cost.compile_s, "compile_s_sum": float(np.nansum(compile_s)),
+        "rows": [
+            {"kernel": h.kernel, "config": dict(h.config), "predicted_ms": h.predicted_ms,
+             "measured_ms": m.median_ms, "outcome": m.outcome, "message": m.message[:200], "compile_s": c}
+            for h, m, c in zip(hints, measurements, compile_s, strict=True)
+        ],
+    }  # fmt: skip
 
 
 def _middle(values: list[float | None]) -> float | None:

@@ -20,6 +20,7 @@ CPU = {
     "hang": "for (volatile int64_t i = 0;; i++) Y[0] = X[0];",
     "compile_error": "#error no such thing",
     "accumulate": "for (int64_t i = 0; i < n; i++) Y[i] += X[i];",
+    "scribble": "for (int64_t i = 0; i < n; i++) { Y[i] = X[i]; ((float *)X)[i] = 0; }",
     "killed": "raise(SIGKILL);",
     "slow": "usleep(20000); for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,15 @@ from kernels import candidate, problem
 import carver
 from carver import bench, reference
 from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
-from carver.device import concrete
+from carver.device import concrete, decode, encode
 from carver.device.cpu import CpuDevice
+from carver.device.cuda import device_count
 from carver.errors import ConfigError, DeviceError, RunError
 from carver.hint import Hint
 from carver.kernel import kernels
 from carver.problem import Problem
 from carver.ranking import Ranking
 from carver.records import Records
-from carver.report import Report
 from carver.space import enumerate_space
 from carver.templates import REDUCTIONS
 from carver.trial import arch_from_dict, program_from_dict, program_to_dict
@@ -54,7 +54,8 @@ class Script:
 
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         if job["do"] == "describe":
-            return Reply("ok", "", {"kind": "cpu", "name": "scripted", "arch": ARCH, "state": {"driver": "1"}})
+            machine = {"kind": "cpu", "name": "scripted", "lease": "scripted", "arch": ARCH, "state": {"driver": "1"}}
+            return Reply("ok", "", machine)
         if job["do"] in ("setup", "state"):
             return Reply("ok", "", {"clock_hz": 1e9} if job["do"] == "state" else {})
         nudge = int(job["program"]["source"][1]["NUDGE"])
@@ -120,6 +121,85 @@ def test_a_finished_run_is_reported_and_not_measured_again(script: Script, tmp_p
     assert len(script.asked) == 2 * asked and not {m.uuid for m in first} & {m.uuid for m in again}
     run(tmp_path, 4, rounds=3)
     assert len(script.asked) == 3 * asked, "other settings are another run"
+
+
+def test_more_time_goes_to_what_lacked_it(script: Script, tmp_path: Path) -> None:
+    script.samples = dict.fromkeys(range(3), NOISY)
+    script.replies = {("check", 2): Reply("timeout", "too slow")}
+    first = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=1.0)
+    assert [len(m.rounds_ms) for m in first] == [1, 1, 0] and first[2].outcome == "timeout"
+    script.replies = {}
+    asked = len(script.asked)
+    assert run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=0.5) == first and len(script.asked) == asked
+    longer = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=2.0)
+    assert [len(m.rounds_ms) for m in longer] == [1, 1, 1] and longer[:2] == first[:2]
+    whole = run(tmp_path, 3, rounds=3, budget_s=60.0, timeout_s=2.0)
+    assert [len(m.rounds_ms) for m in whole] == [3, 3, 3] and whole[0].rounds_ms[0] == first[0].rounds_ms[0]
+    with Records(tmp_path / "r.sqlite") as db:
+        assert len(db.find()) == 3 and len(db.runs()) == 1
+
+
+def test_what_is_reported_again_has_the_predictions_of_its_hint(
+    script: Script, tmp_path: Path, grid: Ranking
+) -> None:
+    def report(predicted_ms: float, rank: int) -> Any:
+        hint = replace(grid[0], problem=problem(), predicted_ms=predicted_ms, rank=rank)
+        with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1)) as b:
+            (m,) = measure(b, [replace(candidate(tmp_path, "ok"), hint=hint)])
+        return m
+
+    first, again = report(1.0, 0), report(2.0, 7)
+    assert first.rounds_ms == again.rounds_ms and len(script.asked) == 2, "measured once"
+    assert (again.predicted_ms, again.rank, again.hint["predicted_ms"]) == (2.0, 7, 2.0)
+
+
+def test_an_interrupt_leaves_what_is_not_yet_compiled(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def interrupted(source: Any, compiler: Any) -> None:
+        begun.append(source)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "compile_source", interrupted)
+    monkeypatch.setattr(bench, "cores_available", lambda: 1)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, 500)
+    assert len(begun) < 500
+
+
+def test_a_time_that_is_none_costs_only_its_candidate(script: Script, tmp_path: Path) -> None:
+    script.samples = {0: [float("nan")] * 10}
+    got = run(tmp_path, 2, rounds=1)
+    assert [m.outcome for m in got] == ["crash", "ok"]
+    assert run(tmp_path, 2, rounds=1) == got
+
+
+@pytest.mark.parametrize(
+    "settings", [{"reset_to_zero": ("Z",)}, {"restore_value": ("workspace",)}, {"restore_value": ("bias",)}]
+)
+def test_names_that_are_no_tensor_are_refused(script: Script, tmp_path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"known: |did you mean"):
+        run(tmp_path, 1, **settings)
+
+
+def test_a_library_without_the_entry_is_one_candidates_crash(tmp_path: Path) -> None:
+    good, bad = candidate(tmp_path, "ok"), candidate(tmp_path, "slower")
+    assert bad.program is not None
+    call = replace(bad.program.calls[0], entry="missing")
+    bad = replace(bad, program=replace(bad.program, calls=(call,)))
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        got = measure(b, [bad, good])
+    assert [m.outcome for m in got] == ["crash", "ok"] and "no function 'missing'" in got[0].message
+
+
+def test_memory_is_limited_for_whatever_device_is_found(tmp_path: Path) -> None:
+    if device_count():
+        pytest.skip("auto is the GPU")
+    with Records(tmp_path / "r.sqlite") as db, Bench("auto", db, Settings(rounds=1, warm=True)) as b:
+        (m,) = measure(b, [candidate(tmp_path, "ok", workspace_bytes=1 << 40)])
+    assert m.outcome == "out_of_memory"
 
 
 @pytest.mark.parametrize("after", range(1, 18))
@@ -296,7 +376,7 @@ def test_benchmark_of_hints_against_grid_and_library(grid: Ranking, tmp_path: Pa
     assert 4 <= len(report.ok) <= 6 and report.grid_size == 12
     assert report.library is not None and report.library.kernel == "numpy" and report.library_ratio
     assert {m.kernel for m in stored} == {"cpu", "numpy"} and len(stored) == len(report.measurements) + 1
-    assert report.best.hint in hints and Report.from_records(stored).best.config == report.best.config
+    assert report.best.hint in hints
     a, b = (np.random.default_rng(i).random((1, 64, 64), np.float32) for i in range(2))
     np.testing.assert_allclose(report.best.kernel(a, b), a @ b, rtol=1e-5)
 
@@ -309,6 +389,12 @@ def test_kernels_that_add_to_their_output(settings: dict[str, Any], outcome: str
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True, **settings)) as b:
         (m,) = measure(b, [candidate(tmp_path, "accumulate")])
     assert m.outcome == outcome, m.message
+
+
+def test_a_candidate_that_writes_to_the_inputs_harms_no_other(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        got = measure(b, [candidate(tmp_path, name) for name in ("ok", "scribble", "slower", "wrong_result")])
+    assert [m.outcome for m in got] == ["ok", "ok", "ok", "wrong_result"]
 
 
 def test_unchecked_candidates_are_timed_whatever_they_compute(tmp_path: Path) -> None:
@@ -414,8 +500,6 @@ def test_reference(p: Problem, inputs: dict[str, Any], value: Any, magnitude: An
     "dtype", ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int8"]
 )
 def test_inputs_are_exact_random_and_not_zero(dtype: str) -> None:
-    from carver.device import decode, encode
-
     template = carver.MatmulTemplate(M=64, N=16, K=64, in_dtype=dtype)
     first, again, other = (reference.draw(template.problem, seed)["A"] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -447,6 +531,90 @@ def test_tolerance_holds_for_right_kernels_and_catches_a_lost_product(k: int, dt
     lost = value - (x["A"][..., -1:] * x["B"][..., -1:, :])
     error, said = reference.worst(lost, value, allowed)
     assert error > 1 and said.startswith("wrong at")
+
+
+def sums(p: Problem, x: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The terms of each output of a matmul or a sum along rows. [outputs, terms]"""
+    a = x[p.statement.inputs[0].name].astype(np.float64)
+    if len(p.statement.inputs) == 1:
+        return a
+    return (a[0][:, None, :] * x["B"][0].T[None].astype(np.float64)).reshape(-1, a.shape[-1])
+
+
+def passes(p: Problem, kernel: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether the check takes a kernel, a function from terms to sums, for right."""
+    out = p.dtypes[p.statement.output.name]
+    for x, exact in ((reference.draw(p, 0), False), (reference.draw_exact(p, 0), True)):
+        assert x is not None
+        value, magnitude = reference.expected(p, {name: v.astype(np.float64) for name, v in x.items()})
+        value = reference.representable(p, value)
+        allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
+        got = decode(encode(kernel(sums(p, x)).reshape(value.shape), out), out).astype(np.float64)
+        if reference.worst(got, value, allowed)[0] > 1:
+            return False
+    return True
+
+
+def truncating(terms: np.ndarray) -> np.ndarray:
+    """Adds 32 products at a time and cuts the sum to 14 bits, as Hopper does with 8-bit floats."""
+    total = np.zeros(terms.shape[0])
+    for at in range(0, terms.shape[1], 32):
+        mantissa, exponent = np.frexp(total + terms[:, at : at + 32].sum(1))
+        total = np.ldexp(np.trunc(mantissa * 2**14) / 2**14, exponent)
+    return total
+
+
+SUMS = [
+    *((carver.MatmulTemplate(3, 3, k, in_dtype=a, out_dtype=o, accum_dtype=acc).problem,
+       max(64, k // 64) if o == "float8_e4m3" else 64)  # of which one digit in sixteen is left
+      for k in (1, 2, 7, 64, 4096, 65536)
+      for a, o, acc in (("float16", "float16", "float16"), ("float16", "float16", "float32"),
+                        ("bfloat16", "bfloat16", "float32"), ("float32", "float32", "float32"),
+                        ("float64", "float64", "float64"), ("float8_e4m3", "float8_e4m3", "float32"),
+                        ("float8_e5m2", "float16", "float32"))),
+    *((carver.ReductionTemplate("sum", (1, k), 1, dtype).problem, 4096)
+      for k in (1 << 10, 1 << 20) for dtype in ("float16", "bfloat16", "float32")),
+    (carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("p", "tile"), SUMS, ids=str)
+def test_any_order_of_a_sum_passes_and_a_lost_tile_does_not(p: Problem, tile: int) -> None:
+    k, accumulate = p.sizes[p.statement.reduced[0]], np.dtype(p.accumulate)
+    tile = min(tile, k)
+
+    def in_order(terms: np.ndarray) -> np.ndarray:
+        return np.cumsum(terms, 1, accumulate)[:, -1]
+
+    def in_parts(terms: np.ndarray) -> np.ndarray:
+        return sum((in_order(terms[:, i::5]) for i in range(min(5, k))), np.zeros(1, accumulate))
+
+    def lost(at: int) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda terms: terms[:, :at].sum(1) + terms[:, at + tile :].sum(1)
+
+    assert passes(p, in_order)
+    if k <= 1 << 20:
+        assert passes(p, in_parts)
+        assert passes(p, lambda terms: in_order(terms[:, ::-1]))
+    if p.dtypes[p.statement.inputs[0].name].startswith("float8"):
+        assert passes(p, truncating)
+    assert not passes(p, lambda terms: np.zeros(terms.shape[0]))
+    for at in {0, (k - tile) // tile // 2 * tile, k - tile}:
+        assert not passes(p, lost(at)), f"{tile} terms from {at}"
+
+
+def test_sums_of_any_statement_can_be_exact() -> None:
+    """Windows that overlap, axes of several tensors, a bias: integers, and some of every sum."""
+    for p in (
+        whole("O[p] += I[2*p+r] * W[r]", {"p": 40, "r": 9}, "conv2d"),
+        whole("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 2, "m": 3, "n": 5, "k": 17}, bias=1, activation=3),
+    ):
+        x = reference.draw_exact(p, 0)
+        assert x is not None and x.keys() == reference.draw(p, 0).keys()
+        assert all(v.shape == reference.draw(p, 0)[name].shape and (v == np.rint(v)).all() for name, v in x.items())
+        value, magnitude = reference.expected(p, {name: v.astype(np.float64) for name, v in x.items()})
+        assert (magnitude > 0).all() and value.any()
+    assert reference.draw_exact(carver.ReductionTemplate("max", (4, 4)).problem, 0) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

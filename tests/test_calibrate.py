@@ -8,7 +8,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import carver
 from carver import arch as archs
 from carver.calibrate import cpu, cuda, keep
+from carver.calibrate import device as calibrating
 from carver.calibrate.device import calibrate, keep_descriptor
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
 from carver.calibrate.kernels import _turns
@@ -34,6 +35,7 @@ from carver.device.render import CUDA_FLAGS, Source
 from carver.evaluate.cases import Case
 from carver.fit import identified, predict_case, samples
 from carver.uncertainty import COVERAGE, share_within, trust
+from carver.worker import Reply
 
 H200 = carver.load_arch("h200")
 SHAPES = [(64, 4096, 4096), (1024, 1024, 1024), (2048, 2048, 512), (4096, 4096, 4096)]
@@ -216,6 +218,8 @@ def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
 @pytest.mark.parametrize("words, complaint", [
     (("--write",), "go with --from"),
     (("--from", "{csv}", "--out", "x.toml"), "--out is for the calibration of a device"),
+    (("--device", "foo"), "no device 'foo'"),
+    (("--seconds", "-5"), "-5"),
     (("--from", "{csv}", "--kernel", "matmul/none"), "no kernel 'matmul/none'"),
 ])  # fmt: skip
 def test_asked_wrongly(measured_csv: Path, words: tuple[str, ...], complaint: str) -> None:
@@ -292,6 +296,52 @@ def test_a_busy_machine_is_noticed() -> None:
     assert set(derived.fields) == {"clock_hz"}
     assert derived.constants == {}
     assert "busy with something else" in derived.refused[0]
+
+
+@pytest.mark.parametrize("faster", ["l2_bytes_per_s", "l3_bytes_per_s", "dram_read_bytes_per_s"])
+def test_a_bandwidth_that_rises_with_the_distance_is_not_used(faster: str) -> None:
+    arch = carver.load_arch("avx2")
+    rates = {"l1_bytes_per_s": 8e11, "l2_bytes_per_s": 4e11, "l3_bytes_per_s": 2e11, "dram_read_bytes_per_s": 4e10}
+    samples = {"launch_s": 4e-6, "clock_hz": 4.4e9, **rates}
+    assert "l2_bytes_per_s" in keep.derive(arch, made(samples)).fields
+    derived = keep.derive(arch, made({**samples, faster: 1e12}))
+    assert set(derived.fields) == {"clock_hz"}
+    assert "cannot be faster" in derived.refused[0] and faster in derived.refused[0]
+
+
+def test_a_reading_of_nothing_is_told_as_such() -> None:
+    shaky = reading("block_dispatch_clk", "handing a core one task", "clk", [0.0] * 5 + [3.0] * 4)
+    assert reading("x", "x", "clk", [0.0] * 9).error == 0.0
+    derived = keep.derive(H200, Microbenchmarks({shaky.name: shaky}))
+    assert derived.refused == ("handing a core one task: 0 to 3 clk",) and not derived.constants
+
+
+def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is a job of a worker process, and its readings are on disk before the next one begins."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(own_folder / "cache"))
+
+    class Half:
+        def __init__(self, *_: Any) -> None: ...
+
+        def __enter__(self) -> Half:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+            if job["do"] == "describe":
+                found = {"arch": asdict(CpuDevice().arch), "parts": ["clock", "fma"], "lease": "x", "state": {}}
+                return Reply("ok", "", json.loads(json.dumps(found)))
+            if job["do"] == "clock":
+                return Reply("timeout", "still running clock")
+            assert (own_folder / "cache" / "calibrate.jsonl").read_text().count("\n") == 1
+            r = reading("vector.float32", "fma", "FLOP/s", [1e9] * 9)
+            return Reply("ok", "", {**Microbenchmarks({r.name: r}).to_dict(), "hz": job["hz"], "state": {}})
+
+    monkeypatch.setattr(calibrating, "Worker", Half)
+    found = calibrate("cpu", kernels=False)
+    assert found.micro.left_out == ("clock: timeout: still running clock",)
+    assert list(found.micro.readings) == ["vector.float32"]
 
 
 # ---- a descriptor from readings
@@ -521,10 +571,10 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
 
 def cuda_sources() -> Iterator[tuple[str, Source]]:
     for isa, name in (("sm_80", "a100"), ("sm_90", "h200")):
-        probe = cuda._Gpu.__new__(cuda._Gpu)
+        probe = cuda.Gpu.__new__(cuda.Gpu)
         device = FormulaGpu()
         device.arch = carver.load_arch(name)
-        cuda._Gpu.__init__(probe, device, lambda: None)  # type: ignore[arg-type]
+        cuda.Gpu.__init__(probe, device)  # type: ignore[arg-type]
         for source in probe.sources():
             yield f"{isa}-{source.path.stem}-{'-'.join(source.defines.values())}", source
 

@@ -147,7 +147,7 @@ def test_plots_are_saved(tmp_path: Path) -> None:
 NO_ANSWER = [
     ["recommend", "elementwise", "64", "--inputs", "9", "--backend", "cuda", "--arch", "h200"],
     ["rank", *MATMUL],  # with a configuration that cannot run
-    ["bench", "matmul", "64", "64", "64", "--arch", "h200", "--device", "nonsense"],
+    ["bench", "matmul", "64", "64", "64", "--arch", "h200", "--device", "cuda:99"],
 ]
 
 
@@ -177,6 +177,7 @@ WRONG_USAGE = [
     ["archs", "no-such-device"],
     ["arch", "show", "h300"],
     ["bench", "matmul", "8", "8", "8", "--arch", "cpu_avx2", "--budget", "3"],
+    ["bench", "matmul", "8", "8", "8", "--arch", "cpu_avx2", "--device", "nonsense"],
     ["records", "--database", "/dev/null/records", "list"],
 ]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -416,7 +419,7 @@ def test_threads_must_exist() -> None:
 
 
 def test_no_device_of_that_name() -> None:
-    with pytest.raises(DeviceError, match="no device 'tpu'"):
+    with pytest.raises(ConfigError, match="no device 'tpu'"):
         open_device("tpu")
 
 
@@ -452,11 +455,56 @@ def test_key_changes_with_all_that_matters(answer: Source, tmp_path: Path) -> No
     keys.add(Source(answer.path, {"ANSWER": "43"}, answer.flags, answer.entries, answer.isa).key("1"))
     keys.add(Source(answer.path, answer.defines, (*answer.flags, "-g"), answer.entries, answer.isa).key("1"))
     keys.add(Source(answer.path, answer.defines, answer.flags, answer.entries, "sm_90").key("1"))
-    (tmp_path / "beside.h").write_text("#define BESIDE 1\n")
-    keys.add(answer.key("1"))
     answer.path.write_text(answer.path.read_text() + "\n")
     keys.add(answer.key("1"))
-    assert len(keys) == 7
+    for name in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, "-g")
+            keys.add(answer.key("1"))
+    assert len(keys) == 11
+
+
+@pytest.mark.parametrize(
+    ("directive", "flags", "file"),
+    [
+        ('#include "beside.inc"', (), "beside.inc"),
+        ('#include "below/x.hpp"', (), "below/x.hpp"),
+        ('#include "../above.h"', (), "../above.h"),
+        ("#  include <away.h>", ("-I{tmp}/away",), "away/away.h"),
+        ("#  include <away.h>", ("-I", "{tmp}/away"), "away/away.h"),
+        ('#include "middle.h"', (), "deep/answer.h"),
+        ('#define HEADER "named.h"\n#include HEADER', (), "named.h"),
+        ("#include GIVEN", ('-DGIVEN="given.h"', "-I."), "given.h"),
+        ("", ("-include", "{tmp}/kernels/forced.h"), "forced.h"),
+    ],
+)
+def test_an_edited_header_is_compiled_anew(
+    answer: Source, tmp_path: Path, directive: str, flags: tuple[str, ...], file: str
+) -> None:
+    home = tmp_path / "kernels"
+    home.mkdir()
+    header = tmp_path / file if file.startswith("away") else home / file
+    header.parent.mkdir(exist_ok=True)
+    (home / "middle.h").write_text('#include "deep/answer.h"\n')
+    (home / "answer.c").write_text(f"{directive}\nint answer(void) {{ return VALUE; }}\n")
+    given = {k[2:]: v for k, _, v in (f.partition("=") for f in flags) if k.startswith("-D")}
+    extra = [f.replace("{tmp}", str(tmp_path)) for f in flags if not f.startswith("-D")]
+    source = replace(answer, path=home / "answer.c", defines=given, flags=(*answer.flags, *extra))
+    for value in (1, 2):
+        header.write_text(f"#define VALUE {value}\n")
+        built = compile_source(source, c_compiler())
+        assert not built.cached and ctypes.CDLL(str(built.path)).answer() == value
+    assert compile_source(source, c_compiler()).cached
+
+
+def test_a_header_that_now_hides_another_is_seen(answer: Source, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("CPATH", f"{tmp_path}/first:{tmp_path}/second")
+    answer.path.write_text("#include <where.h>\nint answer(void) { return WHERE; }\n")
+    for value, name in ((2, "second"), (1, "first")):
+        (tmp_path / name / "where.h").write_text(f"#define WHERE {value}\n")
+        assert ctypes.CDLL(str(compile_source(answer, c_compiler()).path)).answer() == value
 
 
 def damage_binary(entry: Path) -> None:
@@ -487,10 +535,25 @@ def test_damaged_entries_are_built_again(answer: Source, damage: Any) -> None:
     assert compile_source(answer, c_compiler()).cached
 
 
-def test_foreign_owner_is_not_trusted(answer: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_source(answer, c_compiler())
-    monkeypatch.setattr(compiling.os, "getuid", lambda: 12345)
-    assert not compile_source(answer, c_compiler()).cached
+def test_a_folder_that_others_can_write_to_is_refused(answer: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = compile_source(answer, c_compiler()).path.parent
+    folder.chmod(0o777)
+    with pytest.raises(DeviceError, match=r"can be written to by others.*CARVER_CACHE_DIR"):
+        compile_source(answer, c_compiler())
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(DeviceError, match="belongs to another user"):
+        compile_source(answer, c_compiler())
+
+
+def test_a_compiler_may_say_what_is_no_utf_8(tmp_path: Path, answer: Source) -> None:
+    answer.path.write_bytes(b"#error caf\xe9 latin\n")
+    odd = tmp_path / "odd"
+    odd.write_bytes(b"#!/bin/sh\nprintf 'caf\\351'; exit 1\n")
+    odd.chmod(0o700)
+    for compiler in (c_compiler(), compiling.Compiler("cc", odd, "0")):
+        with pytest.raises(CompileError, match="caf"):
+            compile_source(answer, compiler)
 
 
 def test_compile_error_carries_the_log(answer: Source) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,19 @@ import numpy as np
 import pytest
 
 from carver import arch
-from carver.device import Binary, Call, Program, Source, TensorSpec, compile_hint, cuda, decode, encode, open_device
+from carver.device import (
+    Binary,
+    Call,
+    Program,
+    Source,
+    TensorSpec,
+    compile_hint,
+    cuda,
+    decode,
+    encode,
+    lease_name,
+    open_device,
+)
 from carver.device.buffers import OutOfMemory, address
 from carver.errors import DeviceError, RunError
 from carver.templates import MatmulTemplate
@@ -270,6 +283,20 @@ def test_arrays_on_the_device(fake: Fake) -> None:
     assert address(0x1234, SPEC, "cuda") == 0x1234
     with pytest.raises(RunError, match="takes torch tensors, PyCUDA arrays or pointers"):
         address(np.zeros(4, np.float16), SPEC, "cuda")
+
+
+def test_a_gpu_is_known_by_its_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda.detect, "cuda_uuid", lambda ordinal: f"uuid{ordinal}")
+    assert lease_name("cuda:1") == "gpu uuid1" and lease_name("cuda") == "gpu uuid0"
+
+
+def test_a_silent_nvidia_smi_is_told(device: cuda.CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("nvidia-smi", 10)
+
+    monkeypatch.setattr(cuda.shutil, "which", lambda _: "/bin/nvidia-smi")
+    monkeypatch.setattr(cuda.subprocess, "run", silent)
+    assert "timed out" in device.state()["nvidia_smi"] and "cuda" in device.state()
 
 
 def test_misaligned_buffers_are_refused(device: cuda.CudaDevice) -> None:

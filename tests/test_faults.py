@@ -93,12 +93,6 @@ def test_outcome_of_a_job_and_the_next_one_runs(job: dict[str, Any], outcome: st
         assert w.started == (2 if outcome in ("crash", "timeout", "out_of_memory") else 1)
 
 
-def test_memory_limit_holds() -> None:
-    with Worker("fault_targets:handler", {}, memory_bytes=2 << 30) as w:
-        assert w.call({"do": "allocate", "bytes": 64 << 20}, 20).data == {"bytes": 64 << 20}
-        assert w.call({"do": "allocate", "bytes": 3 << 30}, 20).outcome == "out_of_memory"
-
-
 @pytest.mark.parametrize(
     ("start", "error", "said"),
     [
@@ -112,9 +106,31 @@ def test_a_worker_that_cannot_start(start: str, error: type[Exception], said: st
         w.call({"do": "pid"}, 20)
 
 
-def test_a_bug_of_the_handler_is_no_outcome_of_the_candidate() -> None:
-    with worker() as w, pytest.raises(RunError, match=r"(?s)own code failed.*KeyError"):
-        w.call({"do": "bug"}, 20)
+def test_what_a_job_raises_is_its_outcome_and_the_next_one_runs() -> None:
+    with worker() as w:
+        reply = w.call({"do": "bug"}, 20)
+        assert reply.outcome == "crash" and "KeyError: 'missing'" in reply.message and "Traceback" in reply.message
+        assert w.call({"do": "pid"}, 20).outcome == "ok"
+
+
+def test_an_interrupt_does_not_shift_the_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with worker() as w:
+        first = w.call({"do": "pid"}, 20).data["pid"]
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(w, "_listen", interrupted)
+            w.call({"do": "print"}, 20)
+        assert w.call({"do": "pid"}, 20).data["pid"] != first
+
+
+def test_what_a_job_prints_does_not_pile_up() -> None:
+    with worker() as w:
+        assert w.call({"do": "flood", "bytes": 4 << 20}, 30).outcome == "ok"
+        assert len(w._tail) <= 4000
+        reply = w.call({"do": "exit", "status": 7}, 20)
+    assert "status 7" in reply.message and reply.message.endswith("noise")
 
 
 def test_killed_from_outside_is_told_apart() -> None:
@@ -139,7 +155,7 @@ def test_a_busy_worker_does_not_outlive_its_parent() -> None:
         "from carver.worker import Worker\n"
         "w = Worker('fault_targets:handler', {})\n"
         "print(w.call({'do': 'pid'}, 20).data['pid'], flush=True)\n"
-        "w.call({'do': 'sleep', 'seconds': 600}, 600)"
+        "w.call({'do': 'hold', 'seconds': 600}, 600)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)

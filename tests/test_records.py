@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from carver import records
-from carver._cache import cache_folder
+from carver._cache import cache_folder, lease
+from carver.errors import DeviceError
 from carver.records import Measurement, Records, RecordsError, median_interval, without_outliers
 
 
@@ -49,6 +53,27 @@ def test_interval_of_the_median(samples: list[float], expected: tuple[float, flo
     assert median_interval(samples) == expected
 
 
+@pytest.mark.parametrize("distribution", ["normal", "exponential", "two clocks", "one outlier in ten"])
+@pytest.mark.parametrize("n", [12, 50, 100])
+def test_interval_covers_the_median_as_often_as_it_says(distribution: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    draw = {
+        "normal": lambda: (rng.normal(10, 1, n), 10.0),
+        "exponential": lambda: (rng.exponential(1, n), math.log(2)),
+        # of 60 % around 1.0 and 40 % around 1.2, half lie below the 5/6 quantile of the first
+        "two clocks": lambda: (np.where(rng.random(n) < 0.6, rng.normal(1, 1e-3, n), rng.normal(1.2, 1e-3, n)),
+                               1 + 1e-3 * statistics.NormalDist().inv_cdf(5 / 6)),
+        "one outlier in ten": lambda: (np.where(rng.random(n) < 0.9, rng.normal(1, 0.01, n), 5.0),
+                                       1 + 0.01 * statistics.NormalDist().inv_cdf(5 / 9)),
+    }[distribution]  # fmt: skip
+    hits = 0
+    for _ in range(2000):
+        samples, median = draw()
+        _, low, high = median_interval(samples.tolist())
+        hits += low <= median <= high
+    assert hits / 2000 > 0.94
+
+
 def test_outliers_by_mad() -> None:
     # median 10, MAD 1: the modified z-score 3.5 lies at a distance of 5.19
     assert without_outliers([9, 10, 11, 8, 12, 15, 16]) == [9, 10, 11, 8, 12, 15, 16]  # median 11, MAD 2
@@ -64,6 +89,34 @@ def test_round_trip_through_rows_and_json(db: Records) -> None:
     db.put(m)
     assert db.find() == [m]
     assert Measurement.from_dict(json.loads(json.dumps(m.to_dict()))) == m
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
+def test_a_time_that_is_none_is_a_crash_and_never_stored(db: Records, bad: float) -> None:
+    m = measurement().with_round([0.5, 0.7], {})
+    after = m.with_round([0.6, bad], {})
+    assert (after.outcome, after.rounds_ms) == ("crash", m.rounds_ms) and repr(bad) in after.message
+    with pytest.raises(RecordsError, match="rounds_ms"):
+        measurement(rounds_ms=((bad,),))
+
+
+def test_a_bad_row_is_left_out_and_told(db: Records) -> None:
+    for name in ("bad", "good"):
+        db.put(measurement(uuid=name, candidate=name))
+    for column, value in (("rounds_ms", "[[NaN]]"), ("config", "{"), ("outcome", "fine")):
+        db._db.execute(f"UPDATE measurements SET {column} = ? WHERE uuid = 'bad'", (value,))
+        with pytest.warns(UserWarning, match="left out bad"):
+            assert [m.uuid for m in db.find()] == ["good"]
+    db.put(measurement(uuid="again", candidate="bad"))
+    assert sorted(m.uuid for m in db.find()) == ["again", "good"], "measured again, in its place"
+
+
+def test_a_full_disk_is_said_to_be_full(db: Records) -> None:
+    pages = db._db.execute("PRAGMA page_count").fetchone()[0]
+    db._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(RecordsError, match="full"):
+        for i in range(100):
+            db.put(measurement(candidate=str(i), message="x" * 4000))
 
 
 def test_put_again_updates_and_keeps_one_row(db: Records) -> None:
@@ -209,7 +262,7 @@ def test_migration_keeps_rows_and_is_atomic(db: Records, monkeypatch: pytest.Mon
     with Records(db.path) as migrated:
         assert [m.uuid for m in migrated.find()] == ["kept"]
     monkeypatch.setattr(records, "MIGRATIONS", shipped)
-    with pytest.raises(RecordsError, match="schema version 2"):
+    with pytest.raises(RecordsError, match=f"schema version {len(shipped) + 1}"):
         Records(db.path)
 
 
@@ -255,34 +308,45 @@ def test_kill_loses_no_committed_row(tmp_path: Path) -> None:
     assert {f"x{i}" for i in range(max(said, default=25) + 1)} <= stored
 
 
-def test_lease_excludes_others_and_dies_with_its_process(db: Records, tmp_path: Path) -> None:
+def test_lease_excludes_others_and_dies_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     code = (
-        "import sys, time; from carver.records import Records\n"
-        "with Records(sys.argv[1]) as db, db.lease('gpu 0', ttl_s=600):\n    print('held', flush=True); time.sleep(60)"
+        "import time; from carver._cache import lease\n"
+        "with lease('gpu 0'):\n    print('held', flush=True); time.sleep(60)"
     )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(db.path)], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
-    )
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
     assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-    with pytest.raises(RecordsError, match=f"gpu 0 is in use by process {holder.pid}"), db.lease("gpu 0", ttl_s=5):
+    with pytest.raises(DeviceError, match=f"gpu 0 is in use by process {holder.pid} on"), lease("gpu 0"):
         pass
-    with db.lease("gpu 1", ttl_s=5):
+    with lease("gpu 1"):
         pass
-    holder.kill()
+    killed = threading.Timer(0.3, holder.kill)
+    killed.start()
+    told: list[str] = []
+    with lease("gpu 0", wait_s=20, waiting=told.append):
+        assert told == [f"process {holder.pid} on {os.uname().nodename}"]
     holder.wait()
-    with db.lease("gpu 0", ttl_s=5):
-        pass
+    assert not list((tmp_path / "leases").iterdir())
 
 
-def test_lease_expires_and_says_so(db: Records, tmp_path: Path) -> None:
-    with Records(db.path) as other, db.lease("gpu", ttl_s=0.05) as renew:
-        renew()
-        told: list[str] = []
-        with other.lease("gpu", ttl_s=5, wait_s=5, waiting=told.append):
-            assert told == [f"process {os.getpid()} on {os.uname().nodename}"]
-            with pytest.raises(RecordsError, match="ran out"):
-                renew()
-            time.sleep(0.1)
+def test_lease_of_many_takers_has_one_holder_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A taker that waited on the file which the last holder removed must not hold it beside the next one."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    inside, most = [0], [0]
+
+    def take() -> None:
+        for _ in range(20):
+            with lease("gpu", wait_s=30):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                inside[0] -= 1
+
+    takers = [threading.Thread(target=take) for _ in range(4)]
+    for t in takers:
+        t.start()
+    for t in takers:
+        t.join()
+    assert most == [1]
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:

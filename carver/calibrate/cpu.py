@@ -9,42 +9,36 @@ import numpy as np
 
 from ..device import Buffer, Source
 from ..device.cpu import CpuDevice
-from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading
+from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
 
 CHAINS = 12
 SPAN_S = 0.005
 """What one run takes at least: long beside waking the cores up, short beside the time slices of a busy system."""
 REPEATS = 15
 MOST_COUNT = 1 << 16
+MOST_BYTES = 1 << 30
 BEYOND, LEAST_BEYOND = 8, 1 << 29
 
 
-def microbenchmarks(
-    device: CpuDevice, each: Callable[[], None] = lambda: None, most_bytes: int = 1 << 30, effort: float = 1.0
-) -> Microbenchmarks:
+def microbenchmarks(device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> Microbenchmarks:
     """Every reading of the processor. `most_bytes` is what may be allocated; `effort` scales how long each run is."""
-    return _Cpu(device, each, most_bytes, effort * SPAN_S).all()
+    return run_parts(Cpu(device, most_bytes, effort))
 
 
-class _Cpu:
-    def __init__(self, device: CpuDevice, each: Callable[[], None], most_bytes: int, span_s: float) -> None:
+class Cpu:
+    parts: tuple[str, ...] = ("clock", "fma", "tasks", "bandwidth", "latency")
+
+    def __init__(self, device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> None:
         self.bench = Bench(device, REPEATS)
-        self.device, self.arch, self.each = device, device.arch, each
-        self.span_s, self.threads, self.most_bytes = span_s, device.threads, most_bytes
+        self.device, self.arch = device, device.arch
+        self.hz = self.arch.clock_hz
+        self.span_s, self.threads, self.most_bytes = effort * SPAN_S, device.threads, most_bytes
         self.out = device.empty((8 * max(device.threads, 1),), "float64")
         caches = self.arch.l2_bytes + self.arch.l3_bytes
         self.beyond = min(max(BEYOND * caches, LEAST_BEYOND), most_bytes, self.arch.dram_bytes // 4)
         """Bytes that caches do not hold; a virtual machine may have more of them than it says."""
         self.curves: list[Curve] = []
         self.left_out: list[str] = []
-
-    def all(self) -> Microbenchmarks:
-        found: dict[str, Reading] = {}
-        for part in (self.clock, self.fma, self.tasks, self.bandwidth, self.latency):
-            for r in part():
-                found[r.name] = r
-            self.each()
-        return Microbenchmarks(found, tuple(self.curves), tuple(self.left_out))
 
     def source(self, entry: str) -> Source:
         return self.bench.source("cpu.c", f"carver_{entry}", SIMD_BYTES=max(self.arch.simd_bytes, 16))

@@ -6,15 +6,14 @@ the clock moves; bandwidths and launches are times between events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..descriptor import Arch, Matrix
 from ..device import Buffer, Device, Source
 from ..dtypes import CODES
-from ..errors import CompileError, RunError
-from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading
+from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
 
 VECTOR_BYTES = 16
 UNROLL = 4
@@ -29,37 +28,24 @@ PASSES = 4
 """Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
 
 
-def microbenchmarks(device: Device, each: Callable[[], None] = lambda: None) -> Microbenchmarks:
+def microbenchmarks(device: Device) -> Microbenchmarks:
     """Every reading that the GPU allows; below half a minute, most of it the compiler's."""
-    return _Gpu(device, each).all()
+    return run_parts(Gpu(device))
 
 
-class _Gpu:
-    def __init__(self, device: Device, each: Callable[[], None]) -> None:
+class Gpu:
+    parts: tuple[str, ...] = (
+        "clock", "launches", "dram", "l2", "latencies", "shared", "vector", "mma", "wgmma", "atomics",
+    )  # fmt: skip
+
+    def __init__(self, device: Device) -> None:
         self.bench = Bench(device)
-        self.device, self.arch, self.each = device, device.arch, each
-        self.sms = self.arch.sm_count
+        self.device, self.arch = device, device.arch
+        self.sms, self.hz = self.arch.sm_count, self.arch.clock_hz
         self.clocks = device.empty((max(self.sms, 2),), "int32")
         self.out = device.empty((4,), "int32")
         self.left_out: list[str] = []
         self.curves: list[Curve] = []
-
-    def all(self) -> Microbenchmarks:
-        self.bench.build(self.sources())
-        self.each()
-        found = {r.name: r for r in self.clock()}
-        parts = (
-            self.launches, self.dram, self.l2, self.latencies, self.shared, self.vector, self.mma, self.wgmma,
-            self.atomics,
-        )  # fmt: skip
-        for part in parts:
-            try:
-                for r in part():
-                    found[r.name] = r
-            except (CompileError, RunError) as error:
-                self.left_out.append(f"{part.__name__}: {error}")
-            self.each()
-        return Microbenchmarks(found, tuple(self.curves), tuple(self.left_out))
 
     def source(self, name: str, entry: str = "", **defines: int) -> Source:
         isa = f"{self.arch.isa}a" if name == "wgmma" else ""
@@ -97,7 +83,8 @@ class _Gpu:
         )
 
     def clock(self) -> Iterator[Reading]:
-        """First of all, and long enough that the clock has left its idle state."""
+        """First of all, and long enough that the clock has left its idle state; before it all sources are compiled."""
+        self.bench.build(self.sources())
         run = self._busy(self.source("vector", KIND=CODES["float32"]), 40_000, self.sms, 1024)
         for _ in range(30):
             run()

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import isfinite
+from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+from .._cache import cache_folder, lease
 from ..descriptor import Arch
 from ..device import open_device
 from ..device.cpu import CpuDevice
+from ..errors import DeviceError
 from ..fit import predict_case
+from ..records import now
+from ..trial import arch_from_dict
+from ..worker import Worker
 from . import cpu, cuda, keep
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, errors_near, fit_group, groups, quality, quantiles
 from .kernels import Measured, measured
-from .micro import Microbenchmarks
+from .micro import NOTHING, Microbenchmarks, Parts, run_part
 
 SECONDS = 170.0
 """For everything: the microbenchmarks, the kernels, and the fits after them."""
+PART_TIMEOUT_S = 300.0
+"""For one part of the microbenchmarks; the first compiles all of a GPU's."""
 KERNELS_SHARE = 0.7
 """Of the seconds, for the kernels; compilers and fits take the rest."""
 
@@ -79,8 +87,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         return {
             "device": self.before.title, "arch": self.arch.name, "state": dict(self.state),
-            "readings": [r.to_dict() for r in self.micro.readings.values()],
-            "curves": [c.to_dict() for c in self.micro.curves], "left_out": list(self.micro.left_out),
+            **self.micro.to_dict(),
             "fields": {k: v for k, v in self.derived.fields.items() if k != "matrix"},
             "constants": dict(self.derived.constants), "refused": list(self.derived.refused),
             "kernels": [c.to_dict() for c in self.choices], "skipped": list(self.measured.skipped),
@@ -103,16 +110,7 @@ def calibrate(
     **few: Any,
 ) -> Calibration:
     """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
-    opened = open_device(device)
-    base = keep.uncalibrated(opened.arch)
-    opened.arch = base
-
-    def step() -> None:
-        say("microbenchmarks")
-
-    is_cpu = isinstance(opened, CpuDevice)
-    micro = cpu.microbenchmarks(opened, step) if is_cpu else cuda.microbenchmarks(opened, step)  # type: ignore[arg-type]
-    state = opened.state()
+    base, state, micro = _microbenchmarks(device, say)
     derived = keep.derive(base, micro)
     found = Measured((), ())
     if kernels:
@@ -125,6 +123,50 @@ def calibrate(
         say(f"fit of {group.name}")
     arch = _descriptor(base, micro, derived, choices, state, command)
     return Calibration(base, arch, micro, derived, found, tuple(choices), state)
+
+
+class Probe:
+    """The handler of the worker process that runs the microbenchmarks of a device, part by part."""
+
+    def __init__(self, device: str) -> None:
+        self.device = open_device(device)
+        self.device.arch = keep.uncalibrated(self.device.arch)
+        is_cpu = isinstance(self.device, CpuDevice)
+        self.bench: Parts = cpu.Cpu(self.device) if is_cpu else cuda.Gpu(self.device)  # type: ignore[arg-type]
+
+    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        d = self.device
+        if job["do"] == "describe":
+            return {"arch": asdict(d.arch), "parts": self.bench.parts, "lease": d.lease, "state": d.state()}
+        self.bench.hz = job["hz"]
+        return {**run_part(self.bench, job["do"]).to_dict(), "hz": self.bench.hz, "state": d.state()}
+
+
+def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Microbenchmarks]:
+    """What the device was taken for, its state after the last part that ran, and the readings.
+
+    Each reading is written to the log as soon as there is one; a part that hangs or crashes is left out.
+    """
+    log = cache_folder() / "calibrate.jsonl"
+    with Worker("carver.calibrate.device:Probe", {"device": device}) as worker:
+        said = worker.call({"do": "describe"}, PART_TIMEOUT_S)
+        if said.outcome != "ok":
+            raise DeviceError(f"the device does not answer: {said.message}")
+        arch, state = arch_from_dict(said.data["arch"]), said.data["state"]
+        hz, micro = arch.clock_hz, NOTHING
+        with lease(said.data["lease"], wait_s=inf, waiting=lambda who: say(f"waiting for {who}")):
+            for name in said.data["parts"]:
+                reply = worker.call({"do": name, "hz": hz}, PART_TIMEOUT_S)
+                if reply.outcome == "ok":
+                    part, hz, state = Microbenchmarks.from_dict(reply.data), reply.data["hz"], reply.data["state"]
+                else:
+                    part = Microbenchmarks({}, (), (f"{name}: {reply.outcome}: {reply.message}",))
+                micro += part
+                log.parent.mkdir(parents=True, exist_ok=True)
+                with log.open("a") as file:
+                    file.write(json.dumps({"at": now(), "device": arch.title, "part": name, **part.to_dict()}) + "\n")
+                say(f"microbenchmarks: {name}")
+    return arch, state, micro
 
 
 def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:

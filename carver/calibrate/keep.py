@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ STRAY = 1.25
 """A constant this far outside its physical bounds was disturbed, and is not used; nearer ones are cut to the bound."""
 STEADY = 0.25
 """A reading whose interval reaches further to both sides was disturbed."""
+LEVELS = ("l1_bytes_per_s", "l2_bytes_per_s", "l3_bytes_per_s", "l2_read_bytes_per_s", "dram_read_bytes_per_s")
+"""Readings of bandwidth, the nearest memory first: those of a CPU, then those of a GPU, and DRAM of both."""
+RISE = 1.1
+"""A bandwidth this much above that of a nearer memory was not measured on an idle device."""
 DISTURBED_S = 5e-5
 """No parallel region takes this long on a CPU that has nothing else to do."""
 PRODUCTS = {
@@ -47,10 +52,23 @@ class Derived:
 
 def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
     """Fields and constants of the model from the readings."""
+    shaky = {name: r for name, r in micro.readings.items() if not r.error <= STEADY}
     refused = [
-        f"{r.what}: it varied by {100 * r.error:.0f} %" for r in micro.readings.values() if not r.error <= STEADY
+        f"{r.what}: " + (f"it varied by {100 * r.error:.0f} %" if r.value else f"0 to {r.high:.2g} {r.unit}")
+        for r in shaky.values()
     ]
-    micro = replace(micro, readings={name: r for name, r in micro.readings.items() if r.error <= STEADY})
+    steady = {name: r for name, r in micro.readings.items() if name not in shaky}
+    levels = [steady[name] for name in LEVELS if name in steady]
+    for near, far in pairwise(levels):
+        if far.value > RISE * near.value:
+            refused.append(
+                f"all bandwidths: {near.what}: {near.value:.3g} B/s, and {far.what}: {far.value:.3g} B/s, which is "
+                "farther away and cannot be faster, so the device was busy with something else; calibrate again when "
+                "it is not"
+            )
+            steady = {name: r for name, r in steady.items() if name not in LEVELS}
+            break
+    micro = replace(micro, readings=steady)
     get = micro.get
     fields: dict[str, Any] = {}
     found: dict[str, float | None] = {name: get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")}

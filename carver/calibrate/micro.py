@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from .._shipped import folder
 from ..device import Call, Device, Program, Source, TensorSpec
 from ..device.cpu import cores_available
 from ..device.render import CPU_FLAGS, CUDA_FLAGS
-from ..errors import CompileError
+from ..errors import CompileError, RunError
 from ..records import median_interval
 
 REPEATS = 7
@@ -37,7 +38,9 @@ class Reading:
     @property
     def error(self) -> float:
         """Half the interval over the value."""
-        return (self.high - self.low) / 2 / self.value if self.value else float("nan")
+        if not self.value:
+            return inf if self.high > self.low else 0.0
+        return (self.high - self.low) / 2 / self.value
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -72,12 +75,56 @@ class Microbenchmarks:
     curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    def __add__(self, more: Microbenchmarks) -> Microbenchmarks:
+        return Microbenchmarks(
+            {**self.readings, **more.readings}, self.curves + more.curves, self.left_out + more.left_out
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back an equal object."""
+        return {
+            "readings": [r.to_dict() for r in self.readings.values()], "curves": [c.to_dict() for c in self.curves],
+            "left_out": list(self.left_out),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Microbenchmarks:
+        curves = (Curve(c["what"], tuple(c["in_flight_bytes"]), tuple(c["bytes_per_s"])) for c in d["curves"])
+        return cls({r["name"]: Reading(**r) for r in d["readings"]}, tuple(curves), tuple(d["left_out"]))
+
     def get(self, name: str) -> float | None:
         found = self.readings.get(name)
         return found.value if found else None
 
 
+NOTHING = Microbenchmarks(MappingProxyType({}))
 Run = Callable[[], None]
+
+
+class Parts(Protocol):
+    """The microbenchmarks of one device, by methods that yield readings. The first measures `hz`, which others need."""
+
+    parts: tuple[str, ...]
+    hz: float
+    curves: list[Curve]
+    left_out: list[str]
+
+
+def run_part(bench: Parts, name: str) -> Microbenchmarks:
+    """The readings of one part, and why there are no more of them."""
+    bench.curves, bench.left_out = [], []
+    found: dict[str, Reading] = {}
+    try:
+        for r in getattr(bench, name)():
+            found[r.name] = r
+    except (CompileError, RunError) as error:
+        bench.left_out.append(f"{name}: {error}")
+    return Microbenchmarks(found, tuple(bench.curves), tuple(bench.left_out))
+
+
+def run_parts(bench: Parts) -> Microbenchmarks:
+    """All of them, in this process."""
+    return sum((run_part(bench, name) for name in bench.parts), NOTHING)
 
 
 class Bench:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from ..descriptor import Arch
-from ..errors import DeviceError, RunError
+from ..errors import ConfigError, DeviceError, RunError
 from ..hint import Hint
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
@@ -27,7 +27,7 @@ from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "open_device", "prepare", "render",
+    "encode", "lease_name", "open_device", "prepare", "render",
 ]  # fmt: skip
 
 
@@ -47,6 +47,10 @@ class Device(Protocol):
     kind: str
     name: str
     arch: Arch
+
+    @property
+    def lease(self) -> str:
+        """What processes that measure on it take turns by (`carver._cache.lease`)."""
 
     def compile(self, source: Source) -> Binary: ...
 
@@ -76,12 +80,19 @@ def open_device(name: str = "auto") -> Device:
     """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first GPU where PyCUDA finds one, else the CPU."""
     asked = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", name)
     if asked is None:
-        raise DeviceError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
+        raise ConfigError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
     from . import cpu, cuda
 
     if name == "cpu" or (name == "auto" and not cuda.device_count()):
         return cpu.CpuDevice()
     return cuda.CudaDevice(int(asked[1] or 0))
+
+
+def lease_name(device: str) -> str:
+    """`Device.lease` of the device of that name, which is not opened."""
+    from . import cpu, cuda
+
+    return cpu.CpuDevice.lease if device == "cpu" else cuda.lease_of(int(device.partition(":")[2] or 0))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Compiling needs no device. An entry of the cache is `<key>.json`, which names the binary and its SHA-256; the binary
 carries its own hash in its name, so that two processes that build the same key cannot tear an entry. A binary that
-does not hash to what its entry says, or that another user owns, is built again.
+does not hash to what its entry says is built again; a folder that others may write to is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from .._cache import cache_folder
+from .._cache import cache_folder, private
 from .._shipped import folder
 from ..errors import CompileError, CompileTimeout, DeviceError
 from .render import Source
@@ -131,10 +131,9 @@ def compile_source(source: Source, compiler: Compiler, timeout_s: float | None =
     this process, is waited for.
     """
     key = source.key(compiler.identity)
-    home = cache_folder() / "binaries"
+    home = private(cache_folder() / "binaries")
     if found := _cached(home, key):
         return found
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
     with tempfile.TemporaryDirectory(dir=home, prefix="building-") as workshop:
         out = Path(workshop) / f"out{suffix}"
@@ -148,9 +147,9 @@ def compile_source(source: Source, compiler: Compiler, timeout_s: float | None =
         entry = Path(workshop) / "entry.json"
         path = home / f"{key}-{sha256[:16]}{suffix}"
         entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
-        for private, public in ((out, path), (entry, home / f"{key}.json")):
-            private.chmod(0o600)
-            private.replace(public)
+        for made, public in ((out, path), (entry, home / f"{key}.json")):
+            made.chmod(0o600)
+            made.replace(public)
     return Binary(path, sha256, log, seconds, cached=False)
 
 
@@ -158,9 +157,6 @@ def _cached(home: Path, key: str) -> Binary | None:
     try:
         entry = json.loads((home / f"{key}.json").read_text())
         path = home / Path(entry["binary"]).name
-        for file in (path, home / f"{key}.json"):
-            if hasattr(os, "getuid") and file.stat().st_uid != os.getuid():
-                return None
         if _sha256(path) != entry["sha256"]:
             return None
         return Binary(path, entry["sha256"], str(entry["log"]), float(entry["seconds"]), cached=True)
@@ -194,7 +190,7 @@ def _process(command: Sequence[str], timeout_s: float | None = None) -> subproce
     """Like `subprocess.run`; past the timeout the whole group is killed, since a compiler's driver starts others."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        errors="replace", start_new_session=True,
     ) as child:  # fmt: skip
         try:
             said, complained = child.communicate(timeout=timeout_s or TIMEOUT_S)

@@ -49,7 +49,10 @@ class CpuProgram:
         self._set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
         self._calls = []
         for call in program.calls:
-            function = getattr(library, call.entry)
+            try:
+                function = getattr(library, call.entry)
+            except AttributeError:
+                raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
             function.restype = None
             function.argtypes = [_c_type(arg) for arg in call.args]
             self._calls.append((function, call.args))
@@ -77,6 +80,7 @@ class CpuDevice:
     """`threads` is how many cores a kernel uses; all that this process may, unless said."""
 
     kind = "cpu"
+    lease: str = f"cpu of {platform.node()}"
 
     def __init__(self, threads: int | None = None) -> None:
         available = cores_available()

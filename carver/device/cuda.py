@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import arch
+from .. import arch, detect
 from ..descriptor import Arch
 from ..errors import DeviceError, RunError
 from . import compile as compiling
@@ -26,8 +26,9 @@ from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
 from .render import Program, Scalar, Source
 
-_INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use device='cpu'"
+_INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use the device 'cpu' with hints for a CPU"
 
+_SMI_TIMEOUT_S = 10.0
 _SMI_FIELDS = {
     "clocks.sm": ("sm_clock_hz", 1e6),
     "clocks.mem": ("memory_clock_hz", 1e6),
@@ -44,12 +45,17 @@ def _driver() -> Any:
     try:
         from pycuda import driver
     except ImportError as e:
-        raise DeviceError(f"PyCUDA cannot be imported ({e}); {_INSTALL}") from None
+        raise DeviceError(f"no NVIDIA GPU can be used here: PyCUDA cannot be imported ({e}); {_INSTALL}") from None
     try:
         driver.init()
     except driver.Error as e:
-        raise DeviceError(f"CUDA does not start: {e}; {_INSTALL}") from None
+        raise DeviceError(f"no NVIDIA GPU can be used here: CUDA does not start ({e}); {_INSTALL}") from None
     return driver
+
+
+def lease_of(ordinal: int) -> str:
+    """By the GPU's UUID: ordinals depend on CUDA_VISIBLE_DEVICES."""
+    return f"gpu {detect.cuda_uuid(ordinal)}"
 
 
 def device_count() -> int:
@@ -119,13 +125,17 @@ class CudaDevice:
         self._driver = driver = _driver()
         if ordinal >= driver.Device.count():
             raise DeviceError(f"no device cuda:{ordinal}; this machine has {driver.Device.count()}")
-        self._device = driver.Device(ordinal)
+        self._ordinal, self._device = ordinal, driver.Device(ordinal)
         self.name: str = self._device.name()
         self.arch: Arch = arch.CUDA(f"cuda:{ordinal}")
         with _errors(driver, f"opening {self.name}"):
             self._context = self._device.retain_primary_context()
             self._context.push()
         atexit.register(self._context.pop)
+
+    @property
+    def lease(self) -> str:
+        return lease_of(self._ordinal)
 
     def compile(self, source: Source) -> Binary:
         return compiling.compile_source(source, compiling.cuda_compiler())
@@ -193,10 +203,13 @@ class CudaDevice:
         if program is None:
             return said
         query = [f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader,nounits"]
-        done = subprocess.run(
-            [program, f"--id={self._device.pci_bus_id()}", *query],
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [program, f"--id={self._device.pci_bus_id()}", *query],
+                capture_output=True, text=True, errors="replace", timeout=_SMI_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except (subprocess.TimeoutExpired, OSError) as e:
+            return said | {"nvidia_smi": str(e)}
         row = next(csv.reader(done.stdout.splitlines(), skipinitialspace=True), [])
         for (name, unit), text in zip(_SMI_FIELDS.values(), row, strict=False):
             if unit is None:

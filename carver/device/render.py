@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, prod
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +25,12 @@ from ..problem import Problem
 
 CPU_FLAGS = ("-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 CUDA_FLAGS = ("--std=c++17",)
+_FLAGS_FROM = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+_FOLDERS_FROM = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+"""Environment variables that compilers take flags and include folders from."""
+_FOLDER_FLAG = re.compile(r"(?:-I|-iquote|-isystem|--include-path)=?(.*)")
+_FILE_FLAG = re.compile(r"(?:-include|--pre-include)=?(.*)")
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*(?:include(?:_next)?|embed|define[ \t]+\w+)[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 _WIDEST_LOAD_BYTES = 16
@@ -43,17 +53,54 @@ class Source:
     isa: str
 
     def key(self, compiler_version: str) -> str:
-        """SHA-256 of everything that the binary depends on, headers included."""
-        common = folder("templates") / "common"
-        headers = {p for home in (common, self.path.parent) for p in home.iterdir() if p.suffix in (".h", ".cuh")}
+        """SHA-256 of everything that the binary depends on: files, macros, flags, compiler, environment."""
         digest = hashlib.sha256()
-        for path in (self.path, *sorted(headers)):
-            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-            digest.update(path.read_bytes())
+        for name, content in self._files():
+            digest.update(f"{name}\0{content}\0".encode())
         defines = (f"{name}={value}" for name, value in sorted(self.defines.items()))
-        for part in (*defines, *self.flags, compiler_version, self.isa):
+        environment = (f"{name}={os.environ.get(name, '')}" for name in (*_FLAGS_FROM, *_FOLDERS_FROM, "NVCC_CCBIN"))
+        for part in (*defines, *self.flags, compiler_version, self.isa, *environment):
             digest.update(f"{part}\0".encode())
         return digest.hexdigest()
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        """Name and hash of the source and of every file that an #include of it may mean, by itself or through others.
+
+        The key also says which measurements are of this source, so it cannot wait for a compiler's list. Directives
+        count whether or not a condition leaves them out, and in every folder that has the file: what is too many
+        costs a compilation. What the folders lack is the compiler's own, which its version covers.
+        """
+        named = [*self._flag_values(_FILE_FLAG)]
+        named += [text for value in self.defines.values() for text in _INCLUDED.findall(f"#define X {value}")]
+        todo = [(self.path.name, self.path), *((n, p) for n in named for p in self._places(n, self.path.parent))]
+        seen = set()
+        while todo:
+            name, path = todo.pop()
+            if (name, path) not in seen:
+                seen.add((name, path))
+                content = path.read_bytes()
+                yield name, hashlib.sha256(content).hexdigest()
+                todo += [(n, p) for n in _included(content) for p in self._places(n, path.parent)]
+
+    def _places(self, name: str, beside: Path) -> Iterator[Path]:
+        folders = [*self._flag_values(_FOLDER_FLAG)]
+        folders += [f for v in _FOLDERS_FROM for f in os.environ.get(v, "").split(os.pathsep) if f]
+        for where in dict.fromkeys((beside, self.path.parent, folder("templates"), *map(Path, folders))):
+            if (path := Path(os.path.normpath(where / name))).is_file():
+                yield path
+
+    def _flag_values(self, flag: re.Pattern[str]) -> Iterator[str]:
+        """What follows a flag, in the same word or in the next."""
+        flags = [*self.flags, *(f for v in _FLAGS_FROM for f in shlex.split(os.environ.get(v, "")))]
+        for word, after in zip(flags, (*flags[1:], ""), strict=True):
+            if found := flag.fullmatch(word):
+                yield found[1] or after
+
+
+@lru_cache(maxsize=4096)
+def _included(content: bytes) -> tuple[str, ...]:
+    """What a file names in #include, or in a macro that a computed one may use."""
+    return tuple(_INCLUDED.findall(content.decode(errors="replace")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 
 from .. import arch as archs
-from .._cache import cache_folder
+from .._cache import lease
 from ..bench import SETUP_TIMEOUT_S
-from ..device import c_compiler, compile_source, cuda_compiler
+from ..device import c_compiler, compile_source, cuda_compiler, lease_name
 from ..device.cpu import cores_available
 from ..errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
-from ..records import Records
 from ..trial import program_from_dict, program_to_dict
 from ..worker import Reply, Worker
 from .checks import Checker
@@ -36,8 +35,6 @@ from .fork import Forked, Inline, may_fork
 from .inputs import Inputs
 from .runner import Code, Runner, decoded
 from .spec import bundle, retargeted, unpack
-
-_LEASE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -292,13 +289,6 @@ def portable(work: Work) -> Work:
     return replace(work, files=bundle(program_from_dict(work.program).source), binary=None)
 
 
-def lease_name(device: str) -> str:
-    """What processes on one host take turns by; the same as a benchmark's."""
-    kind, _, ordinal = device.partition(":")
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if kind == "cuda" else ""
-    return f"{kind}:{ordinal or '0'} {visible} of {platform.node()}"
-
-
 @lru_cache(maxsize=1)
 def _lane_here(spec: Spec, references: str) -> Lane:
     """Kept between the tasks of one tuning; its worker ends with this process."""
@@ -310,9 +300,7 @@ def _lane_here(spec: Spec, references: str) -> Lane:
 def measure_remote(spec: Spec, references: Mapping[str, Any], work: Work, best_ms: float | None) -> dict[str, Any]:
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
     lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
-    with Records(cache_folder() / "records.sqlite") as records, records.lease(
-        lease_name(spec.device), ttl_s=max(_LEASE_S, 4 * spec.profile.timeout_s), wait_s=float("inf")
-    ):
+    with lease(lease_name(spec.device), wait_s=float("inf")):
         return lane.measure(work, best_ms) | {"worker_pid": os.getpid()}
 
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bench import LEASE_S, versions
+from .._cache import lease
+from ..bench import versions
+from ..device import lease_name
 from ..errors import ConfigError, RunError
 from ..records import Measurement, Records, now
 from ..templates import Template
@@ -22,7 +24,7 @@ from . import cache
 from .checks import OperatorReference
 from .configs import Entry
 from .jitted import JIT
-from .lane import Work, digest, lease_name
+from .lane import Work, digest
 from .log import RunLog
 from .plan import Plan, Settings, make_plan, plain_config
 from .pool import Pool
@@ -30,9 +32,6 @@ from .result import AutotuneResult, Built, outcomes, summarise, words
 from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
 from .spec import HintKernel, Kernel
-
-RENEW_S = 60.0
-"""How often a run says that it is alive. [s]"""
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -137,10 +136,9 @@ class AutoTuner:
         kept = plan.kept and not fresh
         if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
             return found
-        ttl = max(LEASE_S, 4 * float(plan.settings.timeout))
         with ExitStack() as stack:
             records = stack.enter_context(Records())
-            renew = [stack.enter_context(records.lease(f"tune {plan.key}", ttl_s=ttl, wait_s=float("inf")))]
+            stack.enter_context(lease(f"tune {plan.key}", wait_s=float("inf")))
             if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
                 return found  # another process tuned it while we waited
             begin = partial(records.begin, plan.key, plan.arch.title, asdict(plan.settings.profile()))
@@ -151,9 +149,9 @@ class AutoTuner:
             lanes = list(dict.fromkeys(devices or (plan.device,)))
             if executor is None:
                 for each in lanes:
-                    renew.append(stack.enter_context(records.lease(lease_name(each), ttl_s=ttl, wait_s=float("inf"))))
+                    stack.enter_context(lease(lease_name(each), wait_s=float("inf")))
             pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
-            attempt = _Attempt(plan, records, run.run_id, pool, log, lambda: [each() for each in renew], kept, since)
+            attempt = _Attempt(plan, records, run.run_id, pool, log, kept, since)
             result = attempt.search()
             records.finish(run)
             if plan.kept and not cache.disk_off():
@@ -176,10 +174,9 @@ class _Attempt:
     """The search of one run: what is known, what is measured, when to stop."""
 
     def __init__(
-        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, renew: Callable[[], object],
-        reuse: bool, since: str | None,
+        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, reuse: bool, since: str | None,
     ) -> None:  # fmt: skip
-        self.plan, self.records, self.run_id, self.pool, self.log, self.renew = plan, records, run_id, pool, log, renew
+        self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
         self.reuse, self.since = reuse and not cache.all_off(), since
         self.tried: dict[int, Measurement] = {}
         self.measured: dict[str, Measurement] = {}
@@ -244,13 +241,8 @@ class _Attempt:
             elif same.setdefault(self.keys[i], i) == i:
                 ready[i] = work
         best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
-        self.renew()
-        renewed = time.monotonic()
         for i, found in self.pool.measure(ready, self._ahead(indices), best):
             self._store(i, found)
-            if time.monotonic() - renewed > RENEW_S:
-                self.renew()
-                renewed = time.monotonic()
         for i in indices:
             if i not in self.tried and (twin := self._recorded(i)) is not None:
                 self._keep(i, twin, recorded=True)
