@@ -145,7 +145,7 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     by_warps = warp_matrix_unit(problem, arch) if unit else None
     # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
     scope["mma_m"], scope["mma_n"] = (min(16, rows) for rows in (by_warps.shape[:2] if by_warps else (1, 1)))
-    scope["widened"] = int(unit is not None and unit.dtype != multiply_dtype(problem))
+    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiply_dtype(problem))
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiply_dtype(problem))
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)

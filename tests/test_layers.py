@@ -20,10 +20,10 @@ dtypes expr
 descriptor detect
 arch notation
 problem
-kernel hint
+kernel hint table
 space
 cost
-pricing table uncertainty
+pricing uncertainty
 ranking explain plots
 templates
 template roller portfolio
