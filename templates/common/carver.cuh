@@ -104,6 +104,8 @@ template <> struct Element<CARVER_I32> {
     static __device__ __forceinline__ type store(double x) { return __double2int_rn(x); }
 };
 
+template <typename T> __host__ __device__ constexpr bool is_integer() { return static_cast<T>(0.5) == T(0); }
+
 // N elements that move in one instruction where their bytes are 16 or fewer, else in pieces of 16.
 template <typename T, int N> struct alignas(least<int>(16, sizeof(T) * N)) Vector {
     T at[N];
@@ -162,7 +164,7 @@ template <int N, typename T> __device__ __forceinline__ void store_vector_once(T
         store_vector<N>(pointer, value);
 }
 
-__device__ __forceinline__ float relu(float x) { return fmaxf(x, 0.f); }
+__device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.f + erff(x * 0.70710678f)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
 

@@ -41,7 +41,7 @@ using B = Element<B_DTYPE>;
 using C = Element<C_DTYPE>;
 using Sum = A::sum;
 static_assert(sizeof(A::type) == sizeof(B::type), "A and B must have elements of one width");
-static_assert(sizeof(A::sum) == sizeof(B::sum), "A and B must be both floating point or both integer");
+static_assert(is_integer<A::sum>() == is_integer<B::sum>(), "A and B must be both floating point or both integer");
 
 // The work of one block: `steps` trips of BLOCK_K from element k0 on, for the tile at (m0, n0) of one batch element.
 struct Work {
