@@ -113,8 +113,18 @@ template <typename T, int N> struct alignas(least<int>(16, sizeof(T) * N)) Vecto
 template <int N, typename T> __device__ __forceinline__ Vector<T, N> load_vector(const T *pointer) {
     return *reinterpret_cast<const Vector<T, N> *>(pointer);
 }
+// To global memory.
 template <int N, typename T> __device__ __forceinline__ void store_vector(T *pointer, const Vector<T, N> &value) {
-    *reinterpret_cast<Vector<T, N> *>(pointer) = value;
+    constexpr int kBytes = sizeof(value);
+    if constexpr (kBytes == 4 || kBytes % 8 == 0) {
+        constexpr int kWords = least(4, kBytes / 4);
+        using Words = unsigned[kWords];
+#pragma unroll
+        for (int i = 0; i < kBytes; i += 4 * kWords)
+            store_global(reinterpret_cast<char *>(pointer) + i, *reinterpret_cast<const Words *>(reinterpret_cast<const char *>(&value) + i));
+    } else {
+        *reinterpret_cast<Vector<T, N> *>(pointer) = value;
+    }
 }
 
 // All elements of a vector, between memory's type and the one they are computed in.
@@ -162,6 +172,34 @@ template <int N, typename T> __device__ __forceinline__ void store_vector_once(T
         __stcs(reinterpret_cast<uint4 *>(pointer), reinterpret_cast<const uint4 &>(value));
     else
         store_vector<N>(pointer, value);
+}
+
+// N elements from a pointer that is a multiple of ALIGN bytes. ONCE: nobody reads them again soon.
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+    Vector<T, N> out;
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        const auto piece = ONCE ? load_vector_once<kPiece>(pointer + i) : load_vector<kPiece>(pointer + i);
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) out.at[i + e] = piece.at[e];
+    }
+    return out;
+}
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        Vector<T, kPiece> piece;
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) piece.at[e] = value.at[i + e];
+        if constexpr (ONCE)
+            store_vector_once<kPiece>(pointer + i, piece);
+        else
+            store_vector<kPiece>(pointer + i, piece);
+    }
 }
 
 __device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays

@@ -81,8 +81,10 @@ __device__ __forceinline__ void reduce_splits(const Sum *partial, const C::type 
     }
     const i64 row = total <= 0xffffffff ? static_cast<unsigned>(index) / static_cast<unsigned>(n) : index / n;
     const i64 column = index - row * n;
+    Vector<C::type, VECTOR> out;
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i) c[row * ldc + column + i] = finish<C>(sum.at[i], bias, column + i);
+    for (int i = 0; i < VECTOR; ++i) out.at[i] = finish<C>(sum.at[i], bias, column + i);
+    store_aligned<VECTOR, ALIGN_C>(c + row * ldc + column, out);
 }
 
 }  // namespace carver
