@@ -92,6 +92,7 @@ template <> struct Element<CARVER_I8> {
     using sum = int;
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return static_cast<type>(most(-128, least(127, x))); }
+    static __device__ __forceinline__ type store(i64 x) { return static_cast<type>(most<i64>(-128, least<i64>(127, x))); }
     static __device__ __forceinline__ type store(float x) { return store(__float2int_rn(x)); }
     static __device__ __forceinline__ type store(double x) { return store(__double2int_rn(x)); }
 };
@@ -100,6 +101,7 @@ template <> struct Element<CARVER_I32> {
     using sum = int;
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return x; }
+    static __device__ __forceinline__ type store(i64 x) { return static_cast<type>(most<i64>(-2147483648ll, least<i64>(2147483647, x))); }
     static __device__ __forceinline__ type store(float x) { return __float2int_rn(x); }
     static __device__ __forceinline__ type store(double x) { return __double2int_rn(x); }
 };
