@@ -152,6 +152,7 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     for name, tensor in zip("ab", s.inputs, strict=False):
         scope[f"{name}_converts"] = int(problem.dtypes[tensor.name] != multiply_dtype(problem))
         scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
+        scope[f"{name}_integer"] = int(problem.dtypes[tensor.name].startswith("int"))
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["keeps"] = int(not s.reduced)

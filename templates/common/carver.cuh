@@ -92,6 +92,7 @@ template <> struct Element<CARVER_I8> {
     using sum = int;
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return static_cast<type>(most(-128, least(127, x))); }
+    static __device__ __forceinline__ type store(i64 x) { return static_cast<type>(most<i64>(-128, least<i64>(127, x))); }
     static __device__ __forceinline__ type store(float x) { return store(__float2int_rn(x)); }
     static __device__ __forceinline__ type store(double x) { return store(__double2int_rn(x)); }
 };
@@ -100,9 +101,12 @@ template <> struct Element<CARVER_I32> {
     using sum = int;
     static __device__ __forceinline__ int load(type x) { return x; }
     static __device__ __forceinline__ type store(int x) { return x; }
+    static __device__ __forceinline__ type store(i64 x) { return static_cast<type>(most<i64>(-2147483648ll, least<i64>(2147483647, x))); }
     static __device__ __forceinline__ type store(float x) { return __float2int_rn(x); }
     static __device__ __forceinline__ type store(double x) { return __double2int_rn(x); }
 };
+
+template <typename T> __host__ __device__ constexpr bool is_integer() { return static_cast<T>(0.5) == T(0); }
 
 // N elements that move in one instruction where their bytes are 16 or fewer, else in pieces of 16.
 template <typename T, int N> struct alignas(least<int>(16, sizeof(T) * N)) Vector {
@@ -111,8 +115,18 @@ template <typename T, int N> struct alignas(least<int>(16, sizeof(T) * N)) Vecto
 template <int N, typename T> __device__ __forceinline__ Vector<T, N> load_vector(const T *pointer) {
     return *reinterpret_cast<const Vector<T, N> *>(pointer);
 }
+// To global memory.
 template <int N, typename T> __device__ __forceinline__ void store_vector(T *pointer, const Vector<T, N> &value) {
-    *reinterpret_cast<Vector<T, N> *>(pointer) = value;
+    constexpr int kBytes = sizeof(value);
+    if constexpr (kBytes == 4 || kBytes % 8 == 0) {
+        constexpr int kWords = least(4, kBytes / 4);
+        using Words = unsigned[kWords];
+#pragma unroll
+        for (int i = 0; i < kBytes; i += 4 * kWords)
+            store_global(reinterpret_cast<char *>(pointer) + i, *reinterpret_cast<const Words *>(reinterpret_cast<const char *>(&value) + i));
+    } else {
+        *reinterpret_cast<Vector<T, N> *>(pointer) = value;
+    }
 }
 
 // All elements of a vector, between memory's type and the one they are computed in.
@@ -162,7 +176,35 @@ template <int N, typename T> __device__ __forceinline__ void store_vector_once(T
         store_vector<N>(pointer, value);
 }
 
-__device__ __forceinline__ float relu(float x) { return fmaxf(x, 0.f); }
+// N elements from a pointer that is a multiple of ALIGN bytes. ONCE: nobody reads them again soon.
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+    Vector<T, N> out;
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        const auto piece = ONCE ? load_vector_once<kPiece>(pointer + i) : load_vector<kPiece>(pointer + i);
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) out.at[i + e] = piece.at[e];
+    }
+    return out;
+}
+template <int N, int ALIGN, bool ONCE = false, typename T>
+__device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
+    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
+#pragma unroll
+    for (int i = 0; i < N; i += kPiece) {
+        Vector<T, kPiece> piece;
+#pragma unroll
+        for (int e = 0; e < kPiece; ++e) piece.at[e] = value.at[i + e];
+        if constexpr (ONCE)
+            store_vector_once<kPiece>(pointer + i, piece);
+        else
+            store_vector<kPiece>(pointer + i, piece);
+    }
+}
+
+__device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.f + erff(x * 0.70710678f)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
 

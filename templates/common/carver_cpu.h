@@ -23,6 +23,8 @@
 #define CARVER_I8 7
 #define CARVER_I32 8
 
+#define CARVER_IS_INTEGER(dtype) ((dtype) == CARVER_I8 || (dtype) == CARVER_I32)
+
 #define CARVER_CAT_(a, b) a##b
 #define CARVER_CAT(a, b) CARVER_CAT_(a, b)
 

@@ -41,7 +41,7 @@ using B = Element<B_DTYPE>;
 using C = Element<C_DTYPE>;
 using Sum = A::sum;
 static_assert(sizeof(A::type) == sizeof(B::type), "A and B must have elements of one width");
-static_assert(sizeof(A::sum) == sizeof(B::sum), "A and B must be both floating point or both integer");
+static_assert(is_integer<A::sum>() == is_integer<B::sum>(), "A and B must be both floating point or both integer");
 
 // The work of one block: `steps` trips of BLOCK_K from element k0 on, for the tile at (m0, n0) of one batch element.
 struct Work {
@@ -81,8 +81,10 @@ __device__ __forceinline__ void reduce_splits(const Sum *partial, const C::type 
     }
     const i64 row = total <= 0xffffffff ? static_cast<unsigned>(index) / static_cast<unsigned>(n) : index / n;
     const i64 column = index - row * n;
+    Vector<C::type, VECTOR> out;
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i) c[row * ldc + column + i] = finish<C>(sum.at[i], bias, column + i);
+    for (int i = 0; i < VECTOR; ++i) out.at[i] = finish<C>(sum.at[i], bias, column + i);
+    store_aligned<VECTOR, ALIGN_C>(c + row * ldc + column, out);
 }
 
 }  // namespace carver

@@ -44,6 +44,18 @@ __device__ __forceinline__ unsigned load_shared_32(unsigned shared) {
     return value;
 }
 
+// One store of N words, which start on a multiple of their bytes. Compilers take a store of narrow elements apart.
+__device__ __forceinline__ void store_global(void *global, const unsigned (&words)[1]) {
+    asm volatile("st.global.b32 [%0], %1;" ::"l"(global), "r"(words[0]) : "memory");
+}
+__device__ __forceinline__ void store_global(void *global, const unsigned (&words)[2]) {
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(global), "r"(words[0]), "r"(words[1]) : "memory");
+}
+__device__ __forceinline__ void store_global(void *global, const unsigned (&words)[4]) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
 // Four 8 x 8 matrices of 16-bit elements; lanes 8 j .. 8 j + 7 give the row addresses of matrix j, which goes to r[j].
 __device__ __forceinline__ void load_matrices(unsigned (&r)[4], unsigned shared) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -52,7 +52,7 @@ template <bool DOUBLE> struct Wide { using type = float; };
 template <> struct Wide<true> { using type = double; };
 
 template <typename T> __device__ __forceinline__ T lowest() {
-    if constexpr (static_cast<T>(0.5) == T(0))
+    if constexpr (is_integer<T>())
         return static_cast<T>(-2147483647 - 1);
     else
         return static_cast<T>(-__uint_as_float(0x7f800000u));

@@ -17,9 +17,8 @@ template <int COLUMNS> struct Slab {
     __device__ __forceinline__ void put(int row, int column, Sum first, Sum second, const C::type *bias, i64 n0,
                                         i64 n) const {
         const i64 at = n0 + column;
-        const Vector<C::type, 2> out = {
+        *reinterpret_cast<Vector<C::type, 2> *>(slab + row * kRowBytes + column * kOut) = {
             {finish<C>(first, bias, least(at, n - 1)), finish<C>(second, bias, least(at + 1, n - 1))}};
-        store_vector<2>(reinterpret_cast<C::type *>(slab + row * kRowBytes) + column, out);
     }
 
     __device__ __forceinline__ void write(C::type *c, i64 m0, i64 n0, i64 m, i64 n, i64 ldc) const {

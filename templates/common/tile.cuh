@@ -5,34 +5,6 @@
 
 namespace carver {
 
-// N elements from a pointer that is a multiple of ALIGN bytes. ONCE: nobody reads them again soon.
-template <int N, int ALIGN, bool ONCE = false, typename T>
-__device__ __forceinline__ Vector<T, N> load_aligned(const T *pointer) {
-    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
-    Vector<T, N> out;
-#pragma unroll
-    for (int i = 0; i < N; i += kPiece) {
-        const auto piece = ONCE ? load_vector_once<kPiece>(pointer + i) : load_vector<kPiece>(pointer + i);
-#pragma unroll
-        for (int e = 0; e < kPiece; ++e) out.at[i + e] = piece.at[e];
-    }
-    return out;
-}
-template <int N, int ALIGN, bool ONCE = false, typename T>
-__device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &value) {
-    constexpr int kPiece = least<int>(N, most<int>(1, ALIGN / sizeof(T)));
-#pragma unroll
-    for (int i = 0; i < N; i += kPiece) {
-        Vector<T, kPiece> piece;
-#pragma unroll
-        for (int e = 0; e < kPiece; ++e) piece.at[e] = value.at[i + e];
-        if constexpr (ONCE)
-            store_vector_once<kPiece>(pointer + i, piece);
-        else
-            store_vector<kPiece>(pointer + i, piece);
-    }
-}
-
 // Joins the values of lanes whose numbers differ by FIRST, 2 FIRST, .. up to LIMIT / 2; each of them gets the result.
 template <int FIRST, int LIMIT, typename V> __device__ __forceinline__ V join_lanes(V value) {
 #pragma unroll

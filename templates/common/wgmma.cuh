@@ -19,6 +19,16 @@ template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
+// The compiler sees no tie between a wait and the sums it waits for. This one keeps every use of them behind it.
+template <int N> __device__ __forceinline__ void wgmma_done(float (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+template <int N> __device__ __forceinline__ void wgmma_done(int (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+
 // Where an operand lies whose rows of `row_bytes` (128 or 64) have their 16-byte chunks exchanged, in patterns of 8 rows.
 // `along`: bytes to the next eight rows. `across`, of an operand with rows of k: bytes to its next 128 bytes of m or n.
 // Source: PTX ISA 9.0, asynchronous warpgroup-level matrix shared memory layout.

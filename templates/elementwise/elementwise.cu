@@ -73,13 +73,14 @@ template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
         const i64 row = (element | c) >> 32 ? element / c : static_cast<unsigned>(element) / static_cast<unsigned>(c);
         return HAS_ROW ? row : element - row * c;
     }
-    // As a vector where it lies in one row; a full input is one long row.
+    // A vector of Y lies in one row: what it needs is one vector, or one element, of the input.
     __device__ __forceinline__ void load(int trip, i64 element, i64 c) {
-        if (HAS_ROW && HAS_COLUMN || HAS_COLUMN && c % VEC == 0) {
+        if constexpr (HAS_COLUMN) {
             read[trip] = load_vector<VEC>(data + place(element, c));
         } else {
+            const typename E::type one = data[place(element, c)];
 #pragma unroll
-            for (int e = 0; e < VEC; ++e) read[trip].at[e] = data[place(element + e, c)];
+            for (int e = 0; e < VEC; ++e) read[trip].at[e] = one;
         }
     }
     __device__ __forceinline__ typename E::sum value(int trip, int e) const { return E::load(read[trip].at[e]); }
@@ -98,11 +99,14 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
     Input<X##i##_DTYPE, X##i##_R, X##i##_C> input##i; \
     input##i.data = p##i;
     EACH(DECLARE)
-    // Vectors need whole blocks, and arrays that start on a multiple of 16 bytes, as allocations do and views may not.
+    // Vectors need whole blocks, rows of whole vectors unless all inputs are full, which makes one long row, and arrays that
+    // start on a multiple of 16 bytes, as allocations do and views may not.
+#define FULL(i) &&X##i##_R &&X##i##_C
+    const bool rows_of_vectors = (true EACH(FULL)) || c % VEC == 0;
     unsigned long long addresses = reinterpret_cast<unsigned long long>(y);
 #define ADDRESS(i) addresses |= reinterpret_cast<unsigned long long>(p##i);
     EACH(ADDRESS)
-    if (start + BLOCK <= total && addresses % 16 == 0) {
+    if (start + BLOCK <= total && rows_of_vectors && addresses % 16 == 0) {
 #pragma unroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const i64 element = start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC;
@@ -122,7 +126,7 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
         }
     } else {
         const i64 end = least<i64>(total, start + BLOCK);
-#pragma unroll 1
+#pragma unroll 4
         for (i64 element = start + static_cast<int>(threadIdx.x); element < end; element += THREADS) {
 #define SINGLE(i) const auto x##i = input##i.single(element, c);
             EACH(SINGLE)

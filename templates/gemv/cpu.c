@@ -41,7 +41,15 @@ typedef CARVER_TYPE(ACC_DTYPE) acc_t;
 typedef float acc_t;
 #endif
 
+/* The bias is added in float, in double where a sum may have more digits. */
+#if ACC_DTYPE == CARVER_F64 || ACC_DTYPE == CARVER_I32
+typedef double wide_t;
+#else
+typedef float wide_t;
+#endif
+
 _Static_assert(BLOCK_N % ROWS == 0, "a task must be whole groups of rows");
+_Static_assert(CARVER_IS_INTEGER(A_DTYPE) == CARVER_IS_INTEGER(X_DTYPE), "A and X must be both floating point or both integer");
 
 typedef acc_t vec __attribute__((vector_size(CARVER_SIMD_BYTES)));
 enum { LANES = CARVER_SIMD_BYTES / (int)sizeof(acc_t), WIDE = LANES * UNROLL };
@@ -119,6 +127,10 @@ void carver_gemv(const x_t *restrict X, const a_t *restrict A, const y_t *restri
         for (; i < count; i++) sums[i] = dot(x, a + i * k, k);
 #endif
         for (int64_t j = 0; j < count; j++)
-            y[j] = (y_t)CARVER_STORE(Y_DTYPE, sums[j] + (EPILOGUE_BIAS ? (acc_t)CARVER_LOAD(Y_DTYPE, bias[n0 + j]) : 0));
+#if EPILOGUE_BIAS
+            y[j] = (y_t)CARVER_STORE(Y_DTYPE, (wide_t)sums[j] + (wide_t)CARVER_LOAD(Y_DTYPE, bias[n0 + j]));
+#else
+            y[j] = (y_t)CARVER_STORE(Y_DTYPE, sums[j]);
+#endif
     }
 }

@@ -45,7 +45,7 @@ using A = Element<A_DTYPE>;
 using X = Element<X_DTYPE>;
 using Y = Element<Y_DTYPE>;
 using Total = SumOf<A::sum>;
-static_assert(sizeof(A::sum) == sizeof(X::sum), "A and X must be added up in one type");
+static_assert(sizeof(A::sum) == sizeof(X::sum) && is_integer<A::sum>() == is_integer<X::sum>(), "A and X must be added up in one type");
 
 using Block = Tile<TRANS_A ? BLOCK_K : BLOCK_N, TRANS_A ? BLOCK_N : BLOCK_K, THREADS, VEC>;
 constexpr int kSmemBytes = (TRANS_A ? Block::kColumnSharedValues : Block::kRowSharedValues) * static_cast<int>(sizeof(Total));

@@ -89,6 +89,8 @@ typedef double wide_t;
 #endif
 
 _Static_assert(ROW_BYTES % VECTOR_BYTES == 0, "a row of the register tile must be whole 16-byte vectors");
+_Static_assert(SUM_DTYPE != CARVER_I32 || (CARVER_IS_INTEGER(A_DTYPE) && CARVER_IS_INTEGER(B_DTYPE)),
+               "a sum of integers takes no floating-point products");
 _Static_assert(MC % MR == 0 && NC % NR == 0, "register tiles must divide the task's tile");
 
 typedef acc_t vec __attribute__((vector_size(VECTOR_BYTES), aligned(VECTOR_BYTES)));

@@ -38,7 +38,7 @@ constexpr int kSteps = BLOCK_K * kElement / kInstructionBytes;  // instruction s
 constexpr bool kHalfSum = ACC_DTYPE == CARVER_F16;
 
 static_assert(A_DTYPE != CARVER_F64 && A_DTYPE != CARVER_F32 && A_DTYPE != CARVER_I32, "no mma.sync of this kernel takes the type");
-static_assert(A_DTYPE == B_DTYPE || (kElement == 1 && sizeof(Sum) == sizeof(B::sum)), "A and B must have one type, or both be 8-bit floats");
+static_assert(A_DTYPE == B_DTYPE || (kElement == 1 && !is_integer<Sum>()), "A and B must have one type, or both be 8-bit floats");
 static_assert(!kHalfSum || A_DTYPE == CARVER_F16, "half-precision sums need float16 operands");
 static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warp tiles divide the block tile");
 static_assert(WARP_M >= 16 && WARP_N >= 16 && (WARP_M & (WARP_M - 1)) == 0 && (WARP_N & (WARP_N - 1)) == 0, "a warp tile is a power of two, 16 or more, each way");

@@ -4,6 +4,10 @@
 // cp.async in pieces of 16 bytes: rows of A and B have to start on multiples of that. The warps form groups of four; a
 // group multiplies 64 rows or more of the tile, straight from shared memory. A step is queued before the one ahead of it
 // is done, so that the matrix unit never waits for a barrier; then the buffer that is done with is filled again.
+//
+// tf32: the matrix unit reads float32 as it lies in memory and drops the 13 low bits, which pulls products of full
+// float32 towards zero by up to 2^-9. mma.cu rounds them in registers; here that would take each tile out of shared
+// memory and back, about as long as its products.
 #ifndef A_DTYPE
 #define A_DTYPE 3
 #endif
@@ -192,6 +196,8 @@ __device__ __forceinline__ void main_loop(Sums &sums, OperandA &a, OperandB &b, 
         read = after(read);
     }
     wgmma_wait<0>();
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) wgmma_done(sums[tile]);
     copy_async_wait<0>();
 }
 

@@ -42,12 +42,11 @@
 
 typedef CARVER_TYPE(X_DTYPE) x_t;
 typedef CARVER_TYPE(Y_DTYPE) y_t;
-/* Added up in ACC_DTYPE, and in double where an element is one. */
-#if ACC_DTYPE == CARVER_I32
+/* Joined in float, but doubles in double, and integers without a loss: their maximum in int32, their sum in double. */
+#if CARVER_IS_INTEGER(X_DTYPE) && REDUCE_OP == MAX
 typedef int32_t acc_t;
 #define LOWEST INT32_MIN
-#define EXP(x) ((acc_t)carver_expf((float)(x)))
-#elif ACC_DTYPE == CARVER_F64 || X_DTYPE == CARVER_F64
+#elif CARVER_IS_INTEGER(X_DTYPE) || ACC_DTYPE == CARVER_F64 || X_DTYPE == CARVER_F64
 typedef double acc_t;
 #define LOWEST (-(double)INFINITY)
 #define EXP(x) exp(x)
@@ -112,8 +111,7 @@ FOLD(fold, 0, PLUS, x)
 #endif
 
 static inline y_t finish(acc_t value, int64_t count) {
-    if (REDUCE_OP == MEAN) return (y_t)CARVER_STORE(Y_DTYPE, (ACC_DTYPE == CARVER_I32 ? (double)value / count : value / (acc_t)count));
-    return (y_t)CARVER_STORE(Y_DTYPE, value);
+    return (y_t)CARVER_STORE(Y_DTYPE, (REDUCE_OP == MEAN ? value / (acc_t)count : value));
 }
 
 #ifdef _OPENMP

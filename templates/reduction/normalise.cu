@@ -28,13 +28,14 @@ static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what th
 using Values = Vector<X::type, VEC>[Block::kRowTrips][Block::kColumnTrips];
 
 // A block loads, then computes, then stores: others have to fill the gaps. Where a thread's part of a tile is small, the
-// compiler may take no more registers than let 1024 threads (512) stay on an SM.
-constexpr int kHeld = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * static_cast<int>(sizeof(X::type)) / 4);
+// compiler may take no more registers than let 1024 threads (512) stay on an SM, in no more than the 16 blocks that every
+// device takes. 8-bit elements count double, since several at a time become floats.
+constexpr int kHeld = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * most(2, static_cast<int>(sizeof(X::type))) / 4);
 constexpr int kJoined = (AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips) * static_cast<int>(sizeof(Real)) / 4;
 constexpr int kOutputsHere = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips * VEC;
 constexpr int kKept = kOutputsHere * static_cast<int>(sizeof(Statistics)) / 4;
 constexpr int kBusy = kHeld + kJoined + 2 * kKept;
-constexpr int kResident = most(1, (kBusy <= 36 ? 1024 : kBusy <= 68 ? 512 : 0) / THREADS);
+constexpr int kResident = most(1, least(16, (kBusy <= 36 ? 1024 : kBusy <= 52 ? 512 : 0) / THREADS));
 
 // What a thread has joined so far: of each row of its tile (AXIS = 1), or of each column.
 struct All {

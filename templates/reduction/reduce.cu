@@ -16,10 +16,12 @@ namespace carver {
 
 static_assert(REDUCE_OP == CARVER_SUM || REDUCE_OP == CARVER_MAX || REDUCE_OP == CARVER_MEAN, "sum, maximum or mean");
 
-using Sum = X::sum;
-template <bool IS_MAX> struct JoinOf { using type = SumOf<Sum>; };
-template <> struct JoinOf<true> { using type = MaxOf<Sum>; };
-using Join = JoinOf<REDUCE_OP == CARVER_MAX>::type;
+// In what elements are joined. A sum of int32 takes 64 bits, one of int8 wraps beyond 2^24 elements.
+template <bool IS_MAX, bool IS_INT32> struct JoinOf { using type = SumOf<X::sum>; };
+template <> struct JoinOf<false, true> { using type = SumOf<i64>; };
+template <bool IS_INT32> struct JoinOf<true, IS_INT32> { using type = MaxOf<X::sum>; };
+using Join = JoinOf<REDUCE_OP == CARVER_MAX, X_DTYPE == CARVER_I32>::type;
+using Sum = decltype(Join::value);
 
 constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Join));
 #ifndef SMEM_BYTES
@@ -40,7 +42,7 @@ struct Sums {
 
 template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, const X::type *x, i64 leading, i64 rows, i64 columns) {
     Vector<X::type, VEC> tile[Block::kRowTrips][Block::kColumnTrips];
-    Block::load<WHOLE, ALIGN_X, true>(tile, x, leading, rows, columns, X::store(Join::none().value));
+    Block::load<WHOLE, ALIGN_X, true>(tile, x, leading, rows, columns, X::store(static_cast<X::sum>(Join::none().value)));
 #pragma unroll
     for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll
