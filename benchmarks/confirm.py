@@ -63,7 +63,8 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
 
 def confirm(bench: Bench, kind: str, template: Template, configs: int, device: str) -> tuple[dict[str, Any], Report]:
     """Measure one problem: its row of the file, and the report."""
-    ranking = template.with_arch(bench.machine.arch).recommend_hints(topk=1_000_000)
+    here = template.with_arch(bench.machine.arch)
+    ranking = here.recommend_hints(1_000_000, here.own_backend)
     hints = list(ranking)
     every = candidates([*hints[:10], *stratified(hints, configs)], bench.machine.arch)
     every.append(Candidate(template.problem, LIBRARY, LIBRARY, {}, None))

@@ -62,8 +62,8 @@ def bench(
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
-    ranking = template.recommend_hints(topk)
-    grid = list(template.recommend_hints(max(topk, ranking.candidates))) if vs_grid else None
+    ranking = template.recommend_hints(topk, template.own_backend)
+    grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
     report = benchmark(
         list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
         timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,

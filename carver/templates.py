@@ -20,7 +20,7 @@ from .descriptor import Arch
 from .errors import ProblemError, nearest
 from .hint import Hint
 from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
-from .ranking import Ranking, rank, recommend
+from .ranking import Ranking, own_backend, rank, recommend
 
 if TYPE_CHECKING:
     from .portfolio import Portfolio
@@ -44,11 +44,16 @@ class Template:
         """The same operator for a device: an `Arch`, any name that `carver archs` lists, or the path of a TOML file."""
         return Template(self.problem, arch if isinstance(arch, Arch) else load(arch))
 
+    @property
+    def own_backend(self) -> str:
+        """Whose kernels carver can compile and run for this operator on the device: its own."""
+        return own_backend(self._device(), self.problem.operator)
+
     def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:
         """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
 
-        `backend` is "cuda" (carver's own kernels; the default for a GPU), "cpu", "triton" or another tool
-        that templates/ has a declaration for.
+        `backend` is "cuda" or "cpu" (carver's own kernels), "triton" or another tool that templates/ has a declaration
+        for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles.
         """
         key = (topk, backend) if self.arch else (topk, backend, TUNED_ON.get())
         if key not in self._answers:

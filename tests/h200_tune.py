@@ -49,7 +49,7 @@ def grid(arch: carver.Arch) -> list[dict[str, int]]:
     """The configurations that all shapes are measured with, each with the name of its kernel."""
     chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
     for seed, shape in enumerate(SHAPES):
-        every = list(operator(shape, arch).recommend_hints(4000))
+        every = list(operator(shape, arch).recommend_hints(4000, own_backend(arch)))
         for hint in (*every[:HEAD], *stratified(every, SPREAD, seed)):
             config = {**hint.config}
             chosen[(hint.kernel, *config.items())] = {"kernel": hint.kernel, "config": config}

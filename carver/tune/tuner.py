@@ -79,7 +79,7 @@ class AutoTuner:
 
         own.__name__ = own.__qualname__ = template.problem.operator
         target = "auto" if template.arch is None else "cpu" if template.arch.kind == "cpu" else "cuda"
-        tuner = cls(JIT(own, target=target), lambda: template.recommend_hints(topk, backend))
+        tuner = cls(JIT(own, target=target), lambda: template.recommend_hints(topk, backend or template.own_backend))
         return tuner.set_profile_args(ref_prog=OperatorReference(template.problem))
 
     def set_kernel_args(self, *args: Any, **kwargs: Any) -> AutoTuner:
