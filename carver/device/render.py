@@ -19,7 +19,10 @@ from ..kernel import Kernel
 from ..notation import Tensor
 from ..problem import Problem
 
-CPU_FLAGS = ("-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+CPU_FLAGS = (
+    "-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC",
+    "-Werror=implicit-function-declaration",  # an unknown function would fail later, when the binary is loaded
+)  # fmt: skip
 CUDA_FLAGS = ("--std=c++17",)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
