@@ -34,6 +34,7 @@ from carver.device.cpu import CpuDevice, cores_available
 from carver.device.render import CPU_FLAGS
 from carver.errors import CompileError, ConfigError, DeviceError, RunError
 from carver.problem import Problem
+from carver.space import static_scope
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3": 2.0**-4,
         "float8_e5m2": 2.0**-3, "int8": 0.0, "int32": 0.0}  # fmt: skip
@@ -145,6 +146,18 @@ def test_matmul_dtypes(device: CpuDevice, dtype: str, out: str) -> None:
     check_matmul(device, matmul(37, 41, 150, dtype=dtype, out=out), SMALL)
 
 
+def test_integers_are_not_multiplied_by_floats(device: CpuDevice) -> None:
+    """Weights of int8 become floats; a product that is summed as an integer is refused, not truncated."""
+    types = {"A": "float16", "B": "int8", "C": "float32"}
+    sizes, computes = {"b": 1, "m": 5, "n": 7, "k": 70}, "C[b,m,n] += A[b,m,k] * B[b,k,n]"
+    check_matmul(device, Problem("matmul", computes, sizes, types), SMALL)
+    turned = Problem("matmul", computes, sizes, types | {"A": "int8", "B": "float16"}, "int32")
+    (chosen,) = kernel.kernels("matmul", "cpu")
+    assert not all(need(static_scope(turned, device.arch)) for need in chosen.requires)
+    with pytest.raises(CompileError, match="no floating-point products"):
+        build(device, turned, SMALL)
+
+
 @pytest.mark.parametrize("activation", [0, 1, 2, 3])
 @pytest.mark.parametrize("k", [50, 200])
 def test_matmul_epilogue(device: CpuDevice, activation: int, k: int) -> None:
@@ -224,6 +237,14 @@ def test_gemv(device: CpuDevice, n: int, k: int, dtype: str, transposed: bool, b
     np.testing.assert_array_less(np.abs(run(device, built, *inputs) - right), bound)
 
 
+def test_gemv_adds_a_float_bias_to_integer_sums(device: CpuDevice) -> None:
+    types = {"X": "int8", "A": "int8", "Y": "float32"}
+    problem = Problem("gemv", "Y[b,n] += X[b,k] * A[b,n,k]", {"b": 1, "n": 9, "k": 64}, types, "int32", {"bias": 1})
+    built = build(device, problem, {"block_n": 16, "rows": 4, "unroll": 2})
+    got = run(device, built, np.ones((1, 64)), np.ones((1, 9, 64)), np.full(9, 0.5, np.float32))
+    np.testing.assert_array_equal(got, 64.5)
+
+
 # --- elementwise ------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +273,18 @@ def test_elementwise_repeats_rows_and_columns(device: CpuDevice, r: int, c: int)
     x, row, column = (rng.standard_normal(shape, dtype=np.float32) for shape in ((r, c), (c,), (r,)))
     right = np.exp(x.astype(np.float64)) * row - column[:, None]
     np.testing.assert_allclose(run(device, built, x, row, column), right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_expressions_know_the_activations_and_no_unknown_function(device: CpuDevice, dtype: str) -> None:
+    problem, config = elementwise(1, 300, dtype, "r,c"), {"block": 1024, "unroll": 1}
+    x = np.linspace(-6, 6, 300)[None].astype(dtype)
+    built = build(device, problem, config, EXPRESSION="relu(x0) + 2 * gelu(x0) - 3 * silu(x0)")
+    right = np.maximum(x, 0) + x * (1 + erf(x / math.sqrt(2))) - 3 * x / (1 + np.exp(-x.astype(np.float64)))
+    np.testing.assert_allclose(run(device, built, x), right, atol=1e-5 if dtype == "float32" else 1e-13)
+    with pytest.raises(CompileError) as caught:
+        build(device, problem, config, EXPRESSION="rleu(x0)")
+    assert "rleu" in caught.value.log
 
 
 @pytest.mark.parametrize("count", [1, 5, 8])
@@ -295,6 +328,23 @@ def test_reductions(device: CpuDevice, op: str, axis: int) -> None:
         x = np.random.default_rng(6).standard_normal((r, c), dtype=np.float32) * 3
         right = reduced(op, axis, x.astype(np.float64))
         np.testing.assert_allclose(run(device, built, x), right, rtol=3e-6, atol=3e-5, err_msg=f"{r} x {c}")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_reductions_of_integers_are_exact(device: CpuDevice, axis: int, parts: int) -> None:
+    shape = (1, 64 * parts) if axis else (64 * parts, 1)
+    x = np.full(shape, 16_777_217, np.int32)
+    x.reshape(-1)[5] += 2
+    count = x.size
+    for op, out, right in [
+        ("max", "int32", 16_777_219),
+        ("sum", "float64", 16_777_217 * count + 2),
+        ("sum", "int32", min(16_777_217 * count + 2, 2**31 - 1)),
+        ("mean", "float64", 16_777_217 + 2 / count),
+    ]:
+        built = build(device, reduction(op, axis, *shape, "int32", out), {"block_r": 64, "block_c": 64, "unroll": 2})
+        assert run(device, built, x) == right, (op, out)
 
 
 @pytest.mark.parametrize("op, dtype, out", [("sum", "float16", "float32"), ("mean", "bfloat16", "bfloat16"),

@@ -23,7 +23,10 @@ from ..kernel import Kernel
 from ..notation import Tensor
 from ..problem import Problem
 
-CPU_FLAGS = ("-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+CPU_FLAGS = (
+    "-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC",
+    "-Werror=implicit-function-declaration",  # an unknown function would fail later, when the binary is loaded
+)  # fmt: skip
 CUDA_FLAGS = ("--std=c++17",)
 _FLAGS_FROM = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _FOLDERS_FROM = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")

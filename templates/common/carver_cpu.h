@@ -115,22 +115,23 @@ static inline uint16_t carver_store_4(float x) {
     return (uint16_t)(x != x ? (bits >> 16 | 0x40) : rounded);
 }
 
-/* The nearest of the 127 magnitudes, ties to even; beyond the largest it saturates, as the GPU's conversion does. */
-static inline uint8_t carver_store_8bit(float x, int mantissa, int bias, uint8_t largest, uint8_t nan) {
-    uint8_t sign = carver_as_bits(x) >> 31 ? 0x80 : 0;
-    float magnitude = fabsf(x);
-    if (x != x) return nan | sign;
-    int exponent;
-    frexpf(magnitude, &exponent);
-    exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-    float steps = ldexpf(magnitude, mantissa - exponent); /* the value in units of its last place */
-    if (!(steps < 1e6f)) return largest | sign;
-    int code = ((exponent + bias - 1) << mantissa) + (int)rintf(steps);
-    return (uint8_t)(code > largest ? largest : code) | sign;
+/* Like carver_store_3: of a subnormal, adding a power of two leaves the rounded multiple of the smallest one in the low
+ * bits; of a normal number, half a unit is added (less a bit where that keeps a tie even) and the rest cut off. What is
+ * beyond `largest` becomes that, as in the GPU's conversion. */
+static inline uint8_t carver_store_8bit(float x, int mantissa, int bias, float largest) {
+    const int cut = 23 - mantissa;
+    uint32_t bits = carver_as_bits(x), magnitude = bits & 0x7fffffff, most = carver_as_bits(largest);
+    uint32_t nan = magnitude > 0x7f800000u ? 0x7f : 0;
+    magnitude = magnitude < most ? magnitude : most;
+    uint32_t unit = (uint32_t)(128 - bias + cut) << 23; /* a float whose last place is the smallest subnormal */
+    uint32_t subnormal = carver_as_bits(carver_as_float(magnitude) + carver_as_float(unit)) - unit;
+    uint32_t rounded = magnitude + (1u << (cut - 1)) - 1 + (magnitude >> cut & 1);
+    uint32_t normal = (rounded >> cut) - ((uint32_t)(127 - bias) << mantissa);
+    return (uint8_t)((bits >> 24 & 0x80) | (magnitude < (uint32_t)(128 - bias) << 23 ? subnormal : normal) | nan);
 }
 
-static inline uint8_t carver_store_5(float x) { return carver_store_8bit(x, 3, 7, 0x7e, 0x7f); }
-static inline uint8_t carver_store_6(float x) { return carver_store_8bit(x, 2, 15, 0x7b, 0x7f); }
+static inline uint8_t carver_store_5(float x) { return carver_store_8bit(x, 3, 7, 448.0f); }
+static inline uint8_t carver_store_6(float x) { return carver_store_8bit(x, 2, 15, 57344.0f); }
 
 static inline int8_t carver_store_7(double x) {
     x = rint(x);

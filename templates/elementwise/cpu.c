@@ -1,7 +1,8 @@
 /* Y[r,c] = EXPRESSION of x0, x1, ... on the cores of a CPU; without an expression, their sum.
  *
  * The output is one range of r * c elements; a task is BLOCK of them in a row. An input that lacks an axis (X1_R=0
- * where X1 has one value a column, X1_C=0 where it has one a row) is repeated along it. */
+ * where X1 has one value a column, X1_C=0 where it has one a row) is repeated along it. The expression may use relu(x),
+ * gelu(x), silu(x) and the functions of tgmath.h. */
 #include "common/carver_cpu.h"
 #include <tgmath.h>
 
@@ -40,6 +41,11 @@ typedef double acc_t;
 typedef float acc_t;
 #endif
 typedef CARVER_TYPE(Y_DTYPE) y_t;
+
+#define ACTIVATE(code, x) (sizeof(acc_t) == sizeof(float) ? carver_activatef(code, (float)(x)) : carver_activate(code, x))
+static inline acc_t relu(acc_t x) { return (acc_t)ACTIVATE(1, x); }
+static inline acc_t gelu(acc_t x) { return (acc_t)ACTIVATE(2, x); }
+static inline acc_t silu(acc_t x) { return (acc_t)ACTIVATE(3, x); }
 
 /* EACH(f) is f(0) f(1) ... over the inputs. */
 #define EACH_1(f) f(0)

@@ -127,10 +127,6 @@ void carver_gemv(const x_t *restrict X, const a_t *restrict A, const y_t *restri
         for (; i < count; i++) sums[i] = dot(x, a + i * k, k);
 #endif
         for (int64_t j = 0; j < count; j++)
-#if EPILOGUE_BIAS
-            y[j] = (y_t)CARVER_STORE(Y_DTYPE, (wide_t)sums[j] + (wide_t)CARVER_LOAD(Y_DTYPE, bias[n0 + j]));
-#else
-            y[j] = (y_t)CARVER_STORE(Y_DTYPE, sums[j]);
-#endif
+            y[j] = (y_t)CARVER_STORE(Y_DTYPE, (wide_t)sums[j] + (EPILOGUE_BIAS ? (wide_t)CARVER_LOAD(Y_DTYPE, bias[n0 + j]) : 0));
     }
 }

@@ -46,7 +46,8 @@ static_assert(BLOCK_K * kElement % (2 * kInstructionBytes) == 0, "block_k is an 
 static_assert(STAGES >= 2 && kThreads <= 1024, "at least two stages, at most 1024 threads");
 
 // Where a tile of ROW_BYTES a row lies in shared memory: 16-byte chunks are permuted within each row, by exclusive or
-// with a mask of the row, so that the eight rows one ldmatrix phase reads fall into different banks.
+// with a mask of the row, so that the eight rows one ldmatrix phase reads fall into different banks. Of 8-bit elements with
+// rows of 16 or 32 bytes of m or n they fall into half of the banks, whatever the permutation: two turns instead of one.
 enum class Layout {
     kContiguousK,  // rows of m or n; also 16-bit elements with rows of k, read with ldmatrix.trans
     kBytesAlongRow,  // 8-bit elements with rows of k: a phase reads rows 0 1 4 5 8 9 12 13
