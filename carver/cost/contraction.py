@@ -164,7 +164,8 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
     copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
     # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
-    widen = (t.kind == MMA) * t.column("mma_widens", 0) * np.where(t.column("matrix_widens", 0) > 0, k["convert_instr"], 0.5)
+    each = np.where(t.column("matrix_widens", 0) > 0, k["convert_instr"], 0.5)
+    widen = (t.kind == MMA) * t.column("mma_widens", 0) * each
     per_a = k["convert_instr"] * t.column("a_converts", 0) + widen
     per_b = k["convert_instr"] * t.column("b_converts", 0) + widen
     converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * t.warps_m) / t.arch.warp_size
