@@ -1,4 +1,4 @@
-"""Integer expressions over columns, as kernel declarations write them.
+"""Arithmetic over columns, as kernel declarations write it.
 
 The language is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``,
 ``a if c else b``, ``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a

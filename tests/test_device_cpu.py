@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from carver import kernel
+import carver
+from carver import kernel, reference
 from carver.device import (
     CompiledKernel,
     Source,
@@ -636,3 +637,18 @@ def test_missing_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(DeviceError, match=r"CC=.no-such-compiler"):
         c_compiler()
+
+
+def test_a_sum_beyond_half_precision_is_right_only_as_infinity() -> None:
+    problem = carver.MatmulTemplate(1, 3, 256, in_dtype="int8", out_dtype="float16").problem
+    right = reference.representable(problem, np.array([[1.0, 7e4, -7e4]]))
+    assert right.tolist() == [[1.0, np.inf, -np.inf]]
+    allowed = np.full((1, 3), np.inf)
+    assert reference.worst(np.array([[1.0, np.inf, -np.inf]]), right, allowed)[0] == 0
+    assert reference.worst(np.array([[1.0, np.inf, -6e4]]), right, allowed)[0] == np.inf
+
+
+def test_a_smooth_activation_into_integers_may_round_either_way() -> None:
+    problem = carver.MatmulTemplate(8, 8, 16, in_dtype="int8", out_dtype="int8", activation="silu").problem
+    value = np.array([2.5])
+    assert 0.5 < reference.tolerance_exact(problem, value)[0] < 0.6

@@ -78,7 +78,7 @@ def dram_reads(
     partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
 
         wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
-        hit  = clip(usable * l2 / (wave / split), 0, 1)
+        hit  = the larger of clip(usable * l2 / (wave / split), 0, 1) and clip(usable * l2 / compulsory, 0, 1)
         DRAM = compulsory + (1 - hit) * (waves * wave - compulsory)
 
     Source of the wave's footprint: Origami's unique against requested tiles (arXiv 2512.04226).
