@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,6 +19,7 @@ from ..evaluate.score import geometric_mean
 from ..fit import fit, identified, predict_case, samples
 from ..kernel import Kernel
 from ..ranking import by_kernel, offered_kernels
+from ..space import multiply_dtype
 from ..types import FloatArray
 from ..uncertainty import COVERAGE, NEAR, share_within, trust
 
@@ -171,6 +173,8 @@ class Fit:
             f'{key} = "{text}"'
             for key, text in {"date": date.today(), "device": device, "data": data, "command": command}.items()
         ]
+        dtypes = list(dict.fromkeys(multiply_dtype(case.problem) for case in self.group.cases))
+        lines.append(f"dtypes = {json.dumps(dtypes)}")
         lines += [f"error_low = {self.band[0]:.3f}", f"error_high = {self.band[1]:.3f}"]
         lines += [f"problems = {len(self.group.cases)}", f"slowdown_before = {self.before.slowdown[1]:.4f}"]
         if self.after:
