@@ -25,10 +25,12 @@ from carver.device import (
     encode,
     lease_name,
     open_device,
-)
+    prepare,
+    render,
+)  # fmt: skip
 from carver.device.buffers import OutOfMemory, address
 from carver.errors import DeviceError, RunError
-from carver.templates import MatmulTemplate
+from carver.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
 
@@ -355,6 +357,66 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
             gpu.download(c), right, rtol=1e-3, atol=1e-5 * k**0.5 + 1e-5, err_msg=str(hint.config)
         )
         assert kernel.registers is not None and kernel.smem_bytes >= hint.launch.smem_bytes
+
+
+def on_gpu(gpu: cuda.CudaDevice, template: Template, *inputs: np.ndarray, **defines: str) -> np.ndarray:
+    """What the first recommended kernel of our own makes of the inputs."""
+    hint = template.with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0]
+    built = prepare(render(hint, gpu.arch, defines), gpu)
+    out = gpu.empty(built.program.output.shape, built.program.output.dtype)
+    gpu.fill(out, 0xFF)
+    built(*(gpu.upload(x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)), out)
+    gpu.synchronize()
+    return gpu.download(out)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("k", [64, 8192])
+def test_a_float_bias_is_added_to_integer_sums_as_a_float(gpu: cuda.CudaDevice, k: int) -> None:
+    bias = np.full(16, 0.5, np.float32)
+    matmul = MatmulTemplate(16, 16, k, in_dtype="int8", out_dtype="float32", with_bias=True, trans_B=True)
+    a = np.ones((1, 16, k))
+    np.testing.assert_array_equal(on_gpu(gpu, matmul, a, a, bias), k + 0.5)
+    gemv = GEMVTemplate(16, k, in_dtype="int8", out_dtype="float32", with_bias=True)
+    np.testing.assert_array_equal(on_gpu(gpu, gemv, np.ones((1, k)), a, bias), k + 0.5)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [100, 100_000])
+def test_sums_of_int32_are_exact(gpu: cuda.CudaDevice, axis: int, count: int) -> None:
+    shape = (3, count) if axis else (count, 3)
+    x = np.full(shape, 2**31 - 1, np.int32)
+    for op, right in (("sum", (2.0**31 - 1) * count), ("mean", 2.0**31 - 1), ("max", 2.0**31 - 1)):
+        template = ReductionTemplate(op, shape, axis, in_dtype="int32", out_dtype="float64")
+        np.testing.assert_array_equal(on_gpu(gpu, template, x), right, err_msg=op)
+    top = ReductionTemplate("sum", shape, axis, in_dtype="int32", out_dtype="int32")
+    np.testing.assert_array_equal(on_gpu(gpu, top, x), 2**31 - 1)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("columns", [4096, 4095, 7])
+def test_repeated_inputs_of_elementwise_kernels(gpu: cuda.CudaDevice, columns: int) -> None:
+    template = ElementwiseTemplate((1000, columns), "float32", inputs=1, broadcast=1)
+    rng = np.random.default_rng(3)
+    x, row = (rng.standard_normal(s, dtype=np.float32) for s in ((1000, columns), (columns,)))
+    np.testing.assert_array_equal(on_gpu(gpu, template, x, row), x + row)
+    x[5, 3] = np.nan
+    np.testing.assert_array_equal(on_gpu(gpu, template, x, row, EXPRESSION="relu(x0)"), np.where(x < 0, 0, x))
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize(("dtype", "out"), [("float8_e4m3", "float8_e4m3"), ("int8", "float16"), ("bfloat16", "int8")])
+def test_sums_are_converted_after_the_last_product(gpu: cuda.CudaDevice, dtype: str, out: str) -> None:
+    template = MatmulTemplate(256, 384, 512, trans_B=True, in_dtype=dtype, out_dtype=out)
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-1, 2, s).astype(np.float32) for s in ((1, 256, 512), (1, 384, 512)))
+    right = decode(encode(a @ b.swapaxes(1, 2), out), out)
+    np.testing.assert_array_equal(on_gpu(gpu, template, a, b), right)
 
 
 @pytest.mark.gpu

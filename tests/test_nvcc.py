@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import statistics
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +17,19 @@ import pytest
 from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, kernel
 from carver._shipped import folder
 from carver.device.compile import compile_source, cuda_compiler
-from carver.device.render import CUDA_FLAGS, Source, concrete, scope
+from carver.device.render import CUDA_FLAGS, Program, Source, concrete, scope
 from carver.errors import CompileError
 from carver.kernel import Kernel
 from carver.problem import Problem
-from carver.space import given_space
+from carver.space import given_space, static_scope
+from carver.templates import Template
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")]
 
-DEVICES = {"sm_75": "t4", "sm_80": "a100_sxm_80", "sm_90": "h200", "sm_120": "rtx_5090"}
+DEVICES = {
+    "sm_75": "t4", "sm_80": "a100_sxm_80", "sm_86": "rtx_3090", "sm_89": "rtx_4090", "sm_90": "h200",
+    "sm_100": "b200", "sm_120": "rtx_5090",
+}  # fmt: skip
 
 
 def mma(bm: int, bn: int, bk: int, wm: int, wn: int, stages: int, split_k: int = 1) -> dict[str, int]:
@@ -57,15 +63,21 @@ WIDE_OUT = MatmulTemplate(4096, 4096, 4096, in_dtype="float16", out_dtype="float
 FP8_ROWS_OF_K = MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3").problem
 TF32_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="tf32").problem
 INT8_ROWS = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="int8").problem
+FP8_OUT = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="float8_e4m3", out_dtype="float8_e4m3").problem
+INT8_TO_HALF = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="int8", out_dtype="float16").problem
 FP32 = MatmulTemplate(4096, 4096, 4096, in_dtype="float32").problem
 FP64 = MatmulTemplate(2048, 2048, 2048, trans_B=True, in_dtype="float64").problem
 GEMV = GEMVTemplate(8192, 8192).problem
 GEMV_DOWN = GEMVTemplate(8192, 8192, trans_A=True).problem
 COPY = ElementwiseTemplate((4096, 4096)).problem
 ADD3 = ElementwiseTemplate((4096, 4096), "float32", inputs=3).problem
+BIAS = ElementwiseTemplate((4096, 4096), broadcast=2).problem
+BIAS_RAGGED = ElementwiseTemplate((4096, 4095), "int8", broadcast=2).problem
 SUM = ReductionTemplate("sum", (4096, 8192)).problem
+SUM_INT32 = ReductionTemplate("sum", (4096, 8192), in_dtype="int32", out_dtype="int32").problem
 MAX = ReductionTemplate("max", (65536, 1024), axis=0).problem
 SOFTMAX = ReductionTemplate("softmax", (4096, 4096)).problem
+RMS_NORM_ROWS = ReductionTemplate("rms_norm", (4096, 4096), in_dtype="bfloat16").problem
 LAYER_NORM = ReductionTemplate("layer_norm", (4096, 8192)).problem
 RMS_NORM = ReductionTemplate("rms_norm", (8192, 4096), axis=0, in_dtype="float32").problem
 
@@ -88,6 +100,12 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("wgmma", "sm_90", FP8, wgmma(256, 192, 128, 8, 3)),
     ("wgmma", "sm_90", INT8_ROWS, wgmma(64, 64, 128, 4, 2)),
     ("wgmma", "sm_90", WIDE_OUT, wgmma(64, 128, 32, 8, 2)),
+    ("mma", "sm_86", SQUARE, mma(128, 128, 32, 64, 64, 3)),
+    ("mma", "sm_89", FP8, mma(128, 128, 64, 64, 32, 3)),
+    ("mma", "sm_100", SQUARE, mma(128, 128, 32, 64, 32, 4)),
+    ("mma", "sm_100", FP8, mma(64, 64, 64, 32, 32, 3)),
+    ("wgmma", "sm_90", FP8_OUT, wgmma(128, 128, 128, 4, 3)),
+    ("wgmma", "sm_90", INT8_TO_HALF, wgmma(128, 256, 128, 8, 3)),
     ("simt", "sm_75", FP32, simt(128, 128, 16, 8, 8, 2)),
     ("simt", "sm_90", FP32, simt(64, 64, 16, 4, 4, 1)),
     ("simt", "sm_80", FP64, simt(64, 64, 8, 4, 4, 2)),
@@ -96,12 +114,31 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("cuda", "sm_80", GEMV_DOWN, dict(block_n=256, block_k=64, threads=256, vec=8, split_k=4)),
     ("cuda", "sm_90", COPY, dict(block=4096, threads=256, vec=8)),
     ("cuda", "sm_75", ADD3, dict(block=2048, threads=256, vec=4)),
+    ("cuda", "sm_75", BIAS, dict(block=32768, threads=512, vec=8)),
+    ("cuda", "sm_90", BIAS_RAGGED, dict(block=32768, threads=512, vec=16)),
     ("reduce", "sm_90", SUM, tile(4, 2048, 256, 8, split=1)),
     ("reduce", "sm_80", MAX, tile(64, 64, 128, 8, split=8)),
+    ("reduce", "sm_89", SUM_INT32, tile(4, 1024, 256, 4, split=2)),
     ("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8)),
     ("normalise", "sm_80", LAYER_NORM, tile(1, 2048, 128, 8)),
     ("normalise", "sm_120", RMS_NORM, tile(32, 64, 256, 4)),
+    ("normalise", "sm_86", RMS_NORM, tile(8, 16, 32, 4)),
+    ("normalise", "sm_75", RMS_NORM_ROWS, tile(1, 1024, 32, 4)),
 ]
+
+HINTS: list[tuple[str, Template]] = [
+    *((isa, MatmulTemplate(4096, 4096, 4096)) for isa in DEVICES),
+    ("sm_75", MatmulTemplate(2048, 2048, 2048, in_dtype="float32")),
+    ("sm_90", MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="int8")),
+    ("sm_89", MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3", out_dtype="bfloat16", activation="silu")),
+    ("sm_75", ElementwiseTemplate((4096, 4096), broadcast=1)),
+    ("sm_86", ElementwiseTemplate((4096, 4095), "float32", broadcast=1)),
+    ("sm_90", GEMVTemplate(8192, 8192)),
+    ("sm_100", ReductionTemplate("sum", (4096, 4096), 0)),
+    ("sm_75", ReductionTemplate("rms_norm", (4096, 4096), in_dtype="float32")),
+    ("sm_89", ReductionTemplate("softmax", (4096, 4096))),
+]
+"""The first recommendation for each is compiled."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +148,8 @@ class Compiled:
     registers: int = 0
     predicted_registers: int = 0
     spill_bytes: int = 0
+    remarks: str = ""
+    """What the compiler holds against the kernel: instructions that wait for each other, bounds that it ignores."""
     error: str = ""
 
 
@@ -118,18 +157,31 @@ def declared(name: str, operator: str) -> Kernel:
     return next(k for k in kernel.kernels(operator, "cuda") if k.name == name)
 
 
+def program_of(name: str, isa: str, problem: Problem, config: Config) -> Program:
+    """With SMEM_BYTES, the declaration's: the source stops on a static_assert unless that is exactly what it uses."""
+    program = concrete(declared(name, problem.operator), problem, config, CUDA(DEVICES[isa]))
+    assert "SMEM_BYTES" in program.source.defines
+    return program
+
+
 def compiled_case(case: tuple[str, str, Problem, Config]) -> Compiled:
     name, isa, problem, config = case
-    chosen, arch = declared(name, problem.operator), CUDA(DEVICES[isa])
-    names = scope(chosen, problem, config, arch)
+    names = scope(declared(name, problem.operator), problem, config, CUDA(DEVICES[isa]))
     label = f"{name} {isa} {problem} {config}"
-    # the source stops on a static_assert unless this is exactly what it asks for at launch
-    program = concrete(chosen, problem, config, arch, {"SMEM_BYTES": str(names["smem_bytes"])})
+    program = program_of(*case)
     try:
-        found = compile_source(program.source, cuda_compiler()).resources[chosen.launches[0].entry]
+        binary = compile_source(program.source, cuda_compiler())
     except CompileError as e:
         return Compiled(label, error=str(e))
-    return Compiled(label, found.static_smem_bytes, found.registers, int(names["registers"]), found.spill_bytes)
+    found = binary.resources[program.calls[0].entry]
+    remarks = "\n".join(re.findall(r".*(?:C75\d\d|ignored|warning).*", binary.log))
+    spill_bytes = sum(entry.spill_bytes for entry in binary.resources.values())
+    return Compiled(label, found.static_smem_bytes, found.registers, int(names["registers"]), spill_bytes, remarks)
+
+
+def recommended(isa: str, template: Template) -> tuple[str, str, Problem, Config]:
+    hint = template.with_arch(CUDA(DEVICES[isa])).recommend_hints(1, backend="cuda")[0]
+    return hint.kernel, isa, hint.problem, dict(hint.config)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -142,15 +194,40 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-unt
 @pytest.fixture(scope="module")
 def compiled(_own_cache: None) -> list[Compiled]:
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(compiled_case, CASES))
+        return list(pool.map(compiled_case, (*CASES, *(recommended(*hint) for hint in HINTS))))
 
 
-@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{CASES[i][1]}-{i}")
+@pytest.mark.parametrize("case", range(len(CASES) + len(HINTS)))
 def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], case: int) -> None:
     one = compiled[case]
     assert not one.error, f"{one.label}\n{one.error}"
     assert one.smem_bytes == 0, f"{one.label}: the kernels ask for all of their shared memory at launch"
     assert one.spill_bytes == 0, one.label
+    assert not one.remarks, f"{one.label}\n{one.remarks}"
+
+
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [
+        (("mma", "sm_80", SQUARE, mma(128, 128, 32, 64, 64, 4)), 4),
+        (("mma", "sm_90", SQUARE, mma(64, 64, 64, 32, 32, 4, split_k=3)), 2),
+        (("wgmma", "sm_90", SQUARE, wgmma(128, 256, 64, 8, 4)), 4),
+        (("simt", "sm_75", SQUARE, simt(128, 64, 16, 8, 4, 2)), 2),
+        (("cuda", "sm_90", BIAS, dict(block=4096, threads=256, vec=8)), 4),
+        (("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8)), 4),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_results_leave_in_vectors(case: tuple[str, str, Problem, Config], most: int, tmp_path: Path) -> None:
+    """Each entry has stores of `most` words of 4 bytes, the second launch of split-K of 2; ragged edges have others."""
+    source, ptx = program_of(*case).source, tmp_path / "out.ptx"
+    command = [str(cuda_compiler().path), "-ptx", f"-arch={source.isa}", *source.flags, f"-I{folder('templates')}"]
+    defines = [f"-D{name}={value}" for name, value in source.defines.items()]
+    subprocess.run([*command, *defines, str(source.path), "-o", str(ptx)], check=True)
+    for entry in ptx.read_text().split(".entry ")[1:]:
+        name, stores = entry.split("(")[0], re.findall(r"st\.global\.(?:cs\.)?(v[24]\.)?[bfu](\d+)", entry)
+        widths = [int(vector[1:-1] or 1) * int(bits) // 32 if vector else int(bits) / 32 for vector, bits in stores]
+        assert max(widths) >= (most if name != "carver_matmul_reduce" else 2), name
 
 
 def test_registers_are_estimated_within_15_percent_on_the_median(compiled: list[Compiled]) -> None:
@@ -158,6 +235,7 @@ def test_registers_are_estimated_within_15_percent_on_the_median(compiled: list[
     assert statistics.median(errors.values()) <= 0.15, errors
     tensor_core = [e for label, e in errors.items() if label.startswith(("mma", "wgmma"))]
     assert statistics.median(tensor_core) <= 0.10, errors
+    assert max(e for label, e in errors.items() if "float8" in label) <= 0.15, errors
 
 
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{CASES[i][1]}-{i}")
@@ -193,6 +271,34 @@ def test_what_a_rule_refuses_the_source_refuses(name: str, problem: Problem, con
     assert why in refused[0]
     with pytest.raises(CompileError, match="static assertion failed"):
         compile_source(concrete(chosen, problem, config, arch).source, cuda_compiler())
+
+
+def test_more_than_128_sums_and_addresses_are_refused() -> None:
+    """They spill. Refused by the rule only: what a compiler fits into registers, no static_assert knows."""
+    config = simt(128, 64, 8, 16, 8, 2)
+    _, refused = given_space(FP32, CUDA("t4"), declared("simt", "matmul"), [config])
+    assert "fit the registers" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "config"),
+    [
+        ("mma", MatmulTemplate(64, 64, 64, in_dtype="int8", b_dtype="float8_e4m3").problem, mma(64, 64, 64, 32, 32, 2)),
+        ("simt", MatmulTemplate(64, 64, 64, in_dtype="int8", b_dtype="float8_e4m3").problem, simt(64, 64, 8, 4, 4, 2)),
+        ("simt", MatmulTemplate(64, 64, 64, in_dtype="int32", b_dtype="float32").problem, simt(64, 64, 8, 4, 4, 2)),
+        (
+            "cuda",
+            Problem("gemv", "Y[b,n] += X[b,k] * A[b,n,k]", {"b": 1, "n": 64, "k": 64},
+                    {"X": "float32", "A": "int32", "Y": "float32"}),
+            dict(block_n=8, block_k=64, threads=128, vec=4, split_k=1),
+        ),
+    ],
+)  # fmt: skip
+def test_integers_times_floats_are_neither_offered_nor_compiled(name: str, problem: Problem, config: Config) -> None:
+    chosen, seen = declared(name, problem.operator), static_scope(problem, CUDA("h200"))
+    assert not all(need(seen) for need in chosen.requires)
+    with pytest.raises(CompileError, match="static assertion failed"):
+        compile_source(concrete(chosen, problem, config, CUDA("h200")).source, cuda_compiler())
 
 
 SOURCES = [p for p in sorted(folder("templates").glob("*/*.cu")) if (p.parent / "op.toml").is_file()]
