@@ -129,6 +129,7 @@ CASES: list[tuple[str, str, Problem, Config]] = [
 HINTS: list[tuple[str, Template]] = [
     *((isa, MatmulTemplate(4096, 4096, 4096)) for isa in DEVICES),
     ("sm_75", MatmulTemplate(2048, 2048, 2048, in_dtype="float32")),
+    ("sm_86", MatmulTemplate(1000, 1001, 999, in_dtype="float32")),
     ("sm_90", MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="int8")),
     ("sm_89", MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3", out_dtype="bfloat16", activation="silu")),
     ("sm_75", ElementwiseTemplate((4096, 4096), broadcast=1)),
