@@ -652,3 +652,10 @@ def test_a_smooth_activation_into_integers_may_round_either_way() -> None:
     problem = carver.MatmulTemplate(8, 8, 16, in_dtype="int8", out_dtype="int8", activation="silu").problem
     value = np.array([2.5])
     assert 0.5 < reference.tolerance_exact(problem, value)[0] < 0.6
+
+
+@pytest.mark.parametrize(("taken", "left"), [([0, 0, 0, 1, 1, 1], 2), ([0, 1, 1, 2, 2, 3], 3)])
+def test_runs_that_lost_a_core_are_not_timed(monkeypatch: pytest.MonkeyPatch, taken: list[int], left: int) -> None:
+    counts = iter(taken)
+    monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
+    assert len(CpuDevice(1).time(lambda: None, 3, cold=False)) == left

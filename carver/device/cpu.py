@@ -76,6 +76,13 @@ def _value(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int |
     return pointers[arg] if isinstance(arg, str) else arg
 
 
+def cores_taken() -> int:
+    """How often a thread of this process had to give up its core to another process so far."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
 class CpuDevice:
     """`threads` is how many cores a kernel uses; all that this process may, unless said."""
 
@@ -124,15 +131,20 @@ class CpuDevice:
         """Nothing to wait for: kernels return when they are done."""
 
     def time(self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True) -> list[float]:
-        """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]"""
+        """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
+
+        Runs during which the system took a core away are left out, unless that befell them all.
+        """
         flush = self._flusher() if cold else lambda: None
-        samples = []
+        samples, calm = [], []
         for _ in range(repeats):
             flush()
-            began = time.perf_counter_ns()
+            taken, began = cores_taken(), time.perf_counter_ns()
             run()
             samples.append((time.perf_counter_ns() - began) * 1e-9)
-        return samples
+            if cores_taken() == taken:
+                calm.append(samples[-1])
+        return calm or samples
 
     def _flusher(self) -> Callable[[], None]:
         """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
