@@ -309,7 +309,8 @@ def worst(got: Any, value: Any, allowed: Any) -> tuple[float, str]:
     first = int(wrong.reshape(-1).nonzero()[0].reshape(-1)[0])
     where = np.unravel_index(first, tuple(wrong.shape))
     a, b, t = (float(x.reshape(-1)[first]) for x in (got, value, allowed))
-    ratio = float((error / (allowed + (allowed == 0) * 1e-300)).max())
+    with np.errstate(invalid="ignore"):
+        ratio = float((error / (allowed + (allowed == 0) * 1e-300)).max())
     return ratio if ratio > 1 else float("inf"), (
         f"wrong at {count} of {int(np.prod(tuple(wrong.shape)))} elements, first at {[int(i) for i in where]}: "
         f"{a:g} where {b:g} is right within {t:.2g}"

@@ -206,8 +206,8 @@ class Report:
         best, rates = self.best, self.rates
         config = " ".join(f"{k}={v}" for k, v in best.config.items())
         lines.append(
-            f"best: {best.median_ms:.4g} ms, {rates['flops_per_s'] * 1e-9:.4g} GFLOP/s, "
-            f"{rates['bytes_per_s'] * 1e-9:.4g} GB/s ({best.measurement.kernel}: {config})"
+            f"best: {best.median_ms:.4g} ms, {_scaled(rates['flops_per_s'])}FLOP/s, "
+            f"{_scaled(rates['bytes_per_s'])}B/s ({best.measurement.kernel}: {config})"
         )
         regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
         lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
@@ -382,6 +382,12 @@ _STYLE = (
 def _median(m: Measurement) -> float:
     assert m.median_ms is not None
     return m.median_ms
+
+
+def _scaled(rate: float) -> str:
+    """A rate with the prefix that it is read with: "708.1 T"."""
+    unit, prefix = (1e12, "T") if rate >= 1e12 else (1e9, "G")
+    return f"{rate / unit:.4g} {prefix}"
 
 
 def _percent(value: float | None) -> str:

@@ -27,6 +27,8 @@ POISON = {"int8": 0x7F, "int32": 0x7F}
 
 WARM_UP_RUNS = 3
 LEAST_OF_ROUND = 3
+LIBRARY_REST_S = 0.01
+"""Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
 """Samples of one round, however slow the kernel."""
 
 
@@ -218,9 +220,11 @@ class Trial:
             name, call = library_call(self._problem, self.device.kind, self._inputs.buffers, self._output)
         except DeviceError as e:
             return {"outcome": "does_not_fit", "message": str(e)}
-        return {"name": name, **self._sample("library", call, seconds, most, cold)}
+        return {"name": name, **self._sample("library", call, seconds, most, cold, LIBRARY_REST_S)}
 
-    def _sample(self, key: str, run: Callable[[], object], seconds: float, most: int, cold: bool) -> dict[str, Any]:
+    def _sample(
+        self, key: str, run: Callable[[], object], seconds: float, most: int, cold: bool, rest_s: float = 0.0
+    ) -> dict[str, Any]:
         def once() -> None:
             run()
 
@@ -231,19 +235,19 @@ class Trial:
             self.device.synchronize()
             self._warm.add(key)
         began = time.perf_counter()
-        samples = self._time(once, 1, cold)
+        samples = self._time(once, 1, cold, rest_s)
         repeats = int(seconds / max(time.perf_counter() - began, 1e-6))
-        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - 1, cold)
+        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - 1, cold, rest_s)
         self._restore()
         return {"samples_ms": [x * 1e3 for x in samples]}
 
-    def _time(self, run: Callable[[], None], repeats: int, cold: bool) -> list[float]:
+    def _time(self, run: Callable[[], None], repeats: int, cold: bool, rest_s: float) -> list[float]:
         if not self._reset and not self._restored:
-            return self.device.time(run, repeats, cold=cold)
+            return self.device.time(run, repeats, cold=cold, rest_s=rest_s)
         samples = []
         for _ in range(repeats):
             self._prepare()
-            samples += self.device.time(run, 1, cold=cold)
+            samples += self.device.time(run, 1, cold=cold, rest_s=rest_s)
         return samples
 
     def _prepare(self) -> None:

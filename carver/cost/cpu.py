@@ -1,7 +1,9 @@
 """Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
 
-`cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l1_bytes
-l2_bytes unroll lanes`. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
+`cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l2_bytes
+unroll lanes` and, where a kernel has them, `passes` over its input, `sums` that are kept apart [unroll], `shared` rows
+that use a loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result
+each. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     mc, kc, nc, mr, nr = col("mc"), col("kc"), col("nc"), col("mr"), col("nr")
     ea, eb, eo, vectors, tasks = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("vectors"), col("tasks")
     word = np.maximum(col("acc_bytes"), 4)
-    rows, cols = m / np.ceil(m / mc), nn / np.ceil(nn / nc)
+    rounds = np.maximum(tasks / arch.sm_count, 1.0)
+    rows, cols = _longest(m, mc, rounds), _longest(nn, nc, rounds)
     steps = np.ceil(kk / kc)
     depth = kk / steps
     tiles = np.ceil(rows / mr) * np.ceil(cols / nr)
@@ -52,7 +55,8 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     spill = np.where(col("registers") > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
     compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
     pack = (rows * depth + cols * depth) * k["convert_instr"]
-    from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word
+    sums = np.where(steps > 1, 2 * rows * cols * word, 0.0)  # of the steps before, read and written
+    from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word + sums
     own_l2 = arch.l2_bytes / arch.l2_partitions
     packed = col("l2_bytes")
     spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # the share of a packed block that L2 cannot hold
@@ -90,11 +94,17 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     )
 
 
+def _longest(extent: FloatArray, tile: FloatArray, rounds: FloatArray) -> FloatArray:
+    """Extent of a task's tile: the mean, and what a whole one has beyond it once over the rounds of tasks of a core."""
+    mean = extent / np.ceil(extent / tile)
+    return mean + (np.minimum(tile, extent) - mean) / rounds
+
+
 def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     """A pass over memory, shared out to cores in tasks: bandwidth, issue, and the cost of handing out a task."""
     arch, n = space.arch, len(space)
 
-    def col(name: str, default: float | None = None) -> FloatArray:
+    def col(name: str, default: float | FloatArray | None = None) -> FloatArray:
         value = space[name] if default is None else space.get(name, default)
         return np.asarray(value, np.float64)
 
@@ -104,11 +114,20 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     moved = (reads + writes) / tasks
     own_l2 = arch.l2_bytes / arch.l2_partitions
     kept = col("l2_bytes") < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
-    beyond = (reads * np.where(kept, 1.0, passes) + writes) / tasks
+    # prefetchers stop at the end of a run
+    run = np.maximum(col("run_elements", np.inf), 1.0)
+    apart = np.where(run >= col("c", 0), 0.0, k["dram_run_bytes"] / (run * col("in_bytes")))
+    beyond = (reads * np.where(kept, 1.0, passes) * (1 + apart) + writes) / tasks
     vectors = elements / tasks / np.maximum(lanes, 1) * passes
-    chains = np.maximum(1.0, FMA_LATENCY_CLK / unroll / loads_per_clk(arch))
-    work = vectors * (k["access_instr"] / loads_per_clk(arch) + col("flops_per_element", 1) / arch.fma_per_clk / 2)
+    chains = np.maximum(1.0, FMA_LATENCY_CLK / col("sums", unroll) / loads_per_clk(arch))
+    loads = k["access_instr"] * (1 + 1 / col("shared", np.inf)) / loads_per_clk(arch)
+    work = vectors * (loads + col("flops_per_element", 1) / arch.fma_per_clk / 2)
     compute = work * np.where(col("keeps", 0) > 0, 1.0, chains) + vectors / unroll * k["step_instr"]
+    # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
+    # partial results that meet by halves
+    folded = np.where(col("runs", 0) > 0, run, 0.0)
+    left = folded // lanes % unroll + folded % lanes + unroll + np.log2(np.maximum(lanes, 1))
+    compute = compute + col("runs", 0) * passes * left * FMA_LATENCY_CLK
     return Work(
         grid=tasks * np.ones(n),
         resident=np.ones(n),

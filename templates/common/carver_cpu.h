@@ -57,6 +57,15 @@ typedef int32_t carver_type_8;
 #define CARVER_UNROLL _Pragma("GCC unroll 64")
 #endif
 
+/* Holds a vector in a register: left alone, GCC reads one that few instructions share from memory for each of them. */
+#if defined(__x86_64__)
+#define CARVER_KEEP(x) __asm__("" : "+v"(x))
+#elif defined(__aarch64__)
+#define CARVER_KEEP(x) __asm__("" : "+w"(x))
+#else
+#define CARVER_KEEP(x) (void)(x)
+#endif
+
 static inline float carver_as_float(uint32_t bits) {
     float f;
     memcpy(&f, &bits, 4);

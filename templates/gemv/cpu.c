@@ -76,11 +76,18 @@ static inline void dots(acc_t *sums, const x_t *restrict x, const a_t *restrict 
             const vec xs = load_x(x + p + u * LANES);
             CARVER_UNROLL for (int i = 0; i < ROWS; i++) sum[i][u] += xs * load_a(a + i * k + p + u * LANES);
         }
+    for (; p + LANES <= k; p += LANES) {
+        const vec xs = load_x(x + p);
+        CARVER_UNROLL for (int i = 0; i < ROWS; i++) sum[i][0] += xs * load_a(a + i * k + p);
+    }
     CARVER_UNROLL for (int i = 0; i < ROWS; i++) {
         vec all = sum[i][0];
         CARVER_UNROLL for (int u = 1; u < UNROLL; u++) all += sum[i][u];
-        acc_t total = 0;
-        for (int l = 0; l < LANES; l++) total += all[l];
+        acc_t part[LANES];
+        memcpy(part, &all, sizeof part);
+        CARVER_UNROLL for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; l++) part[l] += part[l + half];
+        acc_t total = part[0];
         for (int64_t q = p; q < k; q++)
             total += (acc_t)CARVER_LOAD(X_DTYPE, x[q]) * (acc_t)CARVER_LOAD(A_DTYPE, a[i * k + q]);
         sums[i] = total;

@@ -158,7 +158,10 @@ static inline void multiply(acc_t *restrict tile, const acc_t *restrict a, const
         CARVER_UNROLL for (int j = 0; j < VECS; j++) sum[i][j] = (vec){0};
     for (int64_t p = 0; p < kc; p++, a += MR, b += NR) {
         vec row[VECS];
-        CARVER_UNROLL for (int j = 0; j < VECS; j++) row[j] = *(const vec *)(b + j * LANES);
+        CARVER_UNROLL for (int j = 0; j < VECS; j++) {
+            row[j] = *(const vec *)(b + j * LANES);
+            CARVER_KEEP(row[j]);
+        }
         CARVER_UNROLL for (int i = 0; i < MR; i++)
             CARVER_UNROLL for (int j = 0; j < VECS; j++) sum[i][j] += a[i] * row[j];
     }

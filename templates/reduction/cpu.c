@@ -72,7 +72,19 @@ static inline vec larger_vector(vec x, vec y) {
 }
 
 /* name(p, n, z): `join` over n contiguous elements of `term`, which may name x (the element) and z. UNROLL vectors of
- * partial results are kept apart, because a compiler must not reorder floating-point additions by itself. */
+ * partial results are kept apart, because a compiler must not reorder floating-point additions by itself; they meet at
+ * the end by halves. */
+#define FOLD_VECTOR(part, at, join, term)                                              \
+    do {                                                                             \
+        acc_t lane[LANES];                                                           \
+        for (int l = 0; l < LANES; l++) {                                            \
+            const acc_t x = VALUE(p, (at) + l);                                      \
+            lane[l] = term;                                                          \
+        }                                                                            \
+        vec terms;                                                                   \
+        memcpy(&terms, lane, sizeof terms);                                          \
+        part = join##_VECTOR(terms, part);                                           \
+    } while (0)
 #define FOLD(name, initial, join, term)                                              \
     static inline acc_t name(const x_t *restrict p, int64_t n, acc_t z) {            \
         vec part[UNROLL];                                                            \
@@ -80,24 +92,18 @@ static inline vec larger_vector(vec x, vec y) {
         CARVER_UNROLL for (int u = 0; u < UNROLL; u++) part[u] = (vec){0} + (initial); \
         int64_t i = 0;                                                               \
         for (; i + WIDE <= n; i += WIDE)                                             \
-            CARVER_UNROLL for (int u = 0; u < UNROLL; u++) {                         \
-                acc_t lane[LANES];                                                   \
-                for (int l = 0; l < LANES; l++) {                                    \
-                    const acc_t x = VALUE(p, i + u * LANES + l);                     \
-                    lane[l] = term;                                                  \
-                }                                                                    \
-                vec terms;                                                           \
-                memcpy(&terms, lane, sizeof terms);                                  \
-                part[u] = join##_VECTOR(terms, part[u]);                             \
-            }                                                                        \
+            CARVER_UNROLL for (int u = 0; u < UNROLL; u++) FOLD_VECTOR(part[u], i + u * LANES, join, term); \
         CARVER_UNROLL for (int u = 1; u < UNROLL; u++) part[0] = join##_VECTOR(part[u], part[0]); \
-        acc_t all = initial;                                                         \
-        for (int l = 0; l < LANES; l++) all = join(part[0][l], all);                 \
+        for (; i + LANES <= n; i += LANES) FOLD_VECTOR(part[0], i, join, term);      \
+        acc_t all[LANES];                                                            \
+        memcpy(all, &part[0], sizeof all);                                           \
+        CARVER_UNROLL for (int half = LANES / 2; half > 0; half /= 2)                \
+            for (int l = 0; l < half; l++) all[l] = join(all[l + half], all[l]);     \
         for (; i < n; i++) {                                                         \
             const acc_t x = VALUE(p, i);                                             \
-            all = join(term, all);                                                   \
+            all[0] = join(term, all[0]);                                             \
         }                                                                            \
-        return all;                                                                  \
+        return all[0];                                                               \
     }
 
 #if REDUCE_OP == MAX
