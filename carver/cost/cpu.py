@@ -35,7 +35,7 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
     arch, n = space.arch, len(space)
-    summed = space.problem.accumulate
+    summed = "float32" if space.problem.accumulate == "float16" else space.problem.accumulate  # as the kernel does
     fma_per_clk = arch.vector_flops_per_clk(summed) / 2 / (arch.simd_bytes / BYTES[summed])
 
     def col(name: str) -> FloatArray:
