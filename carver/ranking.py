@@ -259,7 +259,7 @@ def _in_our_words(config: Any, backend: str) -> Any:
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
-    """Whose kernels are recommended where nobody asks for others': carver's own where it has them and they run."""
+    """carver's own kernels where it has some for the operator and the vendor, else those of the first tool that has."""
     if arch.kind == "cpu":
         return "cpu"
     preferred = ("triton", "kernel_tuner_hip", "cuda") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")

@@ -46,7 +46,7 @@ class Template:
 
     @property
     def own_backend(self) -> str:
-        """Whose kernels carver can compile and run for this operator on the device: its own."""
+        """The backend of carver's own kernels for this operator and device, as `carver.ranking.own_backend` has it."""
         return own_backend(self._device(), self.problem.operator)
 
     def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:

@@ -16,7 +16,7 @@ from carver.cost.tile import issue_per_clk
 from carver.errors import ConfigError
 from carver.evaluate import clblast, tables, tensile
 from carver.evaluate.cases import Case
-from carver.evaluate.score import score
+from carver.evaluate.score import geometric_mean, score
 from carver.ranking import rank
 from carver.space import enumerate_space, given_space
 from carver.templates import MatmulTemplate
@@ -315,3 +315,11 @@ def test_a_csv_may_leave_the_time_of_what_did_not_run_empty(tmp_path: Path) -> N
     (case,) = tables.read(path)  # the second problem has no time at all
     assert case.seconds.tolist()[0] == 0.2e-3 and np.isnan(case.seconds[1])
     assert case.configs[0]["BLOCK_K"] == 64
+
+
+def test_a_table_brings_its_own_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # wherever it is read from
+    cases = list(tables.read(Path(__file__).parent / "data" / "cpu" / "matmul.csv"))
+    assert {case.arch.name for case in cases} == {"amd_epyc"} and len(cases) == 9
+    first = [score(case).slowdown[1] for case in cases]
+    assert geometric_mean(first) < 1.15

@@ -21,7 +21,7 @@ from ..space import Space
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .stream import EXCHANGE_CLK
-from .tile import instruction_rows, peak
+from .tile import VECTOR, WGMMA, instruction_rows, peak
 from .traffic import sector_waste
 from .work import Work, joined
 
@@ -79,7 +79,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows_padded = np.ceil(tm / inst_m) * inst_m
     tile_flops = 2 * rows_padded * tk * (head + value)
     own_tiles = rows_padded / 64 / np.maximum(warps // 4, 1)
-    lone = np.where((kind == 2) & (own_tiles < 2), k["lone_tile"], 1.0)
+    lone = np.where((kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
     products_clk = tile_flops / (rate * k["math_efficiency"])
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, tm * tk, tm * value)
     soft_clk = exp_clk + vector_clk
@@ -88,23 +88,23 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     alone = (products_clk / lone + soft_clk) / np.minimum(per_scheduler, 1.0)
     in_step = joined(products_clk / lone, soft_clk, LOCKSTEP_OVERLAP)
     chain_clk = np.where(per_scheduler > 1, np.maximum(in_step, alone / per_scheduler), alone)
-    chain_clk = chain_clk + 2 * np.where(kind >= 2, k["group_chain_clk"], k["step_chain_clk"])
+    chain_clk = chain_clk + 2 * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
 
     # shared-memory port: keys and values in, fragments of all operands out
     tile_q, tile_kv = tm * head * eq, tk * (head * ek + value * ev)
-    reads_kv = tile_kv * np.where(kind >= 2, np.maximum(tm / inst_m, 1), wm)
-    fragments = reads_kv + tile_q * np.where(kind >= 2, 1.0, wn) + p_bytes * wn
+    reads_kv = tile_kv * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
+    fragments = reads_kv + tile_q * np.where(kind >= WGMMA, 1.0, wn) + p_bytes * wn
     smem_clk = (fragments + tile_kv + p_bytes) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
 
     # instruction issue
     lanes = warps * arch.warp_size
     copies = tile_kv / COPY_BYTES / lanes
-    fma = np.where(kind == 0, tile_flops / 2 / arch.warp_size, 0.0)
+    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size, 0.0)
     instructions = (
         warps * (k["step_instr"] + k["copy_instr"] * copies)
-        + np.where(kind >= 2, 0.0, k["fragment_instr"] * fragments / 512)
+        + np.where(kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + soft_instr
         + fma
     )

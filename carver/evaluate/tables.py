@@ -124,7 +124,8 @@ def csv_cases(path: Path) -> Iterator[Case]:
         arguments = {k: v for k, v in head.items() if k not in _NEEDED and v != ""}
         problem = _template(head["operator"], arguments, where).problem
         try:
-            arch, offered = load(head["arch"]), kernels(problem.operator, head["backend"])
+            beside = path.parent / head["arch"]
+            arch, offered = load(str(beside) if beside.is_file() else head["arch"]), kernels(problem.operator, head["backend"])
         except CarverError as error:
             raise ConfigError(f"{where}: {error}") from None
         seconds = np.array([_seconds(row, at) for at, row in group])
