@@ -125,7 +125,8 @@ def csv_cases(path: Path) -> Iterator[Case]:
         problem = _template(head["operator"], arguments, where).problem
         try:
             beside = path.parent / head["arch"]
-            arch, offered = load(str(beside) if beside.is_file() else head["arch"]), kernels(problem.operator, head["backend"])
+            arch = load(str(beside) if beside.is_file() else head["arch"])
+            offered = kernels(problem.operator, head["backend"])
         except CarverError as error:
             raise ConfigError(f"{where}: {error}") from None
         seconds = np.array([_seconds(row, at) for at, row in group])
