@@ -108,10 +108,11 @@ def from_device(device: detect.Device) -> Arch:
         ratio = said.get("sm_count", base.sm_count) * said.get("clock_hz", base.clock_hz)
         ratio /= base.sm_count * base.clock_hz
         scaled = {"l2_bytes_per_s": base.l2_bytes_per_s * ratio, "l3_bytes_per_s": base.l3_bytes_per_s * ratio}
-        if base.kind == "cpu":  # a part of a socket is allowed a part of its memory bandwidth
-            scaled["dram_bytes_per_s"] = base.dram_bytes_per_s * min(1.0, ratio)
-        said = scaled | said
         notes |= {f"memory.{name}": f"scaled from {base.name} with SMs x clock, an estimate" for name in scaled}
+        if base.kind == "cpu":
+            scaled["dram_bytes_per_s"] = _dram_bytes_per_s(base, said.get("sm_count", base.sm_count), ratio)
+            notes["memory.dram_bytes_per_s"] = f"a share of {base.name}'s, or what the cores can draw, an estimate"
+        said = scaled | said
         said |= {
             "name": re.sub(r"[^a-z0-9]+", "_", device.name.lower()).strip("_"),
             "title": f"{device.name} (no descriptor of its own: estimated from {base.name})",
@@ -122,6 +123,22 @@ def from_device(device: detect.Device) -> Arch:
     if base.matrix_clock_hz != base.clock_hz and "clock_hz" in said:
         said["matrix_clock_hz"] = min(base.matrix_clock_hz, said["clock_hz"])
     return base.replace(**said, source=tuple(notes.items()))
+
+
+LINES_IN_FLIGHT = 48
+"""Cache lines that a core's L2 waits for at once, Golden Cove and Zen 4."""
+CHANNEL_BITS = 64
+
+
+def _dram_bytes_per_s(base: Arch, cores: int, ratio: float) -> float:
+    """Memory bandwidth of a CPU with `cores`, from one whose rate of computing it has `ratio` of. [B/s]
+
+    A part of a socket has a part of its bandwidth, and no less than its cores can draw (by Little's law) from the two
+    channels that any socket has.
+    """
+    drawn = cores * LINES_IN_FLIGHT * base.line_bytes / base.dram_latency_s
+    two_channels = 2 * CHANNEL_BITS / base.bus_bits * base.dram_bytes_per_s
+    return max(base.dram_bytes_per_s * min(1.0, ratio), min(drawn, two_channels, base.dram_bytes_per_s))
 
 
 _CONSTRUCTOR_OF = {"cuda": "CUDA", "hip": "HIP", "rocm": "HIP", "cpu": "CPU", "native": "CPU", "metal": "Apple"}

@@ -333,8 +333,19 @@ def test_cpu_by_its_files(tmp_path: Path) -> None:
     assert (found.name, found.sm_count, found.provenance) == ("test_cpu_9000", 2, "estimated from cpu_avx2")
     ratio = 2 * 4.5e9 / (base.sm_count * base.clock_hz)
     assert found.l2_bytes_per_s == pytest.approx(base.l2_bytes_per_s * ratio)
-    assert found.dram_bytes_per_s == pytest.approx(base.dram_bytes_per_s * ratio) and ratio < 1
     assert found.vector_flops_per_s("float32") == 2 * 4.5e9 * 32
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16, 64])
+def test_memory_bandwidth_of_a_part_of_a_server(cores: int) -> None:
+    base = load("cpu_avx512")
+    device = detect.Device(("Test CPU",), "x86", "cpu", "avx512", "a test", (("sm_count", cores),))
+    per_core = from_device(device).dram_bytes_per_s / cores
+    assert per_core <= 48 * 64 / base.dram_latency_s, "more than a core can wait for"
+    assert per_core >= base.dram_bytes_per_s / max(base.sm_count, cores), "less than its share"
+    assert per_core * cores <= base.dram_bytes_per_s
+    if cores < 4:
+        assert per_core == pytest.approx(48 * 64 / base.dram_latency_s), "two channels feed two cores"
 
 
 @pytest.mark.parametrize(("flags", "isa"), [("avx2 fma", "avx2"), ("avx2 fma avx512f", "avx512"), ("asimd", "neon")])

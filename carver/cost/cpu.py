@@ -1,9 +1,9 @@
 """Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
 
 `cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l2_bytes
-unroll lanes` and, where a kernel has them, `passes` over its input, `sums` that are kept apart [unroll], `shared` rows
-that use a loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result
-each. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
+unroll lanes` and, where a kernel has them, `passes` over its input, `sums` that are kept apart where each waits for the
+one before it, `shared` rows that use a loaded vector, `run_elements` side by side in the input, `runs` of them that a
+task folds into one result each. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
 """
 
 from __future__ import annotations
@@ -119,10 +119,10 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     apart = np.where(run >= col("c", 0), 0.0, k["dram_run_bytes"] / (run * col("in_bytes")))
     beyond = (reads * np.where(kept, 1.0, passes) * (1 + apart) + writes) / tasks
     vectors = elements / tasks / np.maximum(lanes, 1) * passes
-    chains = np.maximum(1.0, FMA_LATENCY_CLK / col("sums", unroll) / loads_per_clk(arch))
+    chains = np.maximum(1.0, FMA_LATENCY_CLK / col("sums", np.inf) / loads_per_clk(arch))
     loads = k["access_instr"] * (1 + 1 / col("shared", np.inf)) / loads_per_clk(arch)
     work = vectors * (loads + col("flops_per_element", 1) / arch.fma_per_clk / 2)
-    compute = work * np.where(col("keeps", 0) > 0, 1.0, chains) + vectors / unroll * k["step_instr"]
+    compute = work * chains + vectors / unroll * k["step_instr"]
     # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
     # partial results that meet by halves
     folded = np.where(col("runs", 0) > 0, run, 0.0)
