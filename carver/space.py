@@ -155,7 +155,6 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
         scope[f"{name}_integer"] = int(problem.dtypes[tensor.name].startswith("int"))
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
-    scope["keeps"] = int(not s.reduced)
     scope["axis"] = int(reduces_rows(problem))
     scope["reduce_op"] = int(s.combine == "max=")
     scope["keeps_shape"] = 0
