@@ -33,7 +33,7 @@ from .problem import Problem
 from .records import Measurement, Records, Run
 from .report import LIBRARY, Report
 from .trial import arch_from_dict, program_to_dict
-from .worker import Reply, Worker
+from .worker import SETUP_TIMEOUT_S, Reply, Worker, ask, outcome_of
 
 TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""
@@ -46,9 +46,6 @@ MOST_SAMPLES = 100
 
 ROUND_S = (0.01, 0.5)
 """Bounds of what one candidate gets of one round. [s]"""
-
-SETUP_TIMEOUT_S = 600.0
-"""What drawing the inputs and computing the reference may take. [s]"""
 
 _SCHEMA = 2  # of the keys that identify a candidate and a run
 
@@ -175,15 +172,11 @@ class Bench:
         self.settings = settings or Settings()
         self._stack = ExitStack()
         self.records = records or self._stack.enter_context(Records())
-        threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
-        worker = Worker("carver.trial:Trial", {"device": device}, env=threads)
-        self.worker = self._stack.enter_context(worker)
+        self.worker = self._stack.enter_context(Worker("carver.trial:Trial", {"device": device}))
         with self._stack:
             self.machine = self._describe()
             self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
             self._stack = self._stack.pop_all()
-        self._set_up_in = 0
-        self._problem: Problem | None = None
         self._state: Mapping[str, Any] = self.machine.state
 
     def __enter__(self) -> Bench:
@@ -212,10 +205,8 @@ class Bench:
                 return Reply("does_not_fit", candidate.refused)
             try:
                 return compile_source(candidate.program.source, self._compiler)
-            except CompileError as e:
-                return Reply("compile_error", str(e))
-            except RunError as e:
-                return Reply("crash", str(e))
+            except (CompileError, RunError) as e:
+                return Reply(outcome_of(e), str(e))
 
         def told(_: Future[Binary | Reply]) -> None:
             each()
@@ -255,28 +246,18 @@ class Bench:
         return {"do": do, "key": key, "program": program, "binary": [str(binary.path), binary.sha256, binary.log]}
 
     def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """The reply to a job, in a worker that has the problem's data. If SIGKILL took the worker, asks once more."""
-        reply = self._ask_once(problem, job, timeout_s)
-        if reply.killed:
-            again = self._ask_once(problem, job, timeout_s)
-            reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
-        return reply
+        """The reply to a job, in a worker that has the problem's data."""
+        s = self.settings
+        setup = {
+            "do": "setup", "problem": problem.to_dict(), "seed": s.seed, "check": s.check,
+            "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
+        }  # fmt: skip
 
-    def _ask_once(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        self.worker.start()
-        if self._set_up_in != self.worker.started or self._problem != problem:
-            s = self.settings
-            setup = {
-                "do": "setup", "problem": problem.to_dict(), "seed": s.seed, "check": s.check,
-                "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
-            }  # fmt: skip
-            reply = self.worker.call(setup, SETUP_TIMEOUT_S)
-            if reply.killed:
-                return reply
-            if reply.outcome != "ok":
-                raise RunError(f"{problem} cannot be set up on {self.machine.name}: {reply.outcome}: {reply.message}")
-            self._set_up_in, self._problem = self.worker.started, problem
-        return self.worker.call(job, timeout_s)
+        def failed(reply: Reply) -> RunError:
+            where = f"{problem} cannot be set up on {self.machine.name}"
+            return RunError(f"{where}: {reply.outcome}: {reply.message}")
+
+        return ask(self.worker, setup, job, timeout_s, failed)
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
         """The record of a candidate, which that key identifies, whose compilation or check ended so."""

@@ -1,4 +1,7 @@
-"""What the worker process does for a benchmark: load a compiled program, check its result, time it.
+"""What a worker process does with a candidate: load it, check its result, time it.
+
+`Stand` is what the benchmark's `Trial` and the tuner's `Runner` have in common. Each has its own inputs, its own way to
+tell a right result, and its own rule for how many samples are enough.
 
 python -m carver.worker carver.trial:Trial '{"device": "cpu"}'
 """
@@ -19,7 +22,7 @@ from . import reference
 from .descriptor import Arch, Matrix
 from .device import Binary, Buffer, Call, Loaded, Program, Scalar, Source, TensorSpec, open_device
 from .device.library import float64, library_call, namespace
-from .errors import DeviceError
+from .errors import CarverError, DeviceError
 from .problem import Problem
 
 POISON = {"int8": 0x7F, "int32": 0x7F}
@@ -27,9 +30,9 @@ POISON = {"int8": 0x7F, "int32": 0x7F}
 
 WARM_UP_RUNS = 3
 LEAST_OF_ROUND = 3
+"""Samples of one round, however slow the kernel."""
 LIBRARY_REST_S = 0.01
 """Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
-"""Samples of one round, however slow the kernel."""
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
@@ -78,6 +81,66 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+class Failed(CarverError):
+    """Ends a job whose outcome is known."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        self.outcome = outcome
+        super().__init__(message)
+
+
+class Stand:
+    """The handler of one worker process: a device, the kernels that were loaded on it, and how their runs are timed."""
+
+    jobs: tuple[str, ...] = ("describe", "setup", "check", "sample")
+    """Methods that the parent may ask for by name, with their arguments."""
+
+    def __init__(self, device: str) -> None:
+        self.device = open_device(device)
+        self._loaded: dict[str, Loaded] = {}
+        self._workspace: Buffer | None = None
+
+    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        arguments = dict(job)
+        if (do := arguments.pop("do")) not in self.jobs:
+            raise ValueError(f"no job {do!r}")
+        try:
+            return dict(getattr(self, do)(**arguments))
+        except Failed as e:
+            return {"outcome": e.outcome, "message": str(e)}
+
+    def describe(self) -> Mapping[str, Any]:
+        d = self.device
+        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state()}
+
+    def _load(self, key: str, program: Program, binary: Sequence[str]) -> Loaded:
+        """The program on the device, loaded once, and a workspace that is large enough for it."""
+        if key not in self._loaded:
+            path, sha256, log = binary
+            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), program)
+        if program.workspace_bytes > (self._workspace.size_bytes if self._workspace else 0):
+            self._workspace = None  # frees the smaller one first
+            self._workspace = self.device.empty((program.workspace_bytes,), "int8")
+        return self._loaded[key]
+
+    def _resources(self, key: str) -> dict[str, list[int]]:
+        """Registers, static shared memory and spills [bytes] of each entry; nothing for what is not a program."""
+        found = self._loaded[key].resources if key in self._loaded else {}
+        return {entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in found.items()}
+
+    def _time(
+        self, run: Callable[[], None], repeats: int, prepare: Callable[[], None] | None, cold: bool, rest_s: float = 0.0
+    ) -> list[float]:
+        """Times of runs, each after `prepare` where there is one. [s]"""
+        if prepare is None:
+            return self.device.time(run, repeats, cold=cold, rest_s=rest_s)
+        samples = []
+        for _ in range(repeats):
+            prepare()
+            samples += self.device.time(run, 1, cold=cold, rest_s=rest_s)
+        return samples
+
+
 @dataclass
 class Inputs:
     """Values that all candidates get, where they lie on the device, and the right result with its tolerance."""
@@ -87,11 +150,13 @@ class Inputs:
     right: tuple[Any, Any] | None = None
 
 
-class Trial:
-    """The handler of one worker process: one device, the inputs and the reference of one problem, loaded kernels."""
+class Trial(Stand):
+    """What a benchmark asks: candidates on the drawn inputs of one problem, compared with its reference here."""
+
+    jobs = (*Stand.jobs, "state", "library")
 
     def __init__(self, device: str) -> None:
-        self.device = open_device(device)
+        super().__init__(device)
         if self.device.kind == "cpu" and sys.platform == "linux":  # a greedy candidate fails before the system does
             memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
@@ -99,32 +164,15 @@ class Trial:
         self._sets: list[Inputs] = []
         self._inputs: Inputs
         self._output: Buffer
-        self._workspace: Buffer | None = None
-        self._loaded: dict[str, Loaded] = {}
         self._warm: set[str] = set()
         self._reset: tuple[str, ...] = ()
         self._restored: tuple[str, ...] = ()
 
-    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        arguments = {name: value for name, value in job.items() if name != "do"}
-        match job["do"]:
-            case "describe":
-                return self.describe()
-            case "state":
-                return self.device.state()
-            case "setup":
-                return self.setup(**arguments)
-            case "check":
-                return self.check(**arguments)
-            case "sample":
-                return self.sample(**arguments)
-            case "library":
-                return self.library(**arguments)
-        raise ValueError(f"no job {job['do']!r}")
-
     def describe(self) -> Mapping[str, Any]:
-        d = self.device
-        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state(), "lease": d.lease}
+        return {**super().describe(), "lease": self.device.lease}
+
+    def state(self) -> Mapping[str, Any]:
+        return self.device.state()
 
     def setup(
         self,
@@ -172,9 +220,6 @@ class Trial:
     def check(self, key: str, program: Mapping[str, Any], binary: Sequence[str]) -> Mapping[str, Any]:
         """One launch on each set of inputs into a poisoned output, compared element by element with the reference."""
         run = self._runner(key, program, binary)
-        resources = {
-            entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in self._loaded[key].resources.items()
-        }
         error, said = self._worst(run)
         if error > 1:  # perhaps of what a candidate before this one wrote to the inputs
             for inputs in self._sets:
@@ -183,7 +228,7 @@ class Trial:
         wrong = error > 1
         return {
             "outcome": "wrong_result" if wrong else "ok", "message": said if wrong else "",
-            "error": None if self._xp is None else min(error, 1e300), "resources": resources,
+            "error": None if self._xp is None else min(error, 1e300), "resources": self._resources(key),
         }  # fmt: skip
 
     def _worst(self, run: Callable[[], None]) -> tuple[float, str]:
@@ -219,7 +264,7 @@ class Trial:
         try:
             name, call = library_call(self._problem, self.device.kind, self._inputs.buffers, self._output)
         except DeviceError as e:
-            return {"outcome": "does_not_fit", "message": str(e)}
+            raise Failed("does_not_fit", str(e)) from None
         return {"name": name, **self._sample("library", call, seconds, most, cold, LIBRARY_REST_S)}
 
     def _sample(
@@ -234,21 +279,13 @@ class Trial:
                 once()
             self.device.synchronize()
             self._warm.add(key)
+        prepare = self._prepare if self._reset or self._restored else None
         began = time.perf_counter()
-        samples = self._time(once, 1, cold, rest_s)
+        samples = self._time(once, 1, prepare, cold, rest_s)
         repeats = int(seconds / max(time.perf_counter() - began, 1e-6))
-        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - 1, cold, rest_s)
+        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - 1, prepare, cold, rest_s)
         self._restore()
         return {"samples_ms": [x * 1e3 for x in samples]}
-
-    def _time(self, run: Callable[[], None], repeats: int, cold: bool, rest_s: float) -> list[float]:
-        if not self._reset and not self._restored:
-            return self.device.time(run, repeats, cold=cold, rest_s=rest_s)
-        samples = []
-        for _ in range(repeats):
-            self._prepare()
-            samples += self.device.time(run, 1, cold=cold, rest_s=rest_s)
-        return samples
 
     def _prepare(self) -> None:
         """Before a launch: zeros into what the kernel adds to, and the given values back into what it changes."""
@@ -271,13 +308,7 @@ class Trial:
 
     def _runner(self, key: str, program: Mapping[str, Any], binary: Sequence[str]) -> Callable[[], None]:
         concrete = program_from_dict(program)
-        if key not in self._loaded:
-            path, sha256, log = binary
-            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
-        if concrete.workspace_bytes > (self._workspace.size_bytes if self._workspace else 0):
-            self._workspace = None  # frees the smaller one first
-            self._workspace = self.device.empty((concrete.workspace_bytes,), "int8")
-        loaded, name = self._loaded[key], concrete.output.name
+        loaded, name = self._load(key, concrete, binary), concrete.output.name
 
         def run() -> None:
             pointers = {t: buffer.pointer for t, buffer in self._inputs.buffers.items()}

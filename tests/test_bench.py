@@ -43,7 +43,7 @@ class Script:
         self.asked: list[tuple[str, int]] = []
         self.samples: dict[int, list[float]] = {}
         self.replies: dict[tuple[str, int], Reply] = {}
-        self.started = 1
+        self.started, self.stopped, self.set_up = 1, False, None
 
     def __enter__(self) -> Script:
         return self

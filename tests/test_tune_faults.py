@@ -21,9 +21,10 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
+from carver import worker
 from carver.errors import ConfigError
 from carver.tune import cache as disk
-from carver.tune import fork, lane, pool
+from carver.tune import lane, pool
 from carver.tune.lane import Lane
 from carver.tune.plan import choose_device
 from carver.tune.pool import Pool
@@ -80,15 +81,15 @@ def test_sys_exit_is_an_outcome(isolate: bool) -> None:
 
 def test_an_interrupted_job_takes_its_answer_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each later job would get the answer to the one before it."""
-    forked = fork.Forked(lambda: lambda job: {"said": job["n"]})
+    forked = worker.Worker(lambda: lambda job: {"said": job["n"]})
     assert forked.call({"n": 1}, 5.0).data == {"said": 1}
-    wait = fork.select.select
+    wait = worker.select.select
 
     def interrupt(*_: Any) -> Any:
-        monkeypatch.setattr(fork.select, "select", wait)
+        monkeypatch.setattr(worker.select, "select", wait)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fork.select, "select", interrupt)
+    monkeypatch.setattr(worker.select, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forked.call({"n": 2}, 5.0)
     assert forked.call({"n": 3}, 5.0).data == {"said": 3}

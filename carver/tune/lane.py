@@ -11,10 +11,8 @@ import json
 import os
 import platform
 import shutil
-import signal
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,14 +22,11 @@ import numpy as np
 
 from .. import arch as archs
 from .._cache import lease
-from ..bench import SETUP_TIMEOUT_S
 from ..device import c_compiler, compile_source, cuda_compiler, lease_name
-from ..device.cpu import cores_available
 from ..errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
 from ..trial import program_from_dict, program_to_dict
-from ..worker import Reply, Worker
+from ..worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
 from .checks import Checker
-from .fork import Forked, Inline, may_fork
 from .inputs import Inputs
 from .runner import Code, Runner, decoded
 from .spec import bundle, retargeted, unpack
@@ -117,17 +112,20 @@ class Lane:
 
     def __init__(self, spec: Spec, references: Mapping[str, Any] | None = None) -> None:
         self.spec = spec
-        threads = {"OPENBLAS_NUM_THREADS": str(cores_available()), "MKL_NUM_THREADS": str(cores_available())}
         known = references or (spec.references() if spec.code.needed else {})
         self._call: Mapping[str, Any] = {}
-        self.worker: Worker | Forked | Inline
+
+        def here() -> Runner:
+            return Runner(spec.device, spec.code, spec.call)
+
+        self.worker: Worker | Inline
         if not spec.isolate:
-            self.worker = Inline(lambda: Runner(spec.device, spec.code, spec.call))
+            self.worker = Inline(here)
         elif known is not None:
             self._call = spec.call
-            self.worker = Worker("carver.tune.runner:start", {"device": spec.device, "code": known}, env=threads)
+            self.worker = Worker("carver.tune.runner:Runner", {"device": spec.device, "code": known})
         elif spec.kind == "cpu" and may_fork():
-            self.worker = Forked(lambda: Runner(spec.device, spec.code, spec.call))
+            self.worker = Worker(here)
         else:
             raise ConfigError(
                 "the function cannot be run in another process: it is a closure, or in __main__, or takes an argument "
@@ -139,8 +137,6 @@ class Lane:
             Path(tmp).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="carver-tune-", dir=tmp))
         self._manifest: list[dict[str, Any]] | None = None
-        self._stopped = False
-        self._set_up_in = 0
         self._checked = False
         self._described: Mapping[str, Any] | None = None
 
@@ -156,10 +152,7 @@ class Lane:
 
     def stop(self) -> None:
         """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
-        self._stopped = True
-        if not isinstance(self.worker, Inline) and (pid := self.worker.pid) is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+        self.worker.stop()
 
     @property
     def described(self) -> Mapping[str, Any]:
@@ -186,7 +179,7 @@ class Lane:
         found |= {"device": self.described["name"], "state": dict(self.described["state"])}
         found |= self._check(work)
         if found["outcome"] == "wrong_result":
-            self._set_up_in = 0  # an earlier candidate may have written over the inputs: load them again
+            self.worker.set_up = None  # an earlier candidate may have written over the inputs: load them again
             found |= self._check(work)
         if found["outcome"] != "ok":
             return found
@@ -227,33 +220,20 @@ class Lane:
         return found
 
     def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """The reply in a worker that has the inputs. If SIGKILL from outside took the worker, asks once more."""
-        reply = self._ask_once(job, timeout_s)
-        if reply.killed and not self._stopped:
-            again = self._ask_once(job, timeout_s)
-            reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
-        return reply
+        """The reply in a worker that has the inputs."""
+        s = self.spec
+        if self._manifest is None:
+            assert s.inputs is not None
+            self._manifest = s.inputs.write(self._folder)
+        setup = {
+            "do": "setup", "inputs": self._manifest, "call": dict(self._call), "out": list(s.out),
+            "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
+        }  # fmt: skip
 
-    def _ask_once(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        self.worker.start()
-        if self._stopped:
-            raise RunError("the measurement was stopped")
-        if self._set_up_in != self.worker.started:
-            s = self.spec
-            if self._manifest is None:
-                assert s.inputs is not None
-                self._manifest = s.inputs.write(self._folder)
-            setup = {
-                "do": "setup", "inputs": self._manifest, "call": dict(self._call), "out": list(s.out),
-                "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
-            }  # fmt: skip
-            reply = self.worker.call(setup, SETUP_TIMEOUT_S)
-            if reply.killed:
-                return reply
-            if reply.outcome != "ok":
-                raise ConfigError(f"the inputs cannot be set up: {reply.message}")
-            self._set_up_in = self.worker.started
-        return self.worker.call(job, timeout_s)
+        def failed(reply: Reply) -> ConfigError:
+            return ConfigError(f"the inputs cannot be set up: {reply.message}")
+
+        return ask(self.worker, setup, job, timeout_s, failed)
 
 
 def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | Reply:
@@ -273,10 +253,8 @@ def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | R
         binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s)
     except CompileTimeout as e:
         return Reply("timeout", str(e))
-    except CompileError as e:
-        return Reply("compile_error", str(e))
-    except RunError as e:
-        return Reply("crash", str(e))
+    except (CompileError, RunError) as e:
+        return Reply(outcome_of(e), str(e))
     return replace(
         work, program=program_to_dict(program), binary=(str(binary.path), binary.sha256, binary.log), files=None
     )

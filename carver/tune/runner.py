@@ -12,17 +12,18 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..device import Binary, Buffer, Loaded, open_device
+from ..device import Buffer
 from ..device.buffers import decode, is_gpuarray, is_torch
 from ..errors import ConfigError, RunError
 from ..hint import Hint
-from ..trial import POISON, program_from_dict
+from ..trial import POISON, Failed, Stand, program_from_dict
+from ..worker import outcome_of
 from .inputs import as_argument
 from .spec import Kernel, element
 
@@ -31,14 +32,6 @@ LEAST_SAMPLES = 3
 
 SLOW_SAMPLES = 5
 """Runs after which a candidate that is far slower than the best is given up."""
-
-_OUTCOMES = {
-    "OutOfResources": "does_not_fit", "CompilationError": "compile_error", "CompileTimeError": "compile_error",
-    "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory", "MemoryError": "out_of_memory",
-    "AssertionError": "does_not_fit", "ConfigError": "does_not_fit", "KernelError": "does_not_fit",
-    "CompileError": "compile_error",
-}  # fmt: skip
-"""What an exception of the user's code says about the candidate, by the name of its class; any other is a crash."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +93,6 @@ def _resolve(where: str) -> Callable[..., Any]:
     return fn
 
 
-class Failed(ConfigError):
-    """The user's code raised; `outcome` says what that means for the candidate."""
-
-    def __init__(self, outcome: str, message: str) -> None:
-        self.outcome = outcome
-        super().__init__(message)
-
-
 class _candidate:
     """Whatever a candidate's Python code raises in this block is its outcome, `sys.exit` included."""
 
@@ -115,39 +100,18 @@ class _candidate:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, Exception | SystemExit) and not isinstance(error, Failed):
-            names = [each.__name__ for each in type(error).__mro__]
-            outcome = next((_OUTCOMES[name] for name in names if name in _OUTCOMES), "crash")
-            raise Failed(outcome, f"{type(error).__name__}: {error}") from error
+            raise Failed(outcome_of(error), f"{type(error).__name__}: {error}") from error
 
 
-class Runner:
-    """The handler of one worker process; see `carver.worker`."""
+class Runner(Stand):
+    """What the tuner asks: candidates of any kind on inputs that are given, their outputs for the parent to judge."""
 
     def __init__(self, device: str, code: Code | Mapping[str, Any], call: Mapping[str, Any] | None = None) -> None:
         """`call` are arguments of the user's function that cannot come as JSON, in a process that was forked."""
-        self.device, self._where = open_device(device), device
-        self._given = call
+        super().__init__(device)
+        self._where, self._given = device, call
         self.code = code if isinstance(code, Code) else Code.resolve(code)
-        self._loaded: dict[str, Loaded] = {}
         self._made: dict[str, Callable[..., Any]] = {}
-        self._warm: set[str] = set()
-
-    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        arguments = {name: value for name, value in job.items() if name != "do"}
-        try:
-            match job["do"]:
-                case "describe":
-                    d = self.device
-                    return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "state": d.state()}
-                case "setup":
-                    return self.setup(**arguments)
-                case "check":
-                    return self.check(**arguments)
-                case "sample":
-                    return self.sample(**arguments)
-        except Failed as e:
-            return {"outcome": e.outcome, "message": str(e)}
-        raise ValueError(f"no job {job['do']!r}")
 
     def setup(
         self,
@@ -164,7 +128,7 @@ class Runner:
         self._reset = [self._place(n) for n in reset_to_zero]
         self._restored = [self._place(n) for n in restore_value]
         self._buffers: list[Buffer] | None = None
-        self._workspace: Buffer | None = None
+        self._workspace = None
         self._arguments: list[Any] | None = None
         self._saved: dict[int, Any] = {}
         return {}
@@ -189,12 +153,7 @@ class Runner:
         for i, (values, dtype) in enumerate(found):
             np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
             dtypes.append(dtype)
-        resources = {}
-        if (loaded := self._loaded.get(work["key"])) is not None:
-            resources = {
-                entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in loaded.resources.items()
-            }
-        return {"outputs": dtypes, "resources": resources, "state": self.device.state()}
+        return {"outputs": dtypes, "resources": self._resources(work["key"]), "state": self.device.state()}
 
     def _poison(self) -> None:
         """Nonsense into the outputs and the workspace: what a kernel does not write must not look right."""
@@ -228,38 +187,33 @@ class Runner:
         def once() -> None:
             run()
 
+        def prepared() -> None:
+            self._prepare(work)
+
+        prepare = prepared if self._reset or self._restored or self.code.pre_hook is not None else None
         with _candidate():
             if self.code.bench is not None:
                 return {"samples_ms": _said(self.code.bench(once))}
             self.device.time(lambda: None, cold=cold)  # whatever emptying the caches takes to get ready
             began = time.perf_counter()
-            first = self._time(once, work, 1, cold)[0]
+            first = self._time(once, 1, prepare, cold)[0]
             each = max(time.perf_counter() - began, 1e-7)
             ends = began + 0.9 * timeout_s
             samples = [first] if warmup == 0 else []
             for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
-                self._prepare(work)
+                prepared()
                 once()
             self.device.synchronize()
             count = max(LEAST_SAMPLES, min(rep, int(timeout_s / 4 / each)))
             if time.perf_counter() + count * each < ends:
-                samples += self._time(once, work, min(SLOW_SAMPLES, count), cold)
+                samples += self._time(once, min(SLOW_SAMPLES, count), prepare, cold)
             while len(samples) < LEAST_SAMPLES and time.perf_counter() + each < ends:
-                samples += self._time(once, work, 1, cold)
+                samples += self._time(once, 1, prepare, cold)
             samples = samples or [first]
             slow = best_ms is not None and min(samples) * 1e3 > slow_factor * best_ms
             if not slow and LEAST_SAMPLES <= len(samples) < count:
-                samples += self._time(once, work, count - len(samples), cold)
+                samples += self._time(once, count - len(samples), prepare, cold)
         return {"samples_ms": [x * 1e3 for x in samples], "message": _gave_up(best_ms, slow_factor) if slow else ""}
-
-    def _time(self, run: Callable[[], None], work: Mapping[str, Any], repeats: int, cold: bool) -> list[float]:
-        if not self._reset and not self._restored and self.code.pre_hook is None:
-            return self.device.time(run, repeats, cold=cold)
-        samples = []
-        for _ in range(repeats):
-            self._prepare(work)
-            samples += self.device.time(run, 1, cold=cold)
-        return samples
 
     def _runner(self, work: Mapping[str, Any]) -> Callable[[], Any]:
         """What runs the candidate once, compiled and loaded."""
@@ -275,16 +229,9 @@ class Runner:
             self._saved = {place: self.device.download(self._buffers[place]) for place in self._restored}
         if len(self._buffers) != len(program.tensors):
             raise ConfigError(f"the kernel takes {len(program.tensors)} arrays, {len(self._buffers)} are given")
-        key = work["key"]
-        if key not in self._loaded:
-            path, sha256, log = work["binary"]
-            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), program)
-        if program.workspace_bytes > (self._workspace.size_bytes if self._workspace else 0):
-            self._workspace = None  # frees the smaller one first
-            self._workspace = self.device.empty((program.workspace_bytes,), "int8")
+        loaded = self._load(work["key"], program, work["binary"])
         pointers = {t.name: b.pointer for t, b in zip(program.tensors, self._buffers, strict=True)}
         pointers["workspace"] = self._workspace.pointer if self._workspace else 0
-        loaded = self._loaded[key]
         return lambda: loaded.launch(pointers)
 
     def _python(self, work: Mapping[str, Any]) -> Callable[[], Any]:
@@ -336,11 +283,6 @@ class Runner:
             values = self._arguments if self._arguments is not None else self._buffers or []
             views = [_view(v) for v in values]
             self.code.pre_hook(dict(zip(self._names, views, strict=True)) | {"config": dict(work["config"])})
-
-
-def start(device: str, code: Mapping[str, Any]) -> Runner:
-    """The factory that `carver.worker` calls."""
-    return Runner(device, code)
 
 
 def sent(value: Any) -> Any:
