@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import fault_table
+import fault_targets
 import pytest
 
 from carver.errors import DeviceError, RunError
-from carver.worker import GRACE_S, Worker
+from carver.worker import GRACE_S, Worker, ask
 
 HERE = Path(__file__).parent
 
@@ -69,10 +70,13 @@ def test_fault_on_the_gpu(fault: str) -> None:
     assert row["recorded"] == row["expected"] and row["ok"], row
 
 
-def worker(**arguments: Any) -> Worker:
+def worker(forked: bool = False, **arguments: Any) -> Worker:
+    if forked:
+        return Worker(lambda: fault_targets.handler(**arguments), start_timeout_s=30)
     return Worker("fault_targets:handler", arguments, start_timeout_s=30)
 
 
+@pytest.mark.parametrize("forked", [False, True])
 @pytest.mark.parametrize(
     ("job", "outcome", "said"),
     [
@@ -81,12 +85,13 @@ def worker(**arguments: Any) -> Worker:
         ({"do": "raise", "kind": "config"}, "does_not_fit", "no room"),
         ({"do": "raise", "kind": "run"}, "crash", "sticky"),
         ({"do": "exit", "status": 7}, "crash", "status 7"),
+        ({"do": "bug"}, "crash", "KeyError: 'missing'"),
         ({"do": "sleep", "seconds": 60}, "timeout", "after 0.3 s"),
         ({"do": "allocate", "bytes": 1 << 50}, "out_of_memory", "memory ran out"),
     ],
 )
-def test_outcome_of_a_job_and_the_next_one_runs(job: dict[str, Any], outcome: str, said: str) -> None:
-    with worker() as w:
+def test_outcome_of_a_job_and_the_next_one_runs(job: dict[str, Any], outcome: str, said: str, forked: bool) -> None:
+    with worker(forked) as w:
         reply = w.call(job, 0.3 if job["do"] == "sleep" else 20)
         assert (reply.outcome, said in reply.message) == (outcome, True), reply
         assert w.call({"do": "pid"}, 20).outcome == "ok"
@@ -94,23 +99,41 @@ def test_outcome_of_a_job_and_the_next_one_runs(job: dict[str, Any], outcome: st
 
 
 @pytest.mark.parametrize(
-    ("start", "error", "said"),
+    ("start", "forked", "error", "said"),
     [
-        ("raise", DeviceError, "no such device here"),
-        ("exit", RunError, "did not start.*status 3"),
-        ("bug", RunError, "own code failed.*KeyError: 'a bug'"),
+        ("raise", False, DeviceError, "no such device here"),
+        ("raise", True, DeviceError, "no such device here"),
+        ("exit", False, RunError, "did not start.*status 3"),
+        ("bug", False, RunError, "own code failed.*KeyError: 'a bug'"),
+        ("bug", True, RunError, "own code failed"),
     ],
 )
-def test_a_worker_that_cannot_start(start: str, error: type[Exception], said: str) -> None:
-    with worker(start=start) as w, pytest.raises(error, match=f"(?s){said}"):
+def test_a_worker_that_cannot_start(start: str, forked: bool, error: type[Exception], said: str) -> None:
+    with worker(forked, start=start) as w, pytest.raises(error, match=f"(?s){said}"):
         w.call({"do": "pid"}, 20)
 
 
-def test_what_a_job_raises_is_its_outcome_and_the_next_one_runs() -> None:
+def test_a_set_up_that_fails_leaves_none() -> None:
+    """Else the next job would run on what is left of it."""
+    good, bad = {"do": "pid"}, {"do": "raise", "kind": "config"}
     with worker() as w:
-        reply = w.call({"do": "bug"}, 20)
-        assert reply.outcome == "crash" and "KeyError: 'missing'" in reply.message and "Traceback" in reply.message
-        assert w.call({"do": "pid"}, 20).outcome == "ok"
+        assert ask(w, good, good, 20, lambda reply: RunError(reply.message)).outcome == "ok" and w.set_up == good
+        with pytest.raises(RunError, match="no room"):
+            ask(w, bad, good, 20, lambda reply: RunError(reply.message))
+        assert w.set_up is None and w.started == 1
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_what_sigkill_took_is_asked_once_more(forked: bool) -> None:
+    with worker(forked) as w:
+        w.start()
+        assert w.pid is not None
+        os.kill(w.pid, signal.SIGKILL)
+        reply = ask(w, {"do": "pid"}, {"do": "pid"}, 20, lambda reply: RunError(reply.message))
+        assert reply.outcome == "ok" and "SIGKILL" in reply.message and w.started == 2
+        w.stop()
+        with pytest.raises(RunError, match="was stopped"):
+            ask(w, {}, {"do": "pid"}, 20, lambda reply: RunError(reply.message))
 
 
 def test_an_interrupt_does_not_shift_the_replies(monkeypatch: pytest.MonkeyPatch) -> None:
