@@ -25,7 +25,7 @@ from .expr import Expression
 from .kernel import Kernel, operators
 from .notation import Statement, Tensor
 from .problem import Problem
-from .types import BoolArray
+from .types import BoolArray, FloatArray
 
 MAX_CANDIDATES = 2_000_000
 """Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
@@ -60,6 +60,14 @@ class Space:
 
     def get(self, name: str, default: Any) -> Any:
         return self.columns.get(name, self.scope.get(name, default))
+
+    def column(self, name: str, default: float | FloatArray | None = None) -> FloatArray:
+        """In floating point, of shape (n,) or (); without a default it must be there."""
+        return np.asarray(self[name] if default is None else self.get(name, default), np.float64)
+
+    def broadcast(self, name: str, default: float | None = None) -> FloatArray:
+        """As `column`, always of shape (n,)."""
+        return np.broadcast_to(self.column(name, default), len(self))
 
     def config(self, row: int) -> dict[str, int]:
         """The tunables of one row, in the backend's vocabulary."""

@@ -46,12 +46,8 @@ INDEX_LOADS = 2
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n = space.arch, len(space)
+    arch, n, col = space.arch, len(space), space.broadcast
     problem = space.problem
-
-    def col(name: str, default: float | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.broadcast_to(np.asarray(value, np.float64), n)
 
     queries, keys, heads_kv, group = col("q"), col("s"), col("z") * col("h"), col("g")
     tm, tk, head, value = col("tile_m"), col("tile_k"), col("head"), col("value")

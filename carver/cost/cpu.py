@@ -34,13 +34,9 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
 
     micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
-    arch, n = space.arch, len(space)
+    arch, n, col = space.arch, len(space), space.column
     summed = "float32" if space.problem.accumulate == "float16" else space.problem.accumulate  # as the kernel does
     fma_per_clk = arch.vector_flops_per_clk(summed) / 2 / (arch.simd_bytes / BYTES[summed])
-
-    def col(name: str) -> FloatArray:
-        return np.asarray(space[name], np.float64)
-
     m, nn, kk, batch = col("m"), col("n"), col("k"), col("b")
     mc, kc, nc, mr, nr = col("mc"), col("kc"), col("nc"), col("mr"), col("nr")
     ea, eb, eo, vectors, tasks = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("vectors"), col("tasks")
@@ -102,12 +98,7 @@ def _longest(extent: FloatArray, tile: FloatArray, rounds: FloatArray) -> FloatA
 
 def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     """A pass over memory, shared out to cores in tasks: bandwidth, issue, and the cost of handing out a task."""
-    arch, n = space.arch, len(space)
-
-    def col(name: str, default: float | FloatArray | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.asarray(value, np.float64)
-
+    arch, n, col = space.arch, len(space), space.column
     tasks, lanes, unroll = col("tasks"), col("lanes"), col("unroll", 1)
     elements, reads, writes = col("elements"), col("read_bytes"), col("write_bytes")
     passes = col("passes", 1)

@@ -27,11 +27,7 @@ MEAN_DELAY = 0.5
 
 
 def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n = space.arch, len(space)
-
-    def col(name: str) -> FloatArray:
-        return np.broadcast_to(np.asarray(space[name], np.float64), n)
-
+    arch, n, col = space.arch, len(space), space.broadcast
     trials, samples, channels, width = col("d"), col("t"), col("h"), col("i_bytes")
     tm, tn, warps, lanes_x = col("tile_m"), col("tile_n"), col("warps"), col("lanes_x")
     one = np.ones(n)

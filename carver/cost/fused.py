@@ -50,12 +50,8 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
         steps = passes * column tiles * ceil(k / tile_k)
     """
-    arch = space.arch
+    arch, col = space.arch, space.broadcast
     work = contraction(space, k)
-
-    def col(name: str) -> FloatArray:
-        return np.broadcast_to(np.asarray(space[name], np.float64), len(space))
-
     m, n, depth, batch, passes, tm, tn = (col(c) for c in ("m", "n", "k", "b", "PASSES", "tile_m", "tile_n"))
     column_tiles = np.ceil(n / tn)
     trips = passes * column_tiles

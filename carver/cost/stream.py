@@ -15,7 +15,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..space import Space
-from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .tile import issue_per_clk
 from .traffic import sector_waste
@@ -28,12 +27,7 @@ SHUFFLE_CLK = 27.0
 
 
 def stream(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n, problem = space.arch, len(space), space.problem
-
-    def col(name: str, default: float | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.asarray(value, np.float64)
-
+    arch, n, problem, col = space.arch, len(space), space.problem, space.column
     warps, blocks, steps, tile = col("warps"), col("blocks"), col("steps"), col("tile_elements")
     split, registers, smem_bytes = col("split", 1), col("registers", 32), col("smem_bytes", 0)
     access, passes = col("access_elements"), col("passes", 1)

@@ -49,12 +49,7 @@ class Delivery:
 
 
 def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Delivery:
-    arch, n = space.arch, len(space)
-
-    def col(name: str, default: float | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.broadcast_to(np.asarray(value, np.float64), n)
-
+    arch, n, col = space.arch, len(space), space.broadcast
     warps, tk, shared = col("warps"), col("tile_k"), col("shared_k", 1.0)
     threads = warps * arch.warp_size
     port = np.zeros(n)

@@ -23,8 +23,7 @@ class Tile:
     space: Space
 
     def column(self, name: str, default: float | None = None) -> FloatArray:
-        value = self.space[name] if default is None else self.space.get(name, default)
-        return np.asarray(value, np.float64)
+        return self.space.column(name, default)
 
     def __getattr__(self, name: str) -> FloatArray:
         value = self.__dict__[name] = self.column(_SHORT.get(name, name))

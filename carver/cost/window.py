@@ -33,12 +33,7 @@ COPY_UNROLL = 4
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n = space.arch, len(space)
-
-    def col(name: str, default: float | None = None) -> FloatArray:
-        value = space[name] if default is None else space.get(name, default)
-        return np.broadcast_to(np.asarray(value, np.float64), n)
-
+    arch, n, col = space.arch, len(space), space.broadcast
     y, x, width = col("y"), col("x"), col("i_bytes")
     tm, tn, warps = col("tile_m"), col("tile_n"), col("warps")
     threads_y, threads_x = tm / col("thread_m"), col("lanes_x")
