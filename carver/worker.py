@@ -299,7 +299,7 @@ def ask(
         return worker.call(job, timeout_s)
 
     reply = once()
-    if reply.killed:
+    if reply.killed and not worker.stopped:
         again = once()
         reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
     return reply
