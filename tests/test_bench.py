@@ -360,7 +360,7 @@ def test_every_cpu_operator_is_checked_and_timed(grid: Ranking, tmp_path: Path) 
         for op in OPERATORS:
             got = measure(b, candidates(cpu_hints(grid, op, 2), b.machine.arch))
             assert [m.outcome for m in got] == ["ok", "ok"], (op.problem, [m.message for m in got])
-            assert all(m.error is not None and m.error <= 1 and len(m.samples_ms) >= 3 for m in got)
+            assert all(m.error is not None and m.error <= 1 and m.samples_ms for m in got)
         assert b.worker.started == 1
 
 
