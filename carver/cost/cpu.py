@@ -1,9 +1,11 @@
 """Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
 
 `cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l2_bytes
-unroll lanes` and, where a kernel has them, `passes` over its input, `sums` that are kept apart where each waits for the
-one before it, `shared` rows that use a loaded vector, `run_elements` side by side in the input, `runs` of them that a
-task folds into one result each. A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides.
+unroll lanes` and, where a kernel has them, `passes` over its input, `vector_instr` of a vector in all of them beside its
+loads [flops_per_element], `sums` that are kept apart where each waits for the one before it, `shared` rows that use a
+loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result each, and
+`partial_bytes` of results that are added up at the end. A core's prefetchers keep up with streams, so latency is hidden
+and bandwidth decides, but for the start of a run.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ FMA_LATENCY_CLK = 4.0
 """Dependent vector FMA, Skylake to Zen 5 (Agner Fog, instruction tables)."""
 PREFETCHED = 64.0
 """Steps ahead: the hardware prefetcher hides latency for the streams that these kernels read."""
+PAGE_BYTES = 4096
+"""Prefetchers stop at its end, and start anew behind a jump."""
+WINDOW_INSTR = 112.0
+"""Instructions between the oldest load that a core waits for and the newest it has issued. Measured, Zen 4 (README)."""
 
 
 def loads_per_clk(arch: Arch) -> float:
@@ -105,20 +111,28 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     moved = (reads + writes) / tasks
     own_l2 = arch.l2_bytes / arch.l2_partitions
     kept = col("l2_bytes") < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
-    # prefetchers stop at the end of a run
     run = np.maximum(col("run_elements", np.inf), 1.0)
-    apart = np.where(run >= col("c", 0), 0.0, k["dram_run_bytes"] / (run * col("in_bytes")))
+    broken, run_bytes = run < col("c", 0), run * col("in_bytes")
+    apart = np.where(broken, k["dram_run_bytes"] / run_bytes, 0.0)
     beyond = (reads * np.where(kept, 1.0, passes) * (1 + apart) + writes) / tasks
-    vectors = elements / tasks / np.maximum(lanes, 1) * passes
-    chains = np.maximum(1.0, FMA_LATENCY_CLK / col("sums", np.inf) / loads_per_clk(arch))
+    vectors = elements / tasks / np.maximum(lanes, 1)
     loads = k["access_instr"] * (1 + 1 / col("shared", np.inf)) / loads_per_clk(arch)
-    work = vectors * (loads + col("flops_per_element", 1) / arch.fma_per_clk / 2)
-    compute = work * chains + vectors / unroll * k["step_instr"]
+    instr = col("vector_instr", col("flops_per_element", 1))
+    chain = passes * FMA_LATENCY_CLK / col("sums", np.inf)
+    each = np.maximum(passes * loads + instr / arch.fma_per_clk, chain) + passes / unroll * k["step_instr"]
+    compute = vectors * each
     # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
     # partial results that meet by halves
     folded = np.where(col("runs", 0) > 0, run, 0.0)
     left = folded // lanes % unroll + folded % lanes + unroll + np.log2(np.maximum(lanes, 1))
-    compute = compute + col("runs", 0) * passes * left * FMA_LATENCY_CLK
+    # the first page of a run that lies apart from the one before it: as many lines at once as the core looks ahead
+    lines = np.minimum(run_bytes, PAGE_BYTES) / arch.line_bytes * broken
+    ahead = WINDOW_INSTR / (1 + 2 * k["step_instr"] / unroll)
+    started = lines * arch.dram_latency_s * arch.clock_hz / ahead
+    compute += col("runs", 0) * (passes * left * FMA_LATENCY_CLK + started)
+    partial = col("partial_bytes", 0)
+    near = partial < k["l2_usable"] * arch.l3_bytes
+    rate = np.where(near, max(arch.l3_bytes_per_s, 1.0), arch.dram_bytes_per_s * k["dram_efficiency"])
     return Work(
         grid=tasks * np.ones(n),
         resident=np.ones(n),
@@ -138,7 +152,7 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
         store_bytes=np.zeros(n),
         store_clk=np.zeros(n),
         store_chain_clk=np.zeros(n),
-        reduction_s=np.where(col("parts", 1) > 1, k["split_each_s"] * col("parts", 1), 0.0),
+        reduction_s=np.where(partial > 0, k["launch_s"] + 2 * partial / rate, 0.0),
         slowdown=np.ones(n),
         facts={
             "dram_bytes": beyond * tasks,

@@ -128,6 +128,8 @@ static inline y_t finish(acc_t value, int64_t count) {
 
 #if REDUCE_OP <= MEAN
 
+enum { JOINED = 256 }; /* neighbouring results whose partial ones are read together, part by part */
+
 /* `workspace` holds ceil(reduced extent / tile) partial results for each element of Y; unused where that is one. */
 void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict workspace, int64_t r, int64_t c, int64_t cores) {
     const int64_t tiles_r = carver_ceil(r, BLOCK_R), tiles_c = carver_ceil(c, BLOCK_C);
@@ -164,13 +166,19 @@ void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict works
 #endif
     }
     if (parts == 1) return;
+    const int64_t groups = carver_ceil(results, JOINED);
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static) num_threads(TEAM(cores, carver_ceil(results *parts, 16384)))
+#pragma omp parallel for schedule(static) num_threads(TEAM(cores, carver_min(groups, carver_ceil(results *parts, 16384))))
 #endif
-    for (int64_t i = 0; i < results; i++) {
-        acc_t value = workspace[i];
-        for (int64_t part = 1; part < parts; part++) value = JOIN(workspace[part * results + i], value);
-        Y[i] = finish(value, count);
+    for (int64_t group = 0; group < groups; group++) {
+        const acc_t *partial = workspace + group * JOINED;
+        y_t *y = Y + group * JOINED;
+        const int64_t here = carver_min(JOINED, results - group * JOINED);
+        acc_t value[JOINED];
+        memcpy(value, partial, (size_t)here * sizeof(acc_t));
+        for (int64_t part = 1; part < parts; part++)
+            for (int64_t i = 0; i < here; i++) value[i] = JOIN(partial[part * results + i], value[i]);
+        for (int64_t i = 0; i < here; i++) y[i] = finish(value[i], count);
     }
 }
 
