@@ -1,9 +1,9 @@
 """Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
 
 `cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l2_bytes
-unroll lanes` and, where a kernel has them, `passes` over its input, `vector_instr` of a vector in all of them beside its
-loads [flops_per_element], `sums` that are kept apart where each waits for the one before it, `shared` rows that use a
-loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result each, and
+unroll lanes` and, where a kernel has them, `passes` over its input, `vector_instr` of a vector in all of them without
+its loads [flops_per_element], `sums` that are kept apart where each waits for the one before it, `shared` rows that use
+a loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result each, and
 `partial_bytes` of results that are added up at the end. A core's prefetchers keep up with streams, so latency is hidden
 and bandwidth decides, but for the start of a run.
 """
