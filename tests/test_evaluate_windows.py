@@ -15,7 +15,7 @@ from carver.arch import load
 from carver.cost import MODELS
 from carver.cost.constants import resolve
 from carver.cost.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
-from carver.errors import ConfigError, NotationError, ProblemError
+from carver.errors import NotationError, ProblemError
 from carver.evaluate.kernel_tuner import MAX_DELAY
 from carver.evaluate.tables import read
 from carver.kernel import kernels

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import dtypes
-from ..arch import match
+from ..arch import load, match, names
 from ..descriptor import Arch
-from ..errors import CarverError, ConfigError, NoCandidates
+from ..errors import ArchError, CarverError, ConfigError, NoCandidates
 from ..kernel import kernels
 from ..problem import Problem
 from ..ranking import Ranking, rank
@@ -75,16 +75,19 @@ class Case:
 def device(name: str, isa: str = "") -> tuple[Arch, str]:
     """The descriptor of the device that a table was measured on, and a remark where that took more than its name.
 
-    Remarks and alternatives behind the name are left out, then the ISA decides, which is the one that the table
-    states (`isa`, or a word of the name). A descriptor of another ISA is no match.
+    Remarks and alternatives behind the name are left out. Then the ISA decides, stated as `isa` or a word of the
+    name, if all that have it are of about one size: "AMD Vega20 (gfx906)". A descriptor of another ISA is no match.
     """
     word = re.search(r"\b(sm_\d+|gfx[0-9a-f]+)", f"{isa} {name}")
     stated = word[1] if word else ""
     for text in (name, re.split(r"[/(,;:]", name)[0], stated):
         arch = match(text) if text.strip() else None
-        if arch and stated in ("", arch.isa):
+        if arch is None or stated not in ("", arch.isa):
+            continue
+        sizes = [other.sm_count for other in map(load, names()) if other.isa == stated] if text == stated else [1]
+        if max(sizes) <= 1.5 * min(sizes):
             return arch, "" if text == name else f"measured on {name!r}, ranked for {arch.title}"
-    raise ConfigError(f"no descriptor for its device {name!r}{f', {stated}' if stated else ''}; carver archs lists all")
+    raise ArchError(f"no descriptor for its device {name!r}{f', {stated}' if stated else ''}; carver archs lists all")
 
 
 def seconds(milliseconds: Any, ran: Any = True) -> FloatArray:

@@ -54,7 +54,7 @@ def rows_of(folder: Path, name: str, facts: Mapping[str, Any]) -> tuple[list[dic
     rows = read_csv(folder, name)
     time = "time_med_ms" if any("time_med_ms" in row for row in rows) else "time_ms"
     if not any(time in row for row in rows):
-        raise ConfigError("it has neither time_med_ms nor time_ms")
+        raise ConfigError("no row has a time_med_ms or a time_ms")
     times = seconds([row.get(time) for row in rows], [row.get("valid", 1) == 1 for row in rows])
     results = {"time_ms", "time_med_ms", "n_runs", "valid", "fail"}
     tuned = set(facts.get("params", set().union(*rows) - results))

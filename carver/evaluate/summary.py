@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import CarverError
+from ..errors import ProblemError
 from ..table import WIDTH, Column, rich_table
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
@@ -100,7 +100,7 @@ def _attempt(case: Case, ks: Sequence[int]) -> Score | Remark:
     try:
         return score(case, ks)
     except Exception as error:
-        return Remark(case.table, f"{case.problem}: {reason(error)}", not isinstance(error, CarverError))
+        return Remark(case.table, f"{case.problem}: {reason(error)}", not isinstance(error, ProblemError))
 
 
 def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table") -> list[Summary]:
@@ -158,9 +158,13 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
     losses: dict[tuple[tuple[str, Any], ...], list[float]] = {}
     medians = [float(np.log(np.nanmedian(c.seconds) / c.best_s)) for c in cases]
     for case, median in zip(cases, medians, strict=True):
+        tried: dict[tuple[tuple[str, Any], ...], float] = {}  # a table may have one configuration more than once
         for config, seconds in zip(case.configs, case.seconds, strict=True):
             if np.isfinite(seconds):
-                losses.setdefault(tuple(config.items()), []).append(float(np.log(seconds / case.best_s)) - median)
+                key = tuple(config.items())
+                tried[key] = min(tried.get(key, np.inf), float(np.log(seconds / case.best_s)) - median)
+        for key, loss in tried.items():
+            losses.setdefault(key, []).append(loss)
     total = sum(medians)
     common = [sum(v) for v in losses.values() if len(v) >= share * len(cases)]
     return float(np.exp((total + min(common)) / len(cases))) if common else None

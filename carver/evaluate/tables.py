@@ -24,7 +24,7 @@ import numpy as np
 from ..arch import load
 from ..attention import FlashAttentionTemplate
 from ..descriptor import Arch
-from ..errors import CarverError, ConfigError, nearest
+from ..errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..kernel import Kernel, kernels
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
@@ -48,10 +48,6 @@ ADAPTERS: Mapping[str, Adapter] = {
 ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
 
 
-class _PassedOver(CarverError):
-    """A table that nothing is wrong with, but that carver cannot rank."""
-
-
 def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
     """Every case in a file, or in all files below a folder, in the order of their names.
 
@@ -66,7 +62,7 @@ def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
         table = str(path if file == path else file.relative_to(path))
         try:
             found = list(_read_file(file))
-        except _PassedOver as why:
+        except (ArchError, ProblemError) as why:  # nothing is wrong with it
             say(Remark(table, f"passed over: {why}"))
             continue
         except Exception as error:  # foreign data can be wrong in any way, and must not hide the other tables
@@ -85,11 +81,13 @@ def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
 def _read_file(path: Path) -> Iterator[Case | str]:
     if path.name.endswith(".meta.json"):
         facts = json.loads(path.read_text())
+        if not isinstance(facts, dict):
+            raise ConfigError("a description is a JSON object")
         adapter = ADAPTERS.get(facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0])
         if adapter is None:
             named = f"op {facts['op']!r}" if facts.get("op") else f"dataset {facts.get('dataset')!r} without an op"
-            raise _PassedOver(f"nothing reads {named}; read are {', '.join(ADAPTERS)}")
-        arch, remark = _device(facts.get("gpu"), facts.get("arch"))
+            raise ProblemError(f"nothing reads {named}; read are {', '.join(ADAPTERS)}")
+        arch, remark = device(str(facts.get("gpu", "")), str(facts.get("arch", "")))
         yield remark
         yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
     elif path.name.endswith(".json.gz"):
@@ -107,21 +105,14 @@ def _read_file(path: Path) -> Iterator[Case | str]:
         elif "shape" in first:
             form = triton.gemm
         else:
-            raise _PassedOver("neither results by problem or shape, nor cases of benchmarks/confirm.py")
-        arch, remark = _device(data.get("device"), data.get("arch"))
+            raise ProblemError("neither results by problem or shape, nor cases of benchmarks/confirm.py")
+        arch, remark = device(str(data.get("device", "")), str(data.get("arch", "")))
         yield remark
         yield from form(path.name, data, arch)
     elif path.suffix in (".sqlite", ".db"):
         yield from records_cases(path)
     elif not path.with_suffix(".meta.json").exists():  # else it is the data of that table
         yield from csv_cases(path)
-
-
-def _device(name: object, isa: object) -> tuple[Arch, str]:
-    try:
-        return device(str(name or ""), str(isa or ""))
-    except CarverError as error:
-        raise _PassedOver(str(error)) from None
 
 
 def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
@@ -156,7 +147,7 @@ def csv_cases(path: Path) -> Iterator[Case]:
         if lacking := [name for name in _NEEDED if name not in header]:
             given = ", ".join(header) or "nothing"
             if len(lacking) == len(_NEEDED):
-                raise _PassedOver(f"it has none of the columns {', '.join(_NEEDED)}")
+                raise ProblemError(f"it has none of the columns {', '.join(_NEEDED)}")
             raise ConfigError(f"a table of measurements has columns {', '.join(_NEEDED)}; "
                               f"this one lacks {', '.join(lacking)} and has {given}")  # fmt: skip
         for row in reader:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..descriptor import Arch
+from ..kernel import kernels
 from ..templates import MatmulTemplate
 from ..types import BoolArray
 from .cases import Case, dtype, each, read_csv, seconds, tunables
@@ -49,19 +50,24 @@ def gemm(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Itera
 
 
 def solution(given: Mapping[str, Any], wave: int = 64) -> dict[str, Any] | None:
-    """A solution in the words of the profiles, None where neither describes it.
+    """A solution in the words of its profile, and what no profile has; None where neither describes it.
 
     One with an instruction (`MI`, M x N x K x blocks) is for the matrix units, any other for the vector units. The
     tiles of an instruction must make up the work-group: more blocks, or waves that share a reduction, do not.
     """
-    taken = ("sid", "MI", "MT0", "MT1", "WG0", "WG1", "WG2", "LPA")
-    ours = {k: v for k, v in given.items() if k not in taken} | {"PAD": given.get("LPA", 0)}
-    group = {k: v for k, v in given.items() if k in ("WG0", "WG1", "WG2")}
-    if shape := [int(extent) for extent in re.findall(r"\d+", str(given.get("MI", "")))]:
+    profiles = {kernel.name: kernel.tunables.keys() for kernel in kernels("matmul", "tensile")}
+    row = {k: v for k, v in given.items() if k not in ("sid", "MI", "LPA")} | {"PAD": given.get("LPA", 0)}
+    shape = [int(extent) for extent in re.findall(r"\d+", str(given.get("MI", "")))]
+    if shape:
+        group = [given[k] for k in ("WG0", "WG1", "WG2") if k in given]
         waves = given["MT0"] // (shape[0] * given["TT0"]) * (given["MT1"] // given["TT1"])
-        if shape[3:] not in ([], [1]) or (group and prod(group.values()) != waves * wave):
+        if shape[3:] not in ([], [1]) or (group and prod(group) != waves * wave):
             return None
-        return ours | {"MIM": shape[0], "MT0": given["MT0"], "MT1": given["MT1"]}
-    for i in "01":
-        ours[f"TT{i}"] = given[f"TT{i}"] if f"TT{i}" in given else given[f"MT{i}"] // given[f"WG{i}"]
-    return {"VW": min(ours["GRVW"], ours["TT0"], ours["TT1"])} | ours | group
+        row["MIM"] = shape[0]
+    else:
+        for tile, macro, threads in (("TT0", "MT0", "WG0"), ("TT1", "MT1", "WG1")):
+            if tile not in row:
+                row[tile] = given[macro] // given[threads]
+        row = {"VW": min(row["GRVW"], row["TT0"], row["TT1"])} | row
+    other = profiles["tensile" if shape else "tensile_mfma"] - profiles["tensile_mfma" if shape else "tensile"]
+    return {k: v for k, v in row.items() if k not in other}
