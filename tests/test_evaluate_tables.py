@@ -92,7 +92,7 @@ class TestWhatIsPassedOver:
             "facts", "halves", "timeless", "dataless", "cut", "text", "list",
         }  # fmt: skip
         for name, text in {
-            "op": "nothing reads op 'hotspot'; read are mm,", "gpu": "no descriptor for its device 'Voodoo 2'",
+            "op": "no adapter reads op 'hotspot'; there are mm,", "gpu": "no descriptor for its device 'Voodoo 2'",
             "dtype": "unknown dtype 'complex64'", "idle": "1 of 1 problems passed over", "halves": "got 1.5",
             "timeless": "no row has a time_med_ms or a time_ms", "dataless": "there is no dataless.csv.gz",
             "winners": "dataset 'Winners of 2024' without an op", "other": "none of the columns operator",
@@ -125,7 +125,7 @@ class TestWhatIsPassedOver:
         found = json.loads(result.stdout)
         assert result.exit_code == 0 and [row["name"] for row in found["rows"]] == ["good"]
         assert [remark["table"] for remark in found["remarks"]] == ["op.meta.json"]
-        assert result.stderr.startswith("note: op.meta.json: passed over: nothing reads op 'hotspot'")
+        assert result.stderr.startswith("note: op.meta.json: passed over: no adapter reads op 'hotspot'")
         (tmp_path / "text.meta.json").write_text("{")
         result = run()
         assert result.exit_code == 2 and "good" in result.stdout and "error: text.meta.json: " in result.stderr
@@ -144,16 +144,17 @@ class TestDevices:
             ("AMD Instinct MI50/MI60 (as reported)", "", "mi50"),
             ("AMD Navi21 (gfx1030)", "", "rx_6900_xt"),
             ("gfx1100 (RDNA3 Navi31)", "", "rx_7900_xtx"),
+            ("AMD Vega10", "gfx900 (GCN5)", "rx_vega_64"),
             ("NVIDIA TITAN X (Pascal)", "sm_61 (Pascal GP102)", "gtx_1080_ti"),  # not the Maxwell of that name
         ],
     )
     def test_found(self, name: str, isa: str, expected: str) -> None:
         arch, remark = device(name, isa)
         assert arch.name == expected
-        assert bool(remark) == (name != "NVIDIA GeForce RTX 3090")
+        assert bool(remark) == (name not in ("NVIDIA GeForce RTX 3090", "AMD Vega10"))
 
     @pytest.mark.parametrize(
-        ("name", "isa"), [("Voodoo 2", ""), ("", ""), ("NVIDIA GeForce RTX 3050", "sm_86"), ("Vega 64", "gfx900")]
+        ("name", "isa"), [("Voodoo 2", ""), ("", ""), ("NVIDIA GeForce RTX 3050", "sm_86"), ("Radeon RX 580", "gfx803")]
     )
     def test_none(self, name: str, isa: str) -> None:
         with pytest.raises(Exception, match="no descriptor"):

@@ -86,7 +86,7 @@ def _read_file(path: Path) -> Iterator[Case | str]:
         adapter = ADAPTERS.get(facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0])
         if adapter is None:
             named = f"op {facts['op']!r}" if facts.get("op") else f"dataset {facts.get('dataset')!r} without an op"
-            raise ProblemError(f"nothing reads {named}; read are {', '.join(ADAPTERS)}")
+            raise ProblemError(f"no adapter reads {named}; there are {', '.join(ADAPTERS)}")
         arch, remark = device(str(facts.get("gpu", "")), str(facts.get("arch", "")))
         yield remark
         yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
