@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .cli_bench import as_json
+from .cli_evaluate import tell_or_fail
 from .errors import ConfigError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _tables(paths: tuple[Path, ...], kernel: str | None, start: str, write: bool
     from .calibrate.keep import write as keep
     from .evaluate.tables import read
 
-    every = groups(case for path in paths for case in read(path))
+    every = groups(case for path in paths for case in read(path, tell_or_fail))
     chosen = [group for group in every if kernel in (None, group.name)]
     if not chosen:
         known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .cli_bench import PICTURE, as_json, save_plot
 from .errors import ConfigError
 from .table import console, screen_width
+
+if TYPE_CHECKING:
+    from .evaluate.cases import Remark
 
 
 @click.command()
@@ -34,6 +39,8 @@ def evaluate(
 
     Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
     best over all problems in hindsight.
+
+    What could not be read or ranked is said on stderr. Exit code 2 if a table was broken, or none could be ranked.
     """
     from .evaluate import summary
 
@@ -42,11 +49,31 @@ def evaluate(
     if more and not ks:
         raise ConfigError(f"evaluate takes one PATH; {more[0]} after it belongs behind --k")
     ks = tuple(sorted({*ks, *more})) or summary.KS
-    rows = summary.evaluate(path, ks, by, workers)
-    if not rows:
-        raise ConfigError(f"no measured table under {path} that carver can read; docs/tables.md lists the forms")
-    save_plot(plot, lambda: summary.plot(rows, ks))
+    remarks: list[Remark] = []
+    rows = summary.evaluate(path, ks, by, workers, say=remarks.append)
+    for remark in remarks:
+        tell(remark)
+    if rows:
+        save_plot(plot, lambda: summary.plot(rows, ks))
     if as_json:
-        click.echo(json.dumps([row.to_dict() for row in rows], indent=1))
-    else:
+        found = {"rows": [row.to_dict() for row in rows], "remarks": [vars(remark) for remark in remarks]}
+        click.echo(json.dumps(found, indent=1))
+    elif rows:
         console().print(summary.table(rows, ks, screen_width()))
+    if any(remark.broken for remark in remarks):
+        sys.exit(2)
+    if not rows:
+        raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
+
+
+def tell(remark: Remark) -> None:
+    """One line on stderr."""
+    click.secho("error: " if remark.broken else "note: ", fg="red" if remark.broken else "yellow", err=True, nl=False)
+    click.echo(f"{remark.table}: {remark.text}", err=True)
+
+
+def tell_or_fail(remark: Remark) -> None:
+    """For commands that need every table that they are given."""
+    if remark.broken:
+        raise ConfigError(f"{remark.table}: {remark.text}")
+    tell(remark)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ._cache import cache_folder
+from .cli_evaluate import tell_or_fail
 from .errors import ConfigError
 from .table import console, screen_width
 
@@ -96,7 +97,7 @@ def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, 
         raise ConfigError(f"--most and --seeds must be at least 1, got {most} and {seeds}")
     cases: list[Any] = []
     for path in tables:
-        found = list(read(path))
+        found = list(read(path, tell_or_fail))
         cases += found[:: -(-len(found) // most)] if found else []
     if not cases:
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")

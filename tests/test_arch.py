@@ -59,7 +59,7 @@ def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
     of_cpu = device.fma_per_clk * device.simd_bytes // 4 * device.sm_count
     assert device.lanes_per_sm * device.sm_count == dict(device.datasheet).get("lanes", of_cpu)
     # RDNA from the third issues two FMA at once, CDNA from the second packed ones
-    pairs = device.vendor == "amd" and device.isa not in ("gfx906", "gfx908", "gfx1030", "gfx1031", "gfx1032")
+    pairs = device.vendor == "amd" and device.isa not in ("gfx900", "gfx906", "gfx908", "gfx1030", "gfx1031", "gfx1032")
     assert device.vector_flops_per_clk("float32") == (4 if pairs else 2) * device.lanes_per_sm
 
 

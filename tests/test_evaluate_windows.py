@@ -15,7 +15,7 @@ from carver.arch import load
 from carver.cost import MODELS
 from carver.cost.constants import resolve
 from carver.cost.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
-from carver.errors import ConfigError, NotationError, ProblemError
+from carver.errors import NotationError, ProblemError
 from carver.evaluate.kernel_tuner import MAX_DELAY
 from carver.evaluate.tables import read
 from carver.kernel import kernels
@@ -62,7 +62,7 @@ class TestAdapters:
         columns = [c for c in CONV if c not in ("use_shmem", "use_padding")]
         facts = convolution("NVIDIA TITAN RTX", constants={"use_padding": 1, "use_cmem": 1})
         (case,) = read(table(tmp_path, facts, columns, [(16, 4, 1, 2, 0, 0.5, 1)]))
-        assert case.configs[0] == conv(16, 4, 1, 2, 0, 1, 1)
+        assert case.configs[0] | {"use_shmem": 1} == conv(16, 4, 1, 2, 0, 1, 1)
 
     def test_amd_tiles_that_do_not_divide_stand_apart(self, tmp_path: Path) -> None:
         rows = [(32, 4, 1, 2, 0, 0, 1, 0.5, 1), (64, 4, 1, 2, 0, 0, 1, 9.0, 1), (32, 4, 3, 2, 0, 0, 1, 0.6, 1)]
@@ -92,8 +92,8 @@ class TestAdapters:
 
     def test_a_device_without_descriptor(self, tmp_path: Path) -> None:
         path = table(tmp_path, convolution("Voodoo 2"), CONV, [(32, 4, 1, 2, 0, 0, 1, 0.5, 1)])
-        with pytest.raises(ConfigError, match="Voodoo 2"):
-            list(read(path))
+        with pytest.warns(UserWarning, match="passed over: no descriptor for its device 'Voodoo 2'"):
+            assert not list(read(path))
 
 
 class TestConvolutionColumns:

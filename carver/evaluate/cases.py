@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arch import load, match
+from .. import dtypes
+from ..arch import load, match, names
 from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates
+from ..errors import ArchError, CarverError, ConfigError, NoCandidates
+from ..kernel import kernels
 from ..problem import Problem
 from ..ranking import Ranking, rank
 from ..records import Measurement
@@ -67,21 +72,116 @@ class Case:
         return Measurement(outcome="ok" if ran else "crash", median_ms=seconds * 1e3 if ran else None, **what)
 
 
-def device(meta: Mapping[str, Any]) -> Arch:
-    """The descriptor of the device that a table's description names: by its name, else by its ISA."""
-    name, isa = str(meta.get("gpu", "")), str(meta.get("arch", "")).split(" ")[0]
-    for word in (name, name.split(" (", maxsplit=1)[0], name.split(",", maxsplit=1)[0]):
-        if word and (arch := match(word)):
-            return arch
-    if isa:
-        return load(isa)
-    raise ConfigError(f"a table's description names the device {name!r}, which no descriptor answers to, and no ISA")
+def device(name: str, isa: str = "") -> tuple[Arch, str]:
+    """The descriptor of the device that a table was measured on, and a remark where that took more than its name.
+
+    Remarks and alternatives behind the name are left out. Then the ISA decides, stated as `isa` or a word of the
+    name, if all that have it are of about one size: "AMD Vega20 (gfx906)". A descriptor of another ISA is no match.
+    """
+    word = re.search(r"\b(sm_\d+|gfx[0-9a-f]+)", f"{isa} {name}")
+    stated = word[1] if word else ""
+    for text in (name, re.split(r"[/(,;:]", name)[0], stated):
+        arch = match(text) if text.strip() else None
+        if arch is None or stated not in ("", arch.isa):
+            continue
+        sizes = [other.sm_count for other in map(load, names()) if other.isa == stated] if text == stated else [1]
+        if max(sizes) <= 1.5 * min(sizes):
+            return arch, "" if text == name else f"measured on {name!r}, ranked for {arch.title}"
+    raise ArchError(f"no descriptor for its device {name!r}{f', {stated}' if stated else ''}; carver archs lists all")
 
 
-def frames() -> Any:
-    """pandas, which some tables are read with."""
+def seconds(milliseconds: Any, ran: Any = True) -> FloatArray:
+    """Times that can be compared: NaN for what did not run, and for what is no time above 0. [s]"""
+    ms = np.asarray(milliseconds, np.float64)  # of None, NaN
+    return np.where(np.asarray(ran, bool) & np.isfinite(ms) & (ms > 0), ms * 1e-3, np.nan)
+
+
+def reference(milliseconds: Any) -> float | None:
+    """A library's time where the table has one. [s]"""
+    value = float(seconds(milliseconds))
+    return value if np.isfinite(value) else None
+
+
+def dtype(text: object) -> str:
+    """The element type that a table's words start with: "fp32 (MFMA)", "torch.bfloat16", "uint8->fp32"."""
+    name = re.split(r"[\s(,/>-]", str(text).strip())[0].lower().removesuffix("fnuz")  # AMD's fp8 costs what others do
+    return dtypes.canonical({"uint8": "int8", "u8": "int8"}.get(name, name))
+
+
+def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> tuple[list[dict[str, int]], str]:
+    """The rows as configurations of a backend, and a remark on what tells equal ones apart, because no kernel has it.
+
+    What a row does not have is at the kernel's default.
+    """
+    names = {name for kernel in kernels(operator, backend) for name in kernel.tunables}
+    configs = [{k: _whole(k, v) for k, v in row.items() if k in names} for row in rows]
+    unread: dict[str, None] = {}
+    if any(row.keys() - names for row in rows):
+        first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+        for row, config in zip(rows, configs, strict=True):
+            twin = first.setdefault(tuple(config.items()), row)
+            unread |= {k: None for k in row if k not in names and str(row[k]) != str(twin.get(k))}
+    return configs, f"configurations differ in {', '.join(unread)}, which nothing reads" if unread else ""
+
+
+def _whole(name: str, value: Any) -> int:
+    if type(value) is int:
+        return value
+    try:
+        if int(value) == value:
+            return int(value)
+    except (TypeError, ValueError):
+        pass
+    raise ConfigError(f"{name} takes a whole number, got {value!r}")
+
+
+T = TypeVar("T")
+
+
+def each(problems: Iterable[T], make: Callable[[T], Case]) -> Iterator[Case | str]:
+    """A case of each problem, and at the end a remark on those that make none."""
+    made, failed = 0, []
+    for problem in problems:
+        try:
+            yield make(problem)
+            made += 1
+        except (CarverError, KeyError) as error:
+            failed.append(reason(error))
+    if failed:
+        yield f"{len(failed)} of {made + len(failed)} problems passed over, the first: {failed[0]}"
+
+
+def reason(error: Exception) -> str:
+    """What went wrong with foreign data, in words."""
+    if isinstance(error, CarverError):
+        return str(error)
+    return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is to be said of a table that was not read or ranked as it stands; `broken` where that is its fault."""
+
+    table: str
+    text: str
+    broken: bool = False
+
+
+def insist(remark: Remark) -> None:
+    """A broken table is an error, any other remark a warning."""
+    if remark.broken:
+        raise ConfigError(f"{remark.table}: {remark.text}")
+    warnings.warn(f"{remark.table}: {remark.text}", stacklevel=3)
+
+
+def read_csv(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of `NAME.csv.gz` or `NAME.csv`, each with the cells that have a value."""
     try:
         import pandas
     except ImportError:
         raise ConfigError("this table is read with pandas: pip install pandas, or the extra 'frame'") from None
-    return pandas
+    for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
+        if file.is_file():
+            rows = pandas.read_csv(file).to_dict("records")
+            return [{str(k): v for k, v in row.items() if not pandas.isna(v)} for row in rows]
+    raise ConfigError(f"there is no {name}.csv.gz beside its description")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import ProblemError
 from ..table import WIDTH, Column, rich_table
-from .cases import Case
+from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
 from .tables import read
 
@@ -60,19 +61,46 @@ class Summary:
 
 
 def evaluate(
-    path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None, progress: bool = True
+    path: Path,
+    ks: Sequence[int] = KS,
+    by: str = "table",
+    workers: int | None = None,
+    progress: bool = True,
+    say: Callable[[Remark], None] = insist,
 ) -> list[Summary]:
-    """Rank every problem of every table with the shipped model and sum up what its picks cost."""
+    """Rank every problem of every table with the shipped model and sum up what its picks cost.
+
+    `say` is told what could not be read, as in `tables.read`, and what could not be ranked.
+    """
     from rich.console import Console
     from rich.progress import track
 
-    cases = list(read(path))
+    cases = list(read(path, say))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool:
-        scored = pool.map(partial(score, ks=ks), cases, chunksize=8) if pool else (score(case, ks) for case in cases)
+        attempt = partial(_attempt, ks=ks)
+        done = pool.map(attempt, cases, chunksize=8) if pool else map(attempt, cases)
         shown = track(
-            scored, "ranking", len(cases), console=Console(stderr=True), disable=not (progress and sys.stderr.isatty())
+            done, "ranking", len(cases), console=Console(stderr=True), disable=not (progress and sys.stderr.isatty())
         )
-        return summarise(shown, ks, by)
+        scores: list[Score] = []
+        failed: dict[str, list[Remark]] = {}
+        for one in shown:
+            if isinstance(one, Score):
+                scores.append(one)
+            else:
+                failed.setdefault(one.table, []).append(one)
+    for table, remarks in failed.items():
+        text = f"{len(remarks)} problems not ranked, the first: {remarks[0].text}"
+        say(Remark(table, text, any(remark.broken for remark in remarks)))
+    return summarise(scores, ks, by)
+
+
+def _attempt(case: Case, ks: Sequence[int]) -> Score | Remark:
+    """One table's oddity must not hide the scores of the others, nor a fault of the model's."""
+    try:
+        return score(case, ks)
+    except Exception as error:
+        return Remark(case.table, f"{case.problem}: {reason(error)}", not isinstance(error, ProblemError))
 
 
 def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table") -> list[Summary]:
@@ -109,20 +137,17 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
         slowdown=slowdown,
         random={k: geometric_mean([s.random[k] for s in rows]) for k in ks},
         fixed=best_fixed([s.case for s in rows]),
-        spearman=float(np.nanmean([s.spearman for s in rows]))
-        if any(np.isfinite(s.spearman) for s in rows)
-        else float("nan"),
-        log_error=float(np.nanmedian([s.log_error for s in rows])),
-        covered=_mean([s.covered for s in rows]),
+        spearman=_over_numbers(np.mean, [s.spearman for s in rows]),
+        log_error=_over_numbers(np.median, [s.log_error for s in rows]),
+        covered=_over_numbers(np.mean, [s.covered for s in rows]),
         recall=ran_kept / max(ran_kept + ran_rejected, 1),
         precision=ran_kept / max(ran_kept + failed_kept, 1),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Of those that are numbers."""
+def _over_numbers(average: Callable[[Any], Any], values: Sequence[float]) -> float:
     known = [v for v in values if np.isfinite(v)]
-    return float(np.mean(known)) if known else float("nan")
+    return float(average(known)) if known else float("nan")
 
 
 def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
@@ -133,9 +158,13 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
     losses: dict[tuple[tuple[str, Any], ...], list[float]] = {}
     medians = [float(np.log(np.nanmedian(c.seconds) / c.best_s)) for c in cases]
     for case, median in zip(cases, medians, strict=True):
+        tried: dict[tuple[tuple[str, Any], ...], float] = {}  # a table may have one configuration more than once
         for config, seconds in zip(case.configs, case.seconds, strict=True):
             if np.isfinite(seconds):
-                losses.setdefault(tuple(config.items()), []).append(float(np.log(seconds / case.best_s)) - median)
+                key = tuple(config.items())
+                tried[key] = min(tried.get(key, np.inf), float(np.log(seconds / case.best_s)) - median)
+        for key, loss in tried.items():
+            losses.setdefault(key, []).append(loss)
     total = sum(medians)
     common = [sum(v) for v in losses.values() if len(v) >= share * len(cases)]
     return float(np.exp((total + min(common)) / len(cases))) if common else None

@@ -23,16 +23,20 @@ import numpy as np
 
 from ..arch import load
 from ..attention import FlashAttentionTemplate
-from ..errors import CarverError, ConfigError, nearest
+from ..descriptor import Arch
+from ..errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..kernel import Kernel, kernels
 from ..problem import Problem
 from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
 from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
-from .cases import Case
+from .cases import Case, Remark, device, insist, reason
 
-Adapter = Callable[[Path, str, Mapping[str, Any]], Iterator[Case]]
+Adapter = Callable[[Path, str, Mapping[str, Any], Arch], Iterator[Case | str]]
+"""Folder, name, description and device of a table, to its cases and remarks."""
 ADAPTERS: Mapping[str, Adapter] = {
     "mm": triton.inductor,
+    "addmm": triton.inductor,
+    "bmm": triton.inductor,
     "mixed_mm": triton.inductor,
     "flex_attention": attention.flex_attention,
     "conv2d_direct": kernel_tuner.convolution,
@@ -41,40 +45,73 @@ ADAPTERS: Mapping[str, Adapter] = {
     "Tensile": tensile.gemm,
 }
 """Which adapter reads a table, by the `op` of its description, else by the first word of its `dataset`."""
+ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
 
 
-def read(path: Path) -> Iterator[Case]:
-    """Every case in a file, or in all files below a folder, in the order of their names."""
-    if path.is_file():
-        yield from _read_file(path)
-        return
-    if not path.is_dir():
+def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
+    """Every case in a file, or in all files below a folder, in the order of their names.
+
+    `say` is told of every table that is not read, or not as it stands, and why; the others are read all the same.
+    """
+    if not path.exists():
         raise ConfigError(
             f"{path} is no file and no folder; give a table, a folder of tables, or a database of records"
         )
-    found = sorted(p for p in path.rglob("*") if p.name.endswith((".meta.json", ".json.gz", ".sqlite", ".db", ".csv")))
-    for file in found:
-        yield from _read_file(file)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.name.endswith(ENDINGS))
+    for file in files:
+        table = str(path if file == path else file.relative_to(path))
+        try:
+            found = list(_read_file(file))
+        except (ArchError, ProblemError) as why:  # nothing is wrong with it
+            say(Remark(table, f"passed over: {why}"))
+            continue
+        except Exception as error:  # foreign data can be wrong in any way, and must not hide the other tables
+            say(Remark(table, reason(error), broken=True))
+            continue
+        cases = [case for case in found if isinstance(case, Case) and len(case.configs)]
+        timed = [case for case in cases if np.isfinite(case.seconds).any()]
+        remarks = list(dict.fromkeys(text for text in found if isinstance(text, str) and text))
+        if idle := len(cases) - len(timed):
+            remarks.append(f"{idle} of {len(cases)} problems passed over: no configuration of them ran")
+        for text in remarks:
+            say(Remark(table, text))
+        yield from timed
 
 
-def _read_file(path: Path) -> Iterator[Case]:
+def _read_file(path: Path) -> Iterator[Case | str]:
     if path.name.endswith(".meta.json"):
-        meta = json.loads(path.read_text())
-        adapter = ADAPTERS.get(meta.get("op") or str(meta.get("dataset", "")).partition(" ")[0])
-        if adapter:
-            yield from adapter(path.parent, path.name.removesuffix(".meta.json"), meta)
+        facts = json.loads(path.read_text())
+        if not isinstance(facts, dict):
+            raise ConfigError("a description is a JSON object")
+        adapter = ADAPTERS.get(facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0])
+        if adapter is None:
+            named = f"op {facts['op']!r}" if facts.get("op") else f"dataset {facts.get('dataset')!r} without an op"
+            raise ProblemError(f"no adapter reads {named}; there are {', '.join(ADAPTERS)}")
+        arch, remark = device(str(facts.get("gpu", "")), str(facts.get("arch", "")))
+        yield remark
+        yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
     elif path.name.endswith(".json.gz"):
         with gzip.open(path, "rt") as file:
             data = json.load(file)
-        if isinstance(data, dict) and {"results", "configs"} <= data.keys():
-            yield from (triton.memory if isinstance(data["configs"], dict) else triton.gemm)(path.name, data)
-        elif isinstance(data, dict) and "cases" in data:
+        if isinstance(data, dict) and "cases" in data:
             yield from confirmed_cases(path.name, data)
-        elif isinstance(data, dict) and "results" in data and "block_M" in data["results"][0]["configs"][0]:
-            yield from tilelang.gemm(path.name, data)
+            return
+        results = data.get("results") if isinstance(data, dict) else None
+        first = results[0] if isinstance(results, list) and results and isinstance(results[0], dict) else {}
+        if "problem" in first:
+            form = triton.memory
+        elif "configs" in first:
+            form = tilelang.gemm
+        elif "shape" in first:
+            form = triton.gemm
+        else:
+            raise ProblemError("neither results by problem or shape, nor cases of benchmarks/confirm.py")
+        arch, remark = device(str(data.get("device", "")), str(data.get("arch", "")))
+        yield remark
+        yield from form(path.name, data, arch)
     elif path.suffix in (".sqlite", ".db"):
         yield from records_cases(path)
-    elif path.suffix == ".csv":
+    elif not path.with_suffix(".meta.json").exists():  # else it is the data of that table
         yield from csv_cases(path)
 
 
@@ -101,7 +138,7 @@ _OPERATORS: Mapping[str, Callable[..., Template]] = {
 def csv_cases(path: Path) -> Iterator[Case]:
     """The documented CSV form; rows of one problem need not stand together, and some row of it must have a time.
 
-    Raises ConfigError that names file, line and column for a cell that says nothing.
+    Raises ConfigError that names line and column for a cell that says nothing.
     """
     problems: dict[tuple[tuple[str, str], ...], list[tuple[str, dict[str, str]]]] = {}
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -109,16 +146,18 @@ def csv_cases(path: Path) -> Iterator[Case]:
         header = reader.fieldnames or ()
         if lacking := [name for name in _NEEDED if name not in header]:
             given = ", ".join(header) or "nothing"
-            raise ConfigError(f"{path}: a table of measurements has columns {', '.join(_NEEDED)}; "
+            if len(lacking) == len(_NEEDED):
+                raise ProblemError(f"it has none of the columns {', '.join(_NEEDED)}")
+            raise ConfigError(f"a table of measurements has columns {', '.join(_NEEDED)}; "
                               f"this one lacks {', '.join(lacking)} and has {given}")  # fmt: skip
         for row in reader:
-            where = f"{path}, line {reader.line_num}"
+            where = f"line {reader.line_num}"
             if None in row or None in row.values():
                 raise ConfigError(f"{where}: the row must have a cell for each of the header's {len(header)} columns")
             key = tuple((k, v) for k, v in row.items() if not k.startswith(("config.", "note.")) and k not in _TIMED)
             problems.setdefault(key, []).append((where, row))
     if not problems:
-        raise ConfigError(f"{path}: a header and no rows; each row is a measured configuration")
+        raise ConfigError("a header and no rows; each row is a measured configuration")
     for key, group in problems.items():
         where, head = group[0][0], dict(key)
         arguments = {k: v for k, v in head.items() if k not in _NEEDED and v != ""}
@@ -131,8 +170,7 @@ def csv_cases(path: Path) -> Iterator[Case]:
             raise ConfigError(f"{where}: {error}") from None
         seconds = np.array([_seconds(row, at) for at, row in group])
         configs = [_config(row, offered, at) for at, row in group]
-        if np.isfinite(seconds).any():  # else there is nothing to compare with
-            yield Case(path.name, problem, arch, head["backend"], configs, seconds)
+        yield Case(path.name, problem, arch, head["backend"], configs, seconds)
 
 
 def _seconds(row: Mapping[str, str], where: str) -> float:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
+from ..descriptor import Arch
 from ..templates import MatmulTemplate
-from .cases import Case, device
+from .cases import Case, dtype, each, reference, seconds, tunables
 
 
-def gemm(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
-    """C[m,n] = A[m,k] B[n,k] in float16; a row is (place in the list, median ms or null)."""
-    arch = device({"gpu": data["device"]})
-    for result in data["results"]:
+def gemm(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """C[m,n] = A[m,k] B[n,k], in float16 where it does not say; a row is (place in the list, median ms or null)."""
+    _, remark = tunables([c for result in data["results"] for c in result["configs"]], "matmul", "tilelang")
+    yield remark
+
+    def case(result: Mapping[str, Any]) -> Case:
         m, n, k = result["shape"]
-        problem = MatmulTemplate(m, n, k, trans_B=True, in_dtype="float16").problem
-        seconds = np.array([np.nan if row[1] is None else row[1] * 1e-3 for row in result["rows"]])
-        configs = [result["configs"][row[0]] for row in result["rows"]]
-        yield Case(table, problem, arch, "tilelang", configs, seconds, reference_s=result["cublas_ms"] * 1e-3)
+        kind = dtype(result.get("dtype", data.get("dtype", "float16")))
+        problem = MatmulTemplate(m, n, k, trans_B=True, in_dtype=kind).problem
+        configs, _ = tunables([result["configs"][row[0]] for row in result["rows"]], "matmul", "tilelang")
+        times = seconds([row[1] for row in result["rows"]])
+        return Case(table, problem, arch, "tilelang", configs, times, reference_s=reference(result.get("cublas_ms")))
+
+    yield from each(data["results"], case)

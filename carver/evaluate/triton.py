@@ -2,77 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..descriptor import Arch
+from ..errors import ProblemError
 from ..problem import Problem
-from ..templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate
-from .cases import Case, device, frames
+from ..templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..types import FloatArray
+from .cases import Case, dtype, each, read_csv, reference, seconds, tunables
 
-_GEMM_KEYS = {"BM": "BLOCK_M", "BN": "BLOCK_N", "BK": "BLOCK_K", "G": "GROUP_M", "SK": "SPLIT_K"}
-_MEMORY_KEYS = {"BR": "BLOCK_ROWS", "BC": "BLOCK_COLS"}
+_OUR_WORD = {
+    "BM": "BLOCK_M", "BN": "BLOCK_N", "BK": "BLOCK_K", "G": "GROUP_M", "SK": "SPLIT_K", "BR": "BLOCK_ROWS",
+    "BC": "BLOCK_COLS", "block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K",
+}  # fmt: skip
 
+_POINTWISE = {
+    "copy": (1, 0), "scale": (1, 1), "relu": (1, 1), "add": (2, 1), "mul": (2, 1), "gelu": (1, 20), "silu": (1, 20),
+    "sigmoid": (1, 20), "tanh": (1, 20), "exp": (1, 20),
+}  # fmt: skip
+"""Inputs, and arithmetic instructions an element."""
 
-def gemm(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
-    """C[m,n] = A[m,k] B[n,k]; configurations shared by all shapes, one result list a shape."""
-    arch = device({"gpu": data["device"]})
-    configs = [{_GEMM_KEYS.get(key, key): value for key, value in c.items()} for c in data["configs"]]
-    for result in data["results"]:
-        s = result["shape"]
-        template = MatmulTemplate(s["M"], s["N"], s["K"], trans_B=True, in_dtype=s["dtype"])
-        yield _case(table, template.problem, arch, configs, result["rows"], result["cublas_ms"])
-
-
-def memory(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
-    """Element-wise kernels and reductions; configurations by operator."""
-    arch = device({"gpu": data["device"]})
-    for result in data["results"]:
-        p = result["problem"]
-        configs = [{_MEMORY_KEYS.get(key, key): value for key, value in c.items()} for c in data["configs"][p["op"]]]
-        yield _case(table, _memory_problem(p), arch, configs, result["rows"], result["torch_ms"])
+_NORMALISATIONS = {
+    "softmax": "softmax", "layernorm": "layer_norm", "layer_norm": "layer_norm", "rmsnorm": "rms_norm",
+    "rms_norm": "rms_norm",
+}  # fmt: skip
 
 
-def _memory_problem(p: dict[str, Any]) -> Problem:
-    if p["op"] in ("row_sum", "col_sum"):
-        axis = 1 if p["op"] == "row_sum" else 0
-        return ReductionTemplate("sum", (p["R"], p["C"]), axis, p["dtype"], "float32").problem
-    inputs, flops = {"add": (2, 1), "gelu": (1, 20)}[p["op"]]
-    return ElementwiseTemplate((p["n"],), p["dtype"], inputs, flops).problem
+def gemm(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """C = A B in row-major terms; configurations shared by all shapes, one result list a shape.
 
+    `kernel` says in brackets how A and B are stored, taken as [M,K] and [N,K] where it does not, and whether float32
+    is multiplied as such ("ieee"): tl.dot's default is tf32.
+    """
+    configs, remark = _configs(data["configs"], "matmul")
+    yield remark
+    said = str(data.get("kernel", "")).replace(" ", "")
+    stored = re.findall(r"\[(?:\w+,)?([MNK],[MNK])\]", said)
+    wide = "float32" if "ieee" in said.lower() else "tf32"
 
-def _case(table: str, problem: Problem, arch: Arch, configs: list[Any], rows: list[Any], reference_ms: float) -> Case:
-    seconds = np.array([np.nan if row[1] is None else row[1] * 1e-3 for row in rows])
-    return Case(
-        table, problem, arch, "triton", [configs[row[0]] for row in rows], seconds, reference_s=reference_ms * 1e-3
-    )
-
-
-def inductor(folder: Path, name: str, meta: Mapping[str, Any]) -> Iterator[Case]:
-    """PyTorch Inductor's matmul logs: any layout, leading dimensions as recorded, one candidate list a problem."""
-    pd = frames()
-
-    problems = pd.read_csv(folder / f"{name}_problems.csv.gz").set_index("pid")
-    configs = pd.read_csv(folder / f"{name}_configs.csv.gz").set_index("cid")
-    measured = pd.read_csv(folder / f"{name}_meas.csv.gz")
-    arch = device(meta)
-    keys = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K"}
-    rows = {cid: {keys.get(k, k): int(v) for k, v in row.items()} for cid, row in configs.to_dict("index").items()}
-    for pid, group in measured.groupby("pid"):
-        p = problems.loc[pid]
-        kinds = [{"uint8": "int8", "float32": "tf32"}.get(d, d) for d in (p.mat1_dtype, p.mat2_dtype)]
-        trans = int(p.mat1_stride_1) != 1, int(p.mat2_stride_1) != 1
-        ld = [
-            int(p.mat1_stride_1 if trans[0] else p.mat1_stride_0),
-            int(p.mat2_stride_1 if trans[1] else p.mat2_stride_0),
-        ]
+    def case(result: Mapping[str, Any]) -> Case:
+        shape = {key.lower(): value for key, value in result["shape"].items()}
+        m, n, k, kind = (shape.pop(key) for key in ("m", "n", "k", "dtype"))
+        a, b = (wide if (word := dtype(text)) == "float32" else word for text in (kind, shape.pop("b_dtype", kind)))
+        out = dtype(shape.pop("out_dtype")) if "out_dtype" in shape else None
         template = MatmulTemplate(
-            int(p.m), int(p.n), int(p.k), trans_A=trans[0], trans_B=trans[1], in_dtype=kinds[0], b_dtype=kinds[1],
-            out_dtype="float32" if kinds[0] == "tf32" else kinds[0], lda=max(ld[0], 1), ldb=max(ld[1], 1),
+            m, n, k, shape.pop("batch", 1), shape.pop("trans_a", "K,M" in stored),
+            shape.pop("trans_b", "K,N" not in stored), a, out, b_dtype=b,
         )  # fmt: skip
-        seconds = np.where(group.valid == 1, group.time_ms * 1e-3, np.nan)
-        yield Case(name, template.problem, arch, "triton", [rows[c] for c in group.cid], seconds,
-                   reference_s=float(p.extern_ms) * 1e-3)  # fmt: skip
+        _all_read(shape)
+        return _case(table, template.problem, arch, configs, result["rows"], result.get("cublas_ms"))
+
+    yield from each(data["results"], case)
+
+
+def memory(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """Element-wise kernels and reductions; configurations by operator."""
+
+    def case(result: Mapping[str, Any]) -> Case:
+        p = result["problem"]
+        problem = _memory_problem(p)
+        configs, _ = _configs(data["configs"][p["op"]], problem.operator)
+        return _case(table, problem, arch, configs, result["rows"], result.get("torch_ms"))
+
+    yield from each(data["results"], case)
+
+
+def _memory_problem(given: Mapping[str, Any]) -> Problem:
+    p = dict(given)
+    op, kind = str(p.pop("op")), dtype(p.pop("dtype"))
+    out = dtype(p.pop("out_dtype")) if "out_dtype" in p else None
+    way, _, what = op.partition("_")
+    if op in _POINTWISE:
+        shape, (inputs, flops) = (p.pop("n"),), _POINTWISE[op]
+        template: Template = ElementwiseTemplate(shape, kind, inputs, flops, out_dtype=out)
+    elif op in _NORMALISATIONS:
+        template = ReductionTemplate(_NORMALISATIONS[op], (p.pop("R"), p.pop("C")), 1, kind, out)
+    elif way in ("row", "col") and what in ("sum", "max", "mean"):
+        template = ReductionTemplate(what, (p.pop("R"), p.pop("C")), int(way == "row"), kind, out)
+    else:
+        known = ", ".join((*_POINTWISE, *_NORMALISATIONS))
+        raise ProblemError(f"no operator {op!r}; read are {known}, and row_ and col_ sum, max and mean")
+    _all_read(p)
+    return template.problem
+
+
+def _all_read(left: Mapping[str, Any]) -> None:
+    if left:
+        raise ProblemError(f"nothing reads {', '.join(left)} of a problem")
+
+
+def _configs(rows: Sequence[Mapping[str, Any]], operator: str) -> tuple[list[dict[str, int]], str]:
+    return tunables([{_OUR_WORD.get(k, k): v for k, v in row.items()} for row in rows], operator, "triton")
+
+
+def _case(
+    table: str, problem: Problem, arch: Arch, configs: Sequence[Any], rows: Sequence[Any], library_ms: float | None
+) -> Case:
+    times = seconds([row[1] for row in rows])
+    tried = [configs[row[0]] for row in rows]
+    return Case(table, problem, arch, "triton", tried, times, reference_s=reference(library_ms))
+
+
+def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """PyTorch Inductor's matmul logs: any layout, leading dimensions as recorded, one candidate list a problem."""
+    configs, remark, problems = logged(folder, name, "matmul")
+    yield remark
+
+    def case(row: Any) -> Case:
+        p, cids, times = row
+        a, b = (_multiplied(str(p[f"mat{i}_dtype"]), p) for i in (1, 2))
+        m, n, k, batch = int(p["m"]), int(p["n"]), int(p["k"]), 1
+        first = 0
+        if facts["op"] == "bmm":
+            batch, first = int(p["b"]), 1
+            if batch > 1 and 0 in (p["mat1_stride_0"], p["mat2_stride_0"]):
+                raise ProblemError("a batch that shares an operand is read as if it did not")
+        trans_a, lda = _layout(m, k, *(int(p[f"mat1_stride_{first + i}"]) for i in (0, 1)))
+        trans_b, ldb = _layout(k, n, *(int(p[f"mat2_stride_{first + i}"]) for i in (0, 1)))
+        out = None if a in ("tf32", "int8", "float8_e4m3", "float8_e5m2") else a
+        template = MatmulTemplate(
+            m, n, k, batch, trans_a, trans_b, a, out, b_dtype=b, with_bias=facts["op"] == "addmm", lda=lda, ldb=ldb
+        )
+        library_s = reference(p.get("extern_ms"))
+        return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times, reference_s=library_s)
+
+    yield from each(problems, case)
+
+
+def logged(
+    folder: Path, name: str, operator: str
+) -> tuple[dict[int, dict[str, int]], str, list[tuple[dict[str, Any], list[int], FloatArray]]]:
+    """The three files of a log: configurations by number, a remark on them, and (problem, tried, times [s]) of each."""
+    problems = {p["pid"]: p for p in read_csv(folder, f"{name}_problems")}
+    rows = {row.pop("cid"): row for row in read_csv(folder, f"{name}_configs")}
+    configs, remark = _configs(list(rows.values()), operator)
+    tried: dict[int, list[dict[str, Any]]] = {}
+    for row in read_csv(folder, f"{name}_meas"):
+        tried.setdefault(row["pid"], []).append(row)
+    measured = [
+        (problems[pid], [row["cid"] for row in group],
+         seconds([row.get("time_ms") for row in group], [row.get("valid", 1) == 1 for row in group]))
+        for pid, group in sorted(tried.items())
+    ]  # fmt: skip
+    return dict(zip(rows, configs, strict=True)), remark, measured
+
+
+def _multiplied(name: str, p: Mapping[str, Any]) -> str:
+    """The type that an operand is multiplied in: a log says of float32 whether that is tf32."""
+    kind = dtype(name)
+    if kind != "float32":
+        return kind
+    if "using_tf32" not in p:
+        raise ProblemError("float32 without using_tf32: nothing says whether it is multiplied as tf32")
+    return "tf32" if str(p["using_tf32"]) == "True" else "float32"
+
+
+def _layout(rows: int, columns: int, row_stride: int, column_stride: int) -> tuple[bool, int]:
+    """Whether an operand is stored column by column, and the elements from one column (row) to the next."""
+    by_rows = column_stride == 1 and (columns > 1 or row_stride != 1)
+    if not by_rows and row_stride != 1:
+        raise ProblemError(f"neither axis of an operand is contiguous: strides {row_stride} and {column_stride}")
+    lines, length, stride = (rows, columns, row_stride) if by_rows else (columns, rows, column_stride)
+    if stride < length and lines > 1:
+        raise ProblemError(f"the rows of an operand overlap: {length} elements, the next {stride} on")
+    return not by_rows, max(stride, length)
