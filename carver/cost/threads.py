@@ -73,7 +73,8 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         fetchers = np.minimum(side, arch.warp_size)
         rows = arch.warp_size / fetchers
         into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, rows)
-        into_shared = arch.warp_size / lanes_at_once(arch, words) * turns(arch, fetchers, words, apart) * pass_clk(arch)
+        written = arch.warp_size / lanes_at_once(arch, words) * turns(arch, fetchers, words, apart) * pass_clk(arch)
+        into_shared = np.maximum(written, lanes_clk(arch))
         port = port + warps * trips * (into_l1 + into_shared)
         instructions = instructions + warps * trips * k["copy_instr"]
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
@@ -100,8 +101,13 @@ def unified(arch: Arch) -> bool:
 
 
 def pass_clk(arch: Arch) -> float:
-    """Clocks that the port takes for 32 lanes of a word each."""
-    return BANKS / min(arch.lsu_per_clk, BANKS)
+    """Clocks that shared memory takes for a word of each bank."""
+    return max(1.0, BANKS * WORD_BYTES / arch.smem_bytes_per_clk)
+
+
+def lanes_clk(arch: Arch) -> float:
+    """Clocks that the load/store units take for the addresses of a warp, however little each lane reads."""
+    return arch.warp_size / arch.lsu_per_clk
 
 
 def lanes_at_once(arch: Arch, words: FloatArray) -> FloatArray:
@@ -132,10 +138,10 @@ def read_clk(
     returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
     if fastest:
         passes = arch.warp_size / lanes_at_once(arch, words) * turns(arch, lanes, words, stride)
-        return np.maximum(passes, returned) * pass_clk(arch)
+        return np.maximum(np.maximum(passes, returned) * pass_clk(arch), lanes_clk(arch))
     row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
     conflict = np.maximum(1.0, lanes * np.maximum(stride, words) / row)
-    return np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch)
+    return np.maximum(np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch), lanes_clk(arch))
 
 
 def cached_clk(
@@ -153,7 +159,7 @@ def cached_clk(
     returned = np.maximum(words, 1.0) * arch.warp_size * WORD_BYTES
     if unified(arch):
         conflict = turns(arch, lanes, words, stride) if fastest and np.ndim(rows) == 0 else 1.0
-        clk = returned / (BANKS * WORD_BYTES) * pass_clk(arch) * conflict
+        clk = np.maximum(returned / (BANKS * WORD_BYTES) * pass_clk(arch) * conflict, lanes_clk(arch))
     else:
         clk = returned / L1_BYTES_PER_CLK
     if caches_global(arch):
