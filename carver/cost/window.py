@@ -23,6 +23,7 @@ from ..descriptor import Arch
 from ..space import Space, multiply_dtype
 from ..types import FloatArray, IntArray
 from .occupancy import resident_blocks
+from .tile import compiled_peak
 from .traffic import sector_waste
 from .work import Work
 
@@ -45,7 +46,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
 
     # arithmetic, and the load/store port that feeds it
-    flops_per_clk = arch.vector_flops_per_clk(multiply_dtype(space.problem)) * k["math_efficiency"]
+    flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
     math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
     shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
     cached_clk = cached_request_clk(arch, threads_x, width, k["line_lookup_clk"])
