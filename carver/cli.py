@@ -20,7 +20,7 @@ import click
 from . import arch as archs
 from . import cli_export
 from ._version import __version__
-from .cli_bench import PICTURE, bench, records, save_plot
+from .cli_bench import PICTURE, as_json, bench, records, save_plot
 from .cli_calibrate import calibrate
 from .cli_evaluate import evaluate
 from .cli_tune import cache, doctor, simulate
@@ -67,7 +67,6 @@ def main() -> None:
     """
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 backend_option = click.option(
     "--backend", metavar="NAME", help="Whose kernels: cuda, cpu, triton, ...  [default: carver's own for the device]"
 )

@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from ._cache import cache_folder
+from .cli_bench import as_json
 from .cli_evaluate import tell_or_fail
 from .errors import ConfigError
 from .table import console, screen_width
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 @click.group()

@@ -223,9 +223,10 @@ def test_records_round_trip(tmp_path: Path) -> None:
 
 def test_every_command_has_help() -> None:
     for path in ([], *([name] for name in main.commands), *(["recommend", op] for op in ("matmul", "op"))):
-        result = run(*path, "--help")
+        result = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
         assert result.exit_code == 0
         assert "Usage:" in result.stdout
+        assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:
@@ -264,9 +265,11 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     assert "jq '.hints[0]'" in run("explain", "hint", str(ranking)).stderr
     assert "this is a ranking" in run("rank", *MATMUL, "--configs", str(ranking)).stderr
     away = str(tmp_path / "none" / "x.png")
-    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away]):
+    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away],
+                 ["bench", *MATMUL[:-2], "--html", away]):
         result = run(*args)
-        assert result.exit_code == 2 and "none/x" in result.stderr and "No such file" in result.stderr
+        assert result.exit_code == 2 and "none/x" in result.stderr and "there is no folder" in result.stderr
+        assert not result.stdout  # said before anything is computed
 
 
 def test_a_configuration_may_stand_on_several_lines() -> None:
