@@ -80,7 +80,7 @@ def bench(
     if html is not None:
         report.to_html(html)
     save_plot(plot, report.plot)
-    click.echo(report.to_json() if as_json else str(report).rstrip())
+    click.echo(report.to_json()) if as_json else console().print(report)
 
 
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
@@ -102,11 +102,14 @@ def records(ctx: click.Context, database: Path | None) -> None:
 
 
 _FILTERS = [
-    click.option(f"--{name}", metavar=name.upper(), help=text)
-    for name, text in {
-        "outcome": f"one of {', '.join(OUTCOMES)}", "operator": "such as matmul", "kernel": "such as mma",
-        "backend": "such as cuda", "arch": "a descriptor's name", "device": "as the driver prints it",
-    }.items()
+    click.option("--outcome", type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"one of {', '.join(OUTCOMES)}"),
+    *(
+        click.option(f"--{name}", metavar=name.upper(), help=text)
+        for name, text in {
+            "operator": "such as matmul", "kernel": "such as mma", "backend": "such as cuda",
+            "arch": "a descriptor's name", "device": "as the driver prints it",
+        }.items()
+    ),
 ]  # fmt: skip
 
 

@@ -219,6 +219,7 @@ def test_records_round_trip(tmp_path: Path) -> None:
     assert answer("records", "--database", store, "import", str(empty)) == {"added": 0, "skipped": 0}
     assert run("records", "--database", store, "prune").exit_code == 2
     assert run("records", "--database", store, "show", "x").exit_code == 2
+    assert "'fine' is not one of" in run("records", "--database", store, "list", "--outcome", "fine").stderr
 
 
 def test_every_command_has_help() -> None:
