@@ -160,14 +160,14 @@ def make_plan(
     except TypeError as e:
         raise ConfigError(f"{name}{jit.signature}: {e}") from None
     fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
-    guess = _likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
+    guess = likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
     entries = expand(configs, jit.signature, fixed, guess, name)
     if template is not None:
         entries = _ranked(entries, template, guess)
     if settings.baseline:
         entries.append(_baseline(entries, settings.baseline, jit, fixed))
     whole = takes_config(jit.signature)
-    open_names = [n for n in check_bound(entries, jit.signature, fixed, name)]
+    open_names = list(check_bound(entries, jit.signature, fixed, name))
     given = tuple(bound[n] for n in open_names if n in bound) or given_inputs()
     direct = bool(open_names)
     if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
@@ -196,7 +196,7 @@ def make_plan(
     ))  # fmt: skip
 
 
-def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
+def likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
     """The device that candidates are asked for before there is a kernel: of the target, the arrays, this machine."""
 
     def load() -> Arch:
