@@ -50,7 +50,7 @@ class Autotuned:
         self.template = template
         self.settings, self.where = dict(settings), dict(where)
         bucket_of(bucket)
-        Settings(**self.settings)
+        Settings.of(self.settings)
         self._results: dict[str, AutotuneResult] = {}
         self._kernels: dict[str, Any] = {}
         self._lock = threading.RLock()

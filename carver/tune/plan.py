@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from .. import arch as archs
 from ..descriptor import Arch
 from ..device.library import namespace
-from ..errors import CarverError, ConfigError, RunError
+from ..errors import CarverError, ConfigError, RunError, nearest
 from ..templates import Template
 from ..trial import program_to_dict
 from .checks import Checker, OperatorReference, guarded
@@ -54,6 +54,14 @@ class Settings:
     trials: int | None = None
     seconds: float | None = None
     baseline: Mapping[str, Any] | bool | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """The same from names and values. Raises ConfigError for a name that there is none of."""
+        known = [each.name for each in fields(cls)]
+        if unknown := [name for name in given if name not in known]:
+            raise ConfigError(f"a tuning has no setting {unknown[0]!r}; {nearest(unknown[0], known)}")
+        return cls(**given)
 
     def __post_init__(self) -> None:
         self.supply_type = TensorSupplyType.of(self.supply_type)
