@@ -6,9 +6,11 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -228,6 +230,20 @@ def test_every_command_has_help() -> None:
         assert result.exit_code == 0
         assert "Usage:" in result.stdout
         assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, *path, name)
+
+
+def test_every_command_takes_json_but_those_that_write_for_a_target() -> None:
+    every = [(path[:2], {o for p in command.params for o in p.opts}) for path, command in leaves(main)]
+    without = {path for path, options in every if "--json" not in options}
+    assert without == {("export", target) for target in ("json", "csv", "triton", "tilelang", "cutlass", "cute-dsl")}
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:
