@@ -173,7 +173,7 @@ def make_plan(
     if template is not None:
         entries = _ranked(entries, template, guess)
     if settings.baseline:
-        entries.append(_baseline(entries, settings.baseline, jit, fixed))
+        entries.append(_baseline(entries, settings.baseline, jit))
     whole = takes_config(jit.signature)
     open_names = list(check_bound(entries, jit.signature, fixed, name))
     given = tuple(bound[n] for n in open_names if n in bound) or given_inputs()
@@ -195,7 +195,7 @@ def make_plan(
     params = jit.params_of(made, fixed)
     if params is None and hint is not None and not direct:
         params = hint_params(hint)
-    out = jit.outputs(None if python else made, params, device)
+    out = jit.outputs(None if python else made, params)
     names = open_names if direct else [p.name for p in params or ()]
     inputs = _inputs(given, params, names, out, settings, device, arch, name)
     code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
@@ -241,7 +241,7 @@ def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) 
     return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries]
 
 
-def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT, fixed: Mapping[str, Any]) -> Entry:
+def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -> Entry:
     """The config that the winner is compared with: one that is given, or (True) the function's own defaults."""
     if isinstance(given, Mapping):
         return Entry(len(entries), dict(given))

@@ -64,12 +64,12 @@ class Param:
         return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
 
 
-def param_of(name: str, value: Any, is_output: bool = False) -> Param | None:
+def param_of(name: str, value: Any) -> Param | None:
     """The description of an array; None for anything else."""
     if is_torch(value):
-        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype), is_output)
+        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype))
     if isinstance(value, np.ndarray) or is_gpuarray(value):
-        return Param(name, tuple(value.shape), str(value.dtype), is_output)
+        return Param(name, tuple(value.shape), str(value.dtype))
     return None
 
 
