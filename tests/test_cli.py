@@ -174,6 +174,7 @@ WRONG_USAGE = [
     ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--backend", "tritn"],
     ["recommend", "op", "C[m,n] += A[m,k]", "m=1", "--arch", "h200"],
     ["recommend", "op", "C[m] += A[m,k]", "m:1", "--arch", "h200"],
+    ["recommend", "op", "C[m] += A[m,k]", "m=1", "k=2", "k=3", "--arch", "h200"],
     ["rank", *MATMUL, "--topk", "0"],
     ["explain", *MATMUL, "--rank", "100000"],
     ["archs", "no-such-device"],
