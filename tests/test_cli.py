@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from click.testing import CliRunner, Result
 
 import carver
 from carver.cli import main
+from carver.records import Measurement
+from carver.report import Report
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -245,6 +248,21 @@ def test_every_command_takes_json_but_those_that_write_for_a_target() -> None:
     every = [(path[:2], {o for p in command.params for o in p.opts}) for path, command in leaves(main)]
     without = {path for path, options in every if "--json" not in options}
     assert without == {("export", target) for target in ("json", "csv", "triton", "tilelang", "cutlass", "cute-dsl")}
+
+
+def test_the_keys_of_json_are_those_of_the_page() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "feeding.md").read_text(encoding="utf-8")
+
+    def listed(command: str) -> list[str]:
+        [row] = re.findall(rf"^\| `{command}`[^|]*\|(.*)\|$", page, re.MULTILINE)
+        return re.findall(r"`(\w+)`", row)
+
+    assert listed("recommend") == list(answer("recommend", *MATMUL, "-k", "1"))
+    assert listed("recommend") == list(answer("rank", *MATMUL, given=as_csv()))
+    assert listed("explain") == list(answer("explain", *MATMUL))
+    [hint] = OP.recommend_hints(1)
+    failed = Measurement("r", "c", "crash", "matmul", OP.problem.to_dict(), "k", "cuda", {}, "h200", "H200", "host")
+    assert listed("bench") == list(Report(hint.problem, [failed]).to_dict())
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:
