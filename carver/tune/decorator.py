@@ -53,6 +53,7 @@ class Autotuned:
         Settings.of(self.settings)
         self._results: dict[str, AutotuneResult] = {}
         self._kernels: dict[str, Any] = {}
+        self._tunable: dict[frozenset[str], bool] = {}
         self._lock = threading.RLock()
         functools.update_wrapper(self, self.fn)
 
@@ -116,12 +117,15 @@ class Autotuned:
             return False
         # what has a default may be a tunable, or an option of the function: the candidates tell
         empty = inspect.Parameter.empty
-        open_names = {n for n in bound if n not in asked and signature.parameters[n].default is not empty}
+        open_names = frozenset(n for n in bound if n not in asked and signature.parameters[n].default is not empty)
         if not open_names or isinstance(configs, Iterator):
             return False
-        fixed = {n: v for n, v in bound.items() if n not in open_names and param_of(n, v) is None}
-        guess = likely_arch(self.jit, [v for n, v in bound.items() if n not in fixed])
-        return any(open_names & e.config.keys() for e in expand(configs, signature, fixed, guess, self.jit.name))
+        if open_names not in self._tunable:
+            fixed = {n: v for n, v in bound.items() if n not in open_names and param_of(n, v) is None}
+            guess = likely_arch(self.jit, [v for n, v in bound.items() if n not in fixed])
+            entries = expand(configs, signature, fixed, guess, self.jit.name)
+            self._tunable[open_names] = any(open_names & each.config.keys() for each in entries)
+        return self._tunable[open_names]
 
     def _key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
