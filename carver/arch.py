@@ -257,11 +257,11 @@ def _identity(path: Path, modified_ns: int) -> tuple[str, ...]:
     return tuple(word for word in words if isinstance(word, str))
 
 
-def _near(text: str, n: int = 4) -> list[str]:
+def _near(text: str) -> list[str]:
     ratio = {
         path.stem: max(
             difflib.SequenceMatcher(None, _key(text), key).ratio() for key, other in _index().items() if other == path
         )
         for path in set(_index().values())
     }
-    return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:n]
+    return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:4]

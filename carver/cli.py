@@ -9,7 +9,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -20,7 +20,7 @@ import click
 from . import arch as archs
 from . import cli_export
 from ._version import __version__
-from .cli_bench import PICTURE, bench, records, save_plot
+from .cli_bench import PICTURE, as_json, bench, records, save_plot
 from .cli_calibrate import calibrate
 from .cli_evaluate import evaluate
 from .cli_tune import cache, doctor, simulate
@@ -67,7 +67,6 @@ def main() -> None:
     """
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 backend_option = click.option(
     "--backend", metavar="NAME", help="Whose kernels: cuda, cpu, triton, ...  [default: carver's own for the device]"
 )
@@ -327,7 +326,7 @@ def read_configs(text: str) -> list[dict[str, Any]]:
         elif start == "{":
             given = _objects(text)
         else:
-            given = [_csv_row(i, row) for i, row in enumerate(csv.DictReader(io.StringIO(text)))]
+            given = _rows(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"the configurations are not JSON: {error}") from None
     if not given:
@@ -348,13 +347,27 @@ def _objects(text: str) -> list[Any]:
     return found
 
 
-def _csv_row(place: int, row: Mapping[str | None, Any]) -> dict[str, Any]:
-    try:
-        return {str(name).strip(): int(value) for name, value in row.items() if value != ""}
-    except (TypeError, ValueError):
+def _rows(text: str) -> list[dict[str, Any]]:
+    """A CSV's header names tunables; a cell may be empty."""
+    header, *rows = (row for row in csv.reader(io.StringIO(text)) if row)
+    names = [name.strip() for name in header]
+    if not all(name.isidentifier() for name in names):
         raise ConfigError(
-            f"row {place} of the CSV must have a whole number in each column of its header, got {dict(row)}"
-        ) from None
+            "the configurations are neither JSON nor CSV with a header of tunables, such as BLOCK_M,BLOCK_N; the first "
+            f"line is {text.strip().splitlines()[0][:60]!r}"
+        )
+    out = []
+    for place, row in enumerate(rows):
+        if len(row) != len(names):
+            raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")
+        if bad := [f"{name} is {cell!r}" for name, cell in zip(names, row, strict=True) if not _whole(cell)]:
+            raise ConfigError(f"row {place} of the CSV must have whole numbers; {', '.join(bad)}")
+        out.append({name: int(cell) for name, cell in zip(names, row, strict=True) if cell})
+    return out
+
+
+def _whole(cell: str) -> bool:
+    return not cell or cell.strip().removeprefix("-").isdecimal()
 
 
 def _show(ranking: Ranking, most: int, as_json: bool) -> None:

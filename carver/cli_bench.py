@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+
+class _Output(click.Path):
+    """A file to write. That its folder is there is checked before anything is computed or measured."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not (folder := Path(value).parent).is_dir():
+            self.fail(f"{str(value)!r}: there is no folder {str(folder)!r}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
-class _Picture(click.Path):
-    """A file for a plot. Its ending is checked before anything is computed."""
+class _Picture(_Output):
+    """A file for a plot, whose ending says the format."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(value).suffix.lower() not in FORMATS:
@@ -31,6 +38,7 @@ class _Picture(click.Path):
         return super().convert(value, param, ctx)
 
 
+OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -38,7 +46,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG, SVG or PDF.")
-@click.option("--html", type=_FILE, help="Save the report as one HTML page.")
+@click.option("--html", type=OUTPUT, help="Save the report as one HTML page.")
 @click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
 @click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
 @click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Of one candidate. [s]")
@@ -72,7 +80,7 @@ def bench(
     if html is not None:
         report.to_html(html)
     save_plot(plot, report.plot)
-    click.echo(report.to_json() if as_json else str(report).rstrip())
+    click.echo(report.to_json()) if as_json else console().print(report)
 
 
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
@@ -83,7 +91,10 @@ def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
 
 
 @click.group()
-@click.option("--database", type=_FILE, help="Another SQLite file than the one in the cache folder.")
+@click.option(
+    "--database", type=click.Path(dir_okay=False, path_type=Path),
+    help="Another SQLite file than the one in the cache folder.",
+)  # fmt: skip
 @click.pass_context
 def records(ctx: click.Context, database: Path | None) -> None:
     """What was measured on this machine, or imported."""
@@ -91,11 +102,14 @@ def records(ctx: click.Context, database: Path | None) -> None:
 
 
 _FILTERS = [
-    click.option(f"--{name}", metavar=name.upper(), help=text)
-    for name, text in {
-        "outcome": f"one of {', '.join(OUTCOMES)}", "operator": "such as matmul", "kernel": "such as mma",
-        "backend": "such as cuda", "arch": "a descriptor's name", "device": "as the driver prints it",
-    }.items()
+    click.option("--outcome", type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"one of {', '.join(OUTCOMES)}"),
+    *(
+        click.option(f"--{name}", metavar=name.upper(), help=text)
+        for name, text in {
+            "operator": "such as matmul", "kernel": "such as mma", "backend": "such as cuda",
+            "arch": "a descriptor's name", "device": "as the driver prints it",
+        }.items()
+    ),
 ]  # fmt: skip
 
 

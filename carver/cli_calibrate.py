@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .calibrate.fitting import Fit
     from .calibrate.micro import Reading
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
 @click.option(
@@ -32,7 +30,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True, help="For everything."
 )
 @click.option("--only-micro", is_flag=True, help="No kernels: microbenchmarks alone.")
-@click.option("--out", type=_FILE, help="Write the descriptor here and not to your folder of devices.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the descriptor here and not to your folder of devices.",
+)  # fmt: skip
 @click.option(
     "--from", "table", type=click.Path(exists=True, path_type=Path), metavar="TABLE ...",
     help="Measure nothing: fit the constants of the kernels of these tables, and say what that does for others.",
@@ -54,8 +55,8 @@ def calibrate(
     """Constants measured on this device, or fitted to measured times of your own kernels.
 
     \b
-    carver calibrate                                     this machine's GPU, or its CPU
-    carver calibrate --from mine.csv other.sqlite        from five measured problems on
+    carver calibrate                                 this machine's GPU, or CPU
+    carver calibrate --from mine.csv other.sqlite    from five problems on
     """
     command = f"carver calibrate {shlex.join(sys.argv[2:])}".strip() if sys.argv[1:2] == ["calibrate"] else ""
     if table is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .cli_bench import OUTPUT, as_json
 from .errors import ConfigError
 from .export import cutlass, plain, tilelang, vllm
 from .operands import device, per_operator
@@ -19,12 +20,10 @@ from .templates import Template
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
 names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
-output_option = click.option("--output", "-o", type=_FILE, help="Write to this file.  [default: standard output]")
+output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
 backend_option = click.option("--backend", metavar="NAME", help="Whose kernels.  [default: carver's own]")
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from ._cache import cache_folder
+from .cli_bench import as_json
 from .cli_evaluate import tell_or_fail
 from .errors import ConfigError
 from .table import console, screen_width
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 @click.group()
@@ -82,10 +81,14 @@ def doctor(as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--most", type=int, default=50, show_default=True, help="Problems of each table, spread evenly.")
-@click.option("--seeds", type=int, default=5, show_default=True, help="Replays of each search that draws.")
-@click.option("--compile-s", type=float, default=2.0, show_default=True, help="What compiling one takes. [s]")
-@click.option("--rep", type=int, default=100, show_default=True, help="Timed runs of each candidate.")
+@click.option(
+    "--most", type=click.IntRange(1), default=50, show_default=True, help="Problems of each table, spread evenly."
+)
+@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True, help="Replays of a search that draws.")
+@click.option(
+    "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True, help="What compiling one takes. [s]"
+)
+@click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")
 @as_json
 def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, as_json: bool) -> None:
     """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
@@ -93,8 +96,6 @@ def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, 
     from .tune.simulate import Cost, table, to_dict
     from .tune.simulate import simulate as replay_all
 
-    if most < 1 or seeds < 1:
-        raise ConfigError(f"--most and --seeds must be at least 1, got {most} and {seeds}")
     cases: list[Any] = []
     for path in tables:
         found = list(read(path, tell_or_fail))

@@ -49,5 +49,5 @@ def canonical(dtype: object) -> str:
     name = name.removeprefix("torch.").lower()
     name = _ALIASES.get(name, name)
     if name not in BYTES:
-        raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, BYTES, 2)}; carver knows {', '.join(BYTES)}")
+        raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, BYTES, 2)}")
     return name

@@ -11,6 +11,8 @@
   x CompileError     the compiler refused a kernel; carries its log
     x CompileTimeout  it did not end in time
   x RunError         a kernel failed on the device
+  x RecordsError     a database of measurements that cannot be read or written (carver.records)
+  x Foreign          a folder that holds no saved result, or a changed one (carver.tune.cache)
 """
 
 from __future__ import annotations

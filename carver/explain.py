@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BAR = 30
 """Longest bar. [characters]"""
+WIDTH = 100
+"""Longest line. [characters]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Explanation:
         }
 
     def lines(self) -> Iterator[str]:
-        """The text, a line at a time, at most 100 columns wide."""
+        """The text, a line at a time, of at most `WIDTH` characters."""
         h = self.hint
         yield f"{h.problem} on {self.arch.title}"
         yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
@@ -255,10 +257,10 @@ def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
     return [*([max(below)] if below else []), *([min(above)] if above else [])]
 
 
-def _filled(first: str, words: Iterator[str], width: int = 100) -> Iterator[str]:
+def _filled(first: str, words: Iterator[str]) -> Iterator[str]:
     line = first
     for word in words:
-        if len(line) + 1 + len(word) > width:
+        if len(line) + 1 + len(word) > WIDTH:
             yield line
             line = "   "
         line += f" {word}"

@@ -17,6 +17,8 @@ from .types import FloatArray, IntArray
 
 RANKING_WIDTH = 0.4
 """A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
+PRIOR = 0.003
+"""What holds a constant to its start, per candidate, against squared log errors."""
 SCALE_WEIGHT = 0.6
 """Weight of a problem's mean log error against that of the order of its candidates."""
 
@@ -89,7 +91,7 @@ def fit(
     data: Sequence[Sample],
     names: Sequence[str],
     start: Mapping[str, float] | None = None,
-    prior: float = 0.003,
+    prior: float = PRIOR,
     max_evaluations: int = 60,
 ) -> dict[str, float]:
     """The constants `names` that order the candidates of each problem best, the rest as they are.
@@ -126,7 +128,7 @@ def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[Fl
     return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
 
 
-def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None, prior: float = 0.003) -> list[str]:
+def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None, prior: float = PRIOR) -> list[str]:
     """The constants that these data say something about, in the order of `CONSTANTS`.
 
     Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either

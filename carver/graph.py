@@ -315,8 +315,8 @@ class Chain:
             "k": node.reduced,
         }
 
-    def _feeds(self, producer: int, consumer: int, place: int = 0) -> bool:
-        return self.nodes[consumer].inputs[place].name == self.nodes[producer].output.name
+    def _feeds(self, producer: int, consumer: int) -> bool:
+        return self.nodes[consumer].inputs[0].name == self.nodes[producer].output.name
 
     def _attention(self) -> Template:
         scores, _, product = self.nodes

@@ -121,7 +121,8 @@ def _op(computes: str, sizes: Sequence[str], dtype: str, **rest: Any) -> Templat
         axis, equals, value = word.partition("=")
         if not equals or not value.strip().isdigit():
             raise ProblemError(f"{word!r} is not the size of an axis; write for example m=4096")
-        extents[axis.strip()] = int(value)
+        if extents.setdefault(axis.strip(), int(value)) != int(value):
+            raise ProblemError(f"axis {axis.strip()!r} has two sizes, {extents[axis.strip()]} and {value}")
     return OpTemplate(computes, in_dtype=dtype, **rest, **extents)
 
 

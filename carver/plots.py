@@ -123,10 +123,11 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
                     ha="right", va="bottom", fontsize=9, zorder=3,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
     bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
-    ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
     for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
         at = np.sqrt(max(low, bottom / rise) * peak / rise)
-        if low * 1.2 < at < peak / rise / 1.2:
+        if low * 1.2 < at < peak / rise / 1.2:  # of a slope that is all but out of sight there is nothing to say
+            if rise == l2:
+                ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
             ax.text(at, at * rise * 1.05, text, rotation=np.degrees(np.arctan(rise)), transform_rotates_text=True,
                     rotation_mode="anchor", ha="center", va="bottom", fontsize=9, color=colour)  # fmt: skip
     # the line ends at a level roof, whose label is above it; no candidate is right of the line, where its label goes:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, NoCandidates
 from .hint import Hint
 from .problem import Problem
 from .records import Measurement
+from .table import MOST, Column, aligned, rich_table, screen_width, without_colour
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
+    from rich.console import Group
 
     from .device import CompiledKernel
 
@@ -30,8 +29,6 @@ LIBRARY = "library"
 """The backend of the measurement of what numpy or torch do."""
 STEADY_PERCENT = 25.0
 """A median whose interval reaches further to both sides was disturbed."""
-WIDTH = 140
-"""Columns of the table where there is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -204,10 +201,9 @@ class Report:
                 "time too short; measure again"
             )
         best, rates = self.best, self.rates
-        config = " ".join(f"{k}={v}" for k, v in best.config.items())
         lines.append(
             f"best: {best.median_ms:.4g} ms, {_scaled(rates['flops_per_s'])}FLOP/s, "
-            f"{_scaled(rates['bytes_per_s'])}B/s ({best.measurement.kernel}: {config})"
+            f"{_scaled(rates['bytes_per_s'])}B/s ({best.measurement.kernel}: {_words(best.config)})"
         )
         regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
         lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
@@ -273,29 +269,57 @@ class Report:
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
 
-    def table(self, most: int = 20) -> Table:
-        """The first candidates by prediction, for rich."""
-        from rich.table import Table
+    def table(self, most: int = MOST, width: int | None = None) -> Group:
+        """The findings and the first candidates by prediction, for rich; as wide as the screen unless `width` says."""
+        from rich.console import Group
+        from rich.text import Text
 
-        table = Table(title="\n".join(self.summary()), title_justify="left", title_style="", row_styles=("", "dim"))
-        for name in _HEADINGS:
-            table.add_column(name, justify="left" if name in ("config", "bound", "outcome") else "right")
-        for row in self.rows()[:most]:
-            table.add_row(*_cells(row))
-        if len(self.measurements) > most:
-            table.caption = f"{len(self.measurements) - most} more"
-        return table
+        shown, same = self._columns(most)
+        foot = [f"in all: {_words(same)}"] if same else []
+        if (more := len(self.measurements) - most) > 0:
+            foot.append(f"{more} more")
+        table = rich_table(shown, width or screen_width())
+        return Group(Text("\n".join(self.summary())), table, *(Text(line, "dim") for line in foot))
 
-    def __rich__(self) -> Table:
+    def _columns(self, most: int) -> tuple[list[Column], dict[str, Any]]:
+        """Those of the first rows, and the tunables that need none: they have one value in all of them."""
+        rows = self.rows()[:most]
+        names = dict.fromkeys(name for row in rows for name in row["config"])
+        values = {name: [row["config"].get(name) for row in rows] for name in names}
+        alone = [name for name, cells in values.items() if len(rows) > 1 and len(set(cells)) == 1]
+
+        def text(name: str, **look: Any) -> Column:
+            return Column(name, tuple(row[name] for row in rows), is_text=True, **look)
+
+        def numbers(heading: str, name: str, digits: int = 4, **look: Any) -> Column:
+            return Column(heading, _aligned([row[name] for row in rows], digits), **look)
+
+        out = [
+            Column("#", tuple("" if row["rank"] is None else str(row["rank"]) for row in rows)),
+            numbers("measured ms", "measured_ms", style="bold cyan"),
+            numbers("predicted ms", "predicted_ms"),
+            numbers("x best", "over_best"),
+            numbers("± %", "ci_percent", 2, spare=99),
+            Column("runs", tuple(str(row["samples"]) for row in rows), spare=100),
+            text("bound", style="magenta"),
+        ]
+        if any(row["outcome"] != "ok" for row in rows):
+            out.append(text("outcome"))
+        if len({row["kernel"] for row in rows}) > 1:
+            out.append(text("kernel"))
+        out += [
+            Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
+            for place, (name, cells) in enumerate(values.items(), 1)
+            if name not in alone
+        ]
+        return out, {name: values[name][0] for name in alone}
+
+    def __rich__(self) -> Group:
         return self.table()
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        text = io.StringIO()
-        width = get_terminal_size((WIDTH, 24)).columns
-        Console(file=text, width=width, color_system=None).print(self.table())
-        return text.getvalue()
+        width = screen_width()
+        return without_colour(self.table(width=width), width)
 
     def __repr__(self) -> str:
         return f"<Report {self.problem}: {len(self.ok)} of {len(self.measurements)} measured>"
@@ -390,6 +414,16 @@ def _scaled(rate: float) -> str:
     return f"{rate / unit:.4g} {prefix}"
 
 
+def _words(config: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())
+
+
+def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
+    """Numbers with the same decimals, and nothing where there is none."""
+    told = iter(aligned([v for v in values if v is not None], digits))
+    return tuple("" if v is None else next(told) for v in values)
+
+
 def _percent(value: float | None) -> str:
     return "none ran" if value is None else f"{100 * value:.1f} %"
 
@@ -398,8 +432,8 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     def number(name: str, form: str) -> str:
         return "" if row[name] is None else format(row[name], form)
 
-    config = " ".join(f"{k}={v}" for k, v in row["config"].items())
     return (
-        number("rank", "d"), row["kernel"], config, number("predicted_ms", ".4g"), number("measured_ms", ".4g"),
-        number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"], str(row["samples"]), row["outcome"],
+        number("rank", "d"), row["kernel"], _words(row["config"]), number("predicted_ms", ".4g"),
+        number("measured_ms", ".4g"), number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"],
+        str(row["samples"]), row["outcome"],
     )  # fmt: skip

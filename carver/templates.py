@@ -383,7 +383,7 @@ def _check_statement(s: notation.Statement) -> None:
         if lone := [str(t) for t in s.inputs[:2] if axis not in t.axes]:
             raise ProblemError(
                 f"{s}: {axis!r} is summed, but does not occur in {lone[0]}; contract two operands at a time, each "
-                "summed axis in both (carver.graph.Chain takes several statements)"
+                "summed axis in both (carver.Chain takes several statements)"
             )
 
 

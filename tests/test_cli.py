@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 import carver
 from carver.cli import main
+from carver.records import Measurement
+from carver.report import Report
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -172,6 +177,7 @@ WRONG_USAGE = [
     ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--backend", "tritn"],
     ["recommend", "op", "C[m,n] += A[m,k]", "m=1", "--arch", "h200"],
     ["recommend", "op", "C[m] += A[m,k]", "m:1", "--arch", "h200"],
+    ["recommend", "op", "C[m] += A[m,k]", "m=1", "k=2", "k=3", "--arch", "h200"],
     ["rank", *MATMUL, "--topk", "0"],
     ["explain", *MATMUL, "--rank", "100000"],
     ["archs", "no-such-device"],
@@ -196,7 +202,11 @@ def test_wrong_usage_exits_2_and_says_what_is_wrong(args: list[str]) -> None:
         ("", "the input is empty"),
         ("[]", "the list is empty"),
         ("[{]", "not JSON"),
-        ("a,b\n1,x\n", "row 0 of the CSV must have a whole number"),
+        ("a,b\n1,x\n", "row 0 of the CSV must have whole numbers; b is 'x'"),
+        ("a,b\n1,2\n1\n", "row 1 of the CSV has 1 cells, its header has 2"),
+        ("a,b\n", "the list is empty"),
+        ("hello world\n", "neither JSON nor CSV with a header of tunables"),
+        ("# A title\n\nText, text, and text.\n", "the first line is '# A title'"),
         ('[{"BLOCK_M": 1}]', "lacks BLOCK_K"),
         ("[7]", "expected a dict"),
     ],
@@ -215,13 +225,44 @@ def test_records_round_trip(tmp_path: Path) -> None:
     assert answer("records", "--database", store, "import", str(empty)) == {"added": 0, "skipped": 0}
     assert run("records", "--database", store, "prune").exit_code == 2
     assert run("records", "--database", store, "show", "x").exit_code == 2
+    assert "'fine' is not one of" in run("records", "--database", store, "list", "--outcome", "fine").stderr
 
 
 def test_every_command_has_help() -> None:
     for path in ([], *([name] for name in main.commands), *(["recommend", op] for op in ("matmul", "op"))):
-        result = run(*path, "--help")
+        result = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
         assert result.exit_code == 0
         assert "Usage:" in result.stdout
+        assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, *path, name)
+
+
+def test_every_command_takes_json_but_those_that_write_for_a_target() -> None:
+    every = [(path[:2], {o for p in command.params for o in p.opts}) for path, command in leaves(main)]
+    without = {path for path, options in every if "--json" not in options}
+    assert without == {("export", target) for target in ("json", "csv", "triton", "tilelang", "cutlass", "cute-dsl")}
+
+
+def test_the_keys_of_json_are_those_of_the_page() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "feeding.md").read_text(encoding="utf-8")
+
+    def listed(command: str) -> list[str]:
+        [row] = re.findall(rf"^\| `{command}`[^|]*\|(.*)\|$", page, re.MULTILINE)
+        return re.findall(r"`(\w+)`", row)
+
+    assert listed("recommend") == list(answer("recommend", *MATMUL, "-k", "1"))
+    assert listed("recommend") == list(answer("rank", *MATMUL, given=as_csv()))
+    assert listed("explain") == list(answer("explain", *MATMUL))
+    [hint] = OP.recommend_hints(1)
+    failed = Measurement("r", "c", "crash", "matmul", OP.problem.to_dict(), "k", "cuda", {}, "h200", "H200", "host")
+    assert listed("bench") == list(Report(hint.problem, [failed]).to_dict())
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:
@@ -260,9 +301,11 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     assert "jq '.hints[0]'" in run("explain", "hint", str(ranking)).stderr
     assert "this is a ranking" in run("rank", *MATMUL, "--configs", str(ranking)).stderr
     away = str(tmp_path / "none" / "x.png")
-    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away]):
+    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away],
+                 ["bench", *MATMUL[:-2], "--html", away]):
         result = run(*args)
-        assert result.exit_code == 2 and "none/x" in result.stderr and "No such file" in result.stderr
+        assert result.exit_code == 2 and "none/x" in result.stderr and "there is no folder" in result.stderr
+        assert not result.stdout  # said before anything is computed
 
 
 def test_a_configuration_may_stand_on_several_lines() -> None:
@@ -282,6 +325,7 @@ def test_tables_fit_the_terminal(args: list[str], columns: int, monkeypatch: pyt
     assert max(map(len, lines)) <= columns
     if args[0] == "archs":
         assert {line.split()[0] for line in lines[2:]} >= set(carver.arch_names())
+        assert columns == 60 or "H200 SXM 141 GB" in "".join(lines), "names are cut no further than they have to be"
     else:
         assert "…" not in "".join(lines)
 

@@ -60,7 +60,7 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     # types
     (lambda: M(8, 8, 8, in_dtype="float15"), ProblemError, ("unknown dtype 'float15'", "did you mean", "bfloat16")),
     (lambda: M(8, 8, 8, in_dtype=None), ProblemError, ("unknown dtype None",)),
-    (lambda: M(8, 8, 8, out_dtype="quad"), ProblemError, ("unknown dtype 'quad'",)),
+    (lambda: M(8, 8, 8, out_dtype="quad"), ProblemError, ("unknown dtype 'quad'; known: bfloat16, ",)),
     (lambda: M(8, 8, 8, accum_dtype="int32"), ProblemError, ("float16 accumulates in float16 or float32", "'int32'")),
     (lambda: M(8, 8, 8, in_dtype="int8", accum_dtype="float32"), ProblemError, ("int8 accumulates in int32",)),
     (lambda: M(8, 8, 8, activation="reluu"), ProblemError, ("unknown activation 'reluu'", "did you mean 'relu'")),

@@ -215,6 +215,14 @@ def test_bad_layers(arguments: dict[str, Any], message: str) -> None:
         vllm.moe(H200, **layer)
 
 
+def test_no_file_of_fp8_for_a_device_without() -> None:
+    a100 = carver.CUDA("a100")
+    with pytest.raises(ConfigError, match="A100 SXM 80 GB multiplies no 8-bit floats"):
+        vllm.block_fp8(a100, 512, 512)
+    with pytest.raises(ConfigError, match="multiplies no 8-bit floats"):
+        vllm.moe(a100, 8, 2, 512, 512, dtype="fp8_w8a8")
+
+
 def run(*words: str) -> str:
     done = CliRunner().invoke(main, list(words))
     assert done.exit_code == 0, done.output

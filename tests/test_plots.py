@@ -117,6 +117,13 @@ def test_roofline_has_the_device_s_roofs_and_every_hint(ranking: Ranking) -> Non
     assert low < points[:, 1].min() and points[:, 1].max() < high
 
 
+@pytest.mark.parametrize("m", [16, 4096])
+def test_every_line_of_a_roofline_is_named(m: int) -> None:
+    ax = carver.MatmulTemplate(m, 4096, 4096).with_arch("h200").recommend_hints(60).plot_roofline()
+    dotted = sum(line.get_linestyle() == ":" for line in ax.lines)
+    assert dotted == sum(t.get_text().startswith("L2 ") for t in ax.texts) == (m == 16)
+
+
 def test_forms_differ_as_well_as_colours() -> None:
     forms, colours = zip(*plots.MARKERS.values(), strict=True)
     assert len(set(forms)) == len(set(colours)) == len(plots.MARKERS)

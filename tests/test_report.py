@@ -115,14 +115,22 @@ def test_json_holds_the_findings(report: Report) -> None:
 
 def test_text_table(report: Report) -> None:
     lines = str(report).splitlines()
-    (row,) = [line for line in lines if "block_m=80" in line and "best:" not in line]
-    assert re.split(r"\s*[│┃|]\s*", row.strip("│┃| "))[:7] == ["4", "mma", "block_m=80", "1.4", "1", "0.0", "1.000"]
-    assert any("block_m=32" in line and "crash" in line for line in lines)
+    head = next(i for i, line in enumerate(lines) if line.lstrip().startswith("#"))
+    assert re.split(r"\s\s+", lines[head]) == [
+        "#", "measured ms", "predicted ms", "x best", "± %", "runs", "bound", "outcome", "block_m"
+    ]  # fmt: skip
+    rows = [line.split() for line in lines[head + 1 :]]
+    assert rows[4] == ["4", "1.000", "1.400", "1.000", "0", "12", "tensor", "ok", "80"]
+    assert rows[1] == ["1", "1.100", "0", "dram", "crash", "32"]  # no time, so none of what follows from it
 
 
-def test_text_table_fits_the_terminal(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "90")
-    assert max(map(len, str(report).splitlines())) <= 90
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_text_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    tiles = [{"block_m": 128, "block_n": n, "block_k": 64, "warps": 8, "stages": 4, "group_m": n} for n in (128, 256)]
+    text = str(Report(PROBLEM, [measured(i, 0.09, 0.0123 + i, "shared memory", config=c) for i, c in enumerate(tiles)]))
+    assert max(map(len, text.splitlines())) <= columns and "…" not in text
+    assert "in all: block_m=128 block_k=64 warps=8 stages=4" in text and "0.0123" in text and "1.0123" in text
 
 
 def test_a_busy_device_is_told(report: Report) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,9 +265,20 @@ def test_bad_settings(settings: dict[str, Any], said: str) -> None:
         tuner(scale, [{"ways": 1}], **settings).run()
 
 
+def test_a_setting_that_there_is_none_of_is_named() -> None:
+    for call in (tuner().run, tuner().set_profile_args, partial(carver.autotune, scale, configs=[{"ways": 1}])):
+        with pytest.raises(ConfigError, match="no setting 'warm_up'; did you mean 'warmup' or 'warm_cache'"):
+            call(warm_up=3)
+
+
 def test_profile_settings_are_not_compile_settings() -> None:
     with pytest.raises(TypeError, match="ref_prog"):
         tuner().set_compile_args(ref_prog=twice)  # type: ignore[call-arg]
+
+
+def test_a_device_of_another_kind_is_refused() -> None:
+    with carver.set_autotune_inputs(X), pytest.raises(ConfigError, match="tuned on cpu; 'cuda:0' is a device"):
+        tuner().run(devices=["cpu", "cuda:0"])
 
 
 def test_several_devices_share_the_work() -> None:

@@ -42,6 +42,31 @@ def test_hints_must_say_something_and_equal_ones_count_once() -> None:
         tuner(scale, hints).run()
 
 
+@pytest.mark.parametrize(
+    "configs", [[{"ways": 1}], SearchSpace(ways=[1]), lambda n: [{"ways": 1}], lambda: iter([{"ways": 1}])],
+    ids=["list", "space", "callable", "generator"],
+)  # fmt: skip
+def test_an_option_of_the_function_is_not_a_tunable(configs: Any) -> None:
+    """Choosing a tunable runs the function as it is; any other argument with a default is tuned for."""
+    made = carver.autotune(configs=configs, **QUICK)(scale)
+    assert made(64, ways=2)(X[:64]).shape == (64,)
+    assert repr(made).endswith("0 tuned>")
+    assert made(64, delay=1)(X[:64]).shape == (64,)
+    assert repr(made).endswith("1 tuned>")
+
+
+def test_a_template_that_takes_an_option() -> None:
+    def kernel(n: int, wide: bool = False, block_m: int = 1) -> carver.Kernel:
+        return scale.fn(n * n)
+
+    def template(n: int, wide: bool) -> carver.MatmulTemplate:
+        return carver.MatmulTemplate(n, 2 * n if wide else n, n, in_dtype="float32").with_arch("cpu")
+
+    made = carver.autotune(template=template, topk=2, **QUICK)(carver.jit(out_idx=[-1])(kernel))
+    made(16, wide=True)
+    assert repr(made).endswith("1 tuned>")
+
+
 def test_a_template_without_a_device_answers_for_the_tuners() -> None:
     asked = []
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,9 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import SCALE, scale
 
 import carver
-from carver.errors import CompileError, ConfigError, RunError
-from carver.tune.spec import Param
+from carver.device import c_compiler, compile_source
+from carver.errors import CarverError, CompileError, ConfigError, RunError
+from carver.tune.spec import Param, bundle, unpack
 
 
 def test_par_compile_keeps_the_order_and_names_the_config() -> None:
@@ -132,6 +136,25 @@ def test_what_a_device_cannot_launch_does_not_fit() -> None:
         carver.Kernel(text, "f", block=(32, 64)).program(params, arch)
     with pytest.raises(ConfigError, match="f asks for 232449 bytes of shared memory"):
         carver.Kernel(text, "f", shared_bytes=232449).program(params, arch)
+
+
+def test_a_source_travels_with_what_it_includes(tmp_path: Path) -> None:
+    home = tmp_path / "kernels"
+    (home / "below").mkdir(parents=True)
+    (home / "k.c").write_text('#include "below/x.h"\n#include "../above.h"\nint k(void) { return X + ABOVE; }\n')
+    (home / "below" / "x.h").write_text('#include "y.h"\n')
+    (home / "below" / "y.h").write_text("#define X 40\n")
+    (home / "unused.h").write_text("#error not of this kernel\n")
+    (tmp_path / "above.h").write_text("#define ABOVE 2\n")
+    source = carver.Kernel(home / "k.c", "k", flags=[f"-I{home}"]).compiled_from(carver.CPU("auto"))
+    files = bundle(source)
+    assert sorted(files) == ["below/x.h", "below/y.h", "k.c"] and next(iter(files)) == "k.c"
+    shutil.rmtree(home / "below")
+    found = replace(source, path=unpack(files))
+    assert ctypes.CDLL(str(compile_source(found, c_compiler()).path)).k() == 42
+    for name in ("../k.c", "/k.c", "a/../../k.c", ""):
+        with pytest.raises(CarverError, match="no file below the folder"):
+            unpack({name: b""})
 
 
 def test_scalars_as_c_sees_them() -> None:

@@ -273,7 +273,8 @@ def test_simulate_command(tmp_path: Any) -> None:
     assert len(found["replays"]) == len(SEARCHES)
     shown = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1"])
     assert "rank order + early stop" in shown.output
-    assert CliRunner().invoke(main, ["simulate", str(path), "--most", "0"]).exit_code == 2
+    for wrong in (("--most", "0"), ("--seeds", "0"), ("--rep", "0"), ("--compile-s", "-1")):
+        assert CliRunner().invoke(main, ["simulate", str(path), *wrong]).exit_code == 2
 
 
 def test_exhaustive_measures_in_rank_order() -> None:

@@ -23,8 +23,6 @@ from ..space import multiply_dtype
 from ..types import FloatArray
 from ..uncertainty import COVERAGE, NEAR, share_within, trust
 
-PRIOR = 0.003
-"""What holds a constant to its start, per candidate, against squared log errors."""
 MOST_PROBLEMS = 120
 """More would add minutes and no digits: they are thinned evenly."""
 MOST_FOLDS = 5
@@ -182,7 +180,7 @@ class Fit:
         return "\n".join(lines) + "\n"
 
 
-def fit_group(group: Group, start: Start = "shipped", prior: float = PRIOR, before: Quality | None = None) -> Fit:
+def fit_group(group: Group, start: Start = "shipped", before: Quality | None = None) -> Fit:
     """Fit the constants that the group's data identify; hold out every fold of its problems in turn.
 
     `before` is what the fit is compared with where that is not its own start.
@@ -192,7 +190,7 @@ def fit_group(group: Group, start: Start = "shipped", prior: float = PRIOR, befo
     if all(np.isfinite(c.seconds).sum() < 3 for c in cases):
         raise ConfigError(f"{group.name} on {group.arch.name}: no problem has three measured configurations to order")
     data = samples(cases)
-    constants = fit(data, identified(data, begin, prior), begin, prior)
+    constants = fit(data, identified(data, begin), begin)
     before = before or quality(cases, [predict_case(case, begin) for case in cases])
     if len(cases) == 1:
         band = quantiles([errors_near(cases[0], predict_case(cases[0], {**begin, **constants}))])
@@ -201,7 +199,7 @@ def fit_group(group: Group, start: Start = "shipped", prior: float = PRIOR, befo
     held: list[FloatArray] = [np.array([])] * len(cases)
     for fold in range(folds):
         rest = samples(case for i, case in enumerate(cases) if i % folds != fold)
-        k = {**begin, **fit(rest, identified(rest, begin, prior), begin, prior)}
+        k = {**begin, **fit(rest, identified(rest, begin), begin)}
         for i in range(fold, len(cases), folds):
             held[i] = predict_case(cases[i], k)
     errors = [errors_near(case, p) for case, p in zip(cases, held, strict=True)]

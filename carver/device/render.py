@@ -58,16 +58,17 @@ class Source:
     def key(self, compiler_version: str) -> str:
         """SHA-256 of everything that the binary depends on: files, macros, flags, compiler, environment."""
         digest = hashlib.sha256()
-        for name, content in self._files():
-            digest.update(f"{name}\0{content}\0".encode())
+        for name, _, content in self.files():
+            digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
         defines = (f"{name}={value}" for name, value in sorted(self.defines.items()))
         environment = (f"{name}={os.environ.get(name, '')}" for name in (*_FLAGS_FROM, *_FOLDERS_FROM, "NVCC_CCBIN"))
         for part in (*defines, *self.flags, compiler_version, self.isa, *environment):
             digest.update(f"{part}\0".encode())
         return digest.hexdigest()
 
-    def _files(self) -> Iterator[tuple[str, str]]:
-        """Name and hash of the source and of every file that an #include of it may mean, by itself or through others.
+    def files(self) -> Iterator[tuple[str, Path, bytes]]:
+        """The source and every file that an #include of it may mean, by itself or through others: name there, path,
+        content.
 
         The key also says which measurements are of this source, so it cannot wait for a compiler's list. Directives
         count whether or not a condition leaves them out, and in every folder that has the file: what is too many
@@ -82,7 +83,7 @@ class Source:
             if (name, path) not in seen:
                 seen.add((name, path))
                 content = path.read_bytes()
-                yield name, hashlib.sha256(content).hexdigest()
+                yield name, path, content
                 todo += [(n, p) for n in _included(content) for p in self._places(n, path.parent)]
 
     def _places(self, name: str, beside: Path) -> Iterator[Path]:

@@ -67,7 +67,7 @@ def moe(
     _positive(experts=experts, topk=topk, hidden=hidden, intermediate=intermediate)
     if topk > experts:
         raise ProblemError(f"a token cannot go to topk={topk} of {experts} experts")
-    types, shape = _types(dtype), _block_shape(dtype, block_shape)
+    types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
     backend = "triton_block_fp8" if shape else "triton"
 
     def layer(batch: int) -> list[Problem]:
@@ -88,7 +88,7 @@ def block_fp8(
     _positive(n=n, k=k)
     shape = _block_shape("fp8_w8a8", block_shape)
     name = f"N={n},K={k},device_name={_device(arch, device_name)}{_suffix('fp8_w8a8', shape, project)}"
-    problems = {m: [_matmul(m, n, k, DTYPES["fp8_w8a8"], 1)] for m in batches}
+    problems = {m: [_matmul(m, n, k, _types("fp8_w8a8", arch), 1)] for m in batches}
     return _file(name, arch, problems, "triton_block_fp8", shape)
 
 
@@ -131,9 +131,11 @@ def _matmul(m: int, n: int, k: int, types: tuple[str, str], batch: int) -> Probl
     return op.problem
 
 
-def _types(dtype: str) -> tuple[str, str]:
+def _types(dtype: str, arch: Arch) -> tuple[str, str]:
     if dtype not in DTYPES:
         raise ConfigError(f"dtype is one of {', '.join(map(repr, DTYPES))}, got {dtype!r}")
+    if dtype == "fp8_w8a8" and arch.matrix_unit(DTYPES[dtype][0]) is None:
+        raise ConfigError(f"{arch.title} multiplies no 8-bit floats, and Triton compiles no kernel of them for it")
     return DTYPES[dtype]
 
 

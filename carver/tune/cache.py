@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .._cache import cache_folder
@@ -59,7 +59,7 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
         if key is not None and found["key"] != key:
             raise Foreign(f"{folder} holds the entry of another key")
         for name, sha256 in files.items():
-            if Path(name).name != name or _sha256((folder / name).read_bytes()) != sha256:
+            if _sha256((folder / below(name)).read_bytes()) != sha256:
                 raise Foreign(f"{folder / name} is not the file that was saved")
         if found["digest"] != _digest(found):
             raise Foreign(f"{path} was changed after it was saved")
@@ -68,13 +68,23 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     return dict(found)
 
 
+def below(name: str) -> PurePosixPath:
+    """The name of a file as a path that does not lead out of the folder that it is in. Raises Foreign."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.name:
+        raise Foreign(f"{name!r} is no file below the folder of an entry")
+    return path
+
+
 def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
     """Publish an entry in one step: readers see the old one or the new one, whole. The last writer stays."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder.parent))
     try:
         for name, content in files.items():
-            (staging / name).write_bytes(content)
+            path = staging / below(name)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(content)
         whole = {**result, "schema": SCHEMA, "files": {name: _sha256(content) for name, content in files.items()}}
         whole["digest"] = _digest(whole)
         text = json.dumps(whole, indent=1)

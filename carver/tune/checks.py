@@ -115,16 +115,16 @@ class Checker:
         arguments = self._arguments
         with guarded("ref_prog"):
             returned, first_s = _timed(ref, arguments)
-            if not isinstance(returned, bool | np.bool_) and returned is not None:
-                self._right = _arrays(returned)
-            samples, began = [first_s], time.perf_counter()
-            while time.perf_counter() - began < REFERENCE_S - first_s and len(samples) < 5:
-                samples.append(_timed(ref, arguments)[1])
         if isinstance(returned, bool | np.bool_) or returned is None:
             raise ConfigError(
                 f"ref_prog returned {returned!r} for the inputs alone: return the right outputs, or take the outputs "
                 f"as {outputs} more arguments and return whether they are right"
             )
+        with guarded("ref_prog"):
+            self._right = _arrays(returned)
+            samples, began = [first_s], time.perf_counter()
+            while time.perf_counter() - began < REFERENCE_S - first_s and len(samples) < 5:
+                samples.append(_timed(ref, arguments)[1])
         self.ref_latency_ms = statistics.median(samples) * 1e3
 
     def check(self, outputs: Sequence[Any]) -> Verdict:

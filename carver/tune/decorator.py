@@ -6,17 +6,18 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ConfigError
 from ..templates import Template
 from . import cache
+from .configs import SearchSpace, expand, takes_config
 from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .lane import digest
-from .plan import Settings
+from .plan import Settings, likely_arch
 from .result import AutotuneResult
 from .spec import param_of
 from .tuner import AutoTuner, build_python
@@ -49,9 +50,10 @@ class Autotuned:
         self.template = template
         self.settings, self.where = dict(settings), dict(where)
         bucket_of(bucket)
-        Settings(**self.settings)
+        Settings.of(self.settings)
         self._results: dict[str, AutotuneResult] = {}
         self._kernels: dict[str, Any] = {}
+        self._tunable: dict[frozenset[str], bool] = {}
         self._lock = threading.RLock()
         functools.update_wrapper(self, self.fn)
 
@@ -102,12 +104,28 @@ class Autotuned:
 
     def _sets_tunables(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the caller chose a value for what is tuned."""
-        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
-        if isinstance(self.configs, list | tuple):
-            return any(isinstance(c, Mapping) and c.keys() & bound.keys() for c in self.configs)
-        asked = set(inspect.signature(self.configs).parameters) if callable(self.configs) else set[str]()
-        parameters = self.jit.signature.parameters
-        return any(parameters[n].default is not inspect.Parameter.empty and n not in asked for n in bound)
+        signature, configs = self.jit.signature, self.configs
+        bound = signature.bind_partial(*args, **kwargs).arguments
+        if takes_config(signature):
+            return "config" in bound
+        if isinstance(configs, SearchSpace):
+            return not bound.keys().isdisjoint(configs.values)
+        if isinstance(configs, list | tuple) and all(isinstance(c, Mapping) for c in configs):
+            return any(c.keys() & bound.keys() for c in configs)
+        asked = inspect.signature(configs).parameters if callable(configs) else {}
+        if any(p.kind is p.VAR_KEYWORD for p in asked.values()):
+            return False
+        # what has a default may be a tunable, or an option of the function: the candidates tell
+        empty = inspect.Parameter.empty
+        open_names = frozenset(n for n in bound if n not in asked and signature.parameters[n].default is not empty)
+        if not open_names or isinstance(configs, Iterator):
+            return False
+        if open_names not in self._tunable:
+            fixed = {n: v for n, v in bound.items() if n not in open_names and param_of(n, v) is None}
+            guess = likely_arch(self.jit, [v for n, v in bound.items() if n not in fixed])
+            entries = expand(configs, signature, fixed, guess, self.jit.name)
+            self._tunable[open_names] = any(open_names & each.config.keys() for each in entries)
+        return self._tunable[open_names]
 
     def _key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
@@ -153,12 +171,12 @@ def autotune(
         raise ConfigError("autotune needs configs=, or a template= to take hints from")
 
     def hints(**bound: Any) -> Any:
-        made = template if isinstance(template, Template) or template is None else template(
-            **{k: bound[k] for k in inspect.signature(template).parameters if k in bound}
-        )
+        made = template if isinstance(template, Template) or template is None else template(**bound)
         assert made is not None
         return made.recommend_hints(topk)
 
+    asked = inspect.signature(template).parameters.values() if callable(template) else ()
+    hints.__signature__ = inspect.Signature(tuple(asked))  # type: ignore[attr-defined]
     chosen = hints if configs is None else configs
     ranked_by = None if configs is None else template
     where = {"devices": devices, "executor": executor, "parallel": parallel}

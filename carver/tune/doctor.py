@@ -7,12 +7,13 @@ import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import __version__, arch, detect
 from .._cache import cache_folder
 from ..bench import versions
 from ..device import c_compiler, cuda_compiler
+from ..device.compile import Compiler
 from ..device.cpu import cores_available
 from ..errors import CarverError
 from ..records import Records
@@ -20,8 +21,11 @@ from . import cache
 from .jitted import cpu_workers
 from .log import runs_folder
 
+T = TypeVar("T")
+
 SETTINGS = {
     "CARVER_CACHE_DIR": "where everything is kept that can be made again",
+    "CARVER_CONFIG_DIR": "where your own descriptors are",
     "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
     "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",
     "CARVER_DISABLE_TUNE_CACHE": "1: tuned results stay in their process",
@@ -61,7 +65,6 @@ def examine() -> dict[str, Any]:
     missing += [f"{name}: {lost}" for name, lost in EXTRAS.items() if find_spec(name) is None]
     entries = list(cache.entries())
     bad = [f"{e.key[:12]}: {e.problem}" for e in entries if e.problem]
-    settings = {name: os.environ.get(name) for name in SETTINGS}
     return {
         "version": __version__,
         "versions": versions(),
@@ -74,10 +77,13 @@ def examine() -> dict[str, Any]:
             "tuned": {"entries": len(entries), "bytes": sum(e.size_bytes for e in entries), "unusable": bad,
                       "off": cache.disk_off()},
             "binaries": _count(cache_folder() / "binaries"),
+            "sources": _count(cache_folder() / "sources"),
             "runs": _count(runs_folder()),
             "records": _said(_records, missing),
         },
-        "settings": settings | {"compilers at once": str(_said(lambda: str(cpu_workers()), missing))},
+        "descriptors": {"folder": str(arch.own_folder()), "names": arch.own_names()},
+        "settings": {name: os.environ.get(name) for name in SETTINGS},
+        "compilers_at_once": _said(cpu_workers, missing),
         "missing": missing,
     }  # fmt: skip
 
@@ -94,17 +100,22 @@ def report(found: dict[str, Any]) -> str:
     off = ", switched off" if tuned["off"] else ""
     lines.append(f"  tuned     {tuned['entries']} entries, {tuned['bytes'] / 1e6:.3g} MB{off}")
     lines += [f"          unusable: {each}" for each in tuned["unusable"]]
-    for name in ("binaries", "runs"):
+    for name in ("binaries", "sources", "runs"):
         lines.append(f"  {name:<10s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
-    lines.append(f"  records   {caches['records']}")
+    if records := caches["records"]:
+        lines.append(f"  records   {records['path']}, {records['runs']} runs")
+    own = found["descriptors"]
+    lines += ["", "descriptors of your own", f"  folder    {own['folder']}"]
+    lines.append(f"  names     {', '.join(own['names']) or 'none'}")
     lines += ["", "settings"]
     for name, value in found["settings"].items():
-        lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS.get(name, '')}".rstrip())
+        lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS[name]}")
+    lines.append(f"  {'compilers at once':<26s}{found['compilers_at_once'] or '-'}")
     lines += ["", "missing", *(f"  {each}" for each in found["missing"] or ["nothing"])]
     return "\n".join(lines)
 
 
-def _said(ask: Callable[[], str], missing: list[str]) -> str | None:
+def _said(ask: Callable[[], T], missing: list[str]) -> T | None:
     try:
         return ask()
     except CarverError as e:
@@ -112,13 +123,13 @@ def _said(ask: Callable[[], str], missing: list[str]) -> str | None:
         return None
 
 
-def _describe(compiler: Any) -> str:
-    return f"{compiler.path} ({compiler.kind} {compiler.version})"
+def _describe(compiler: Compiler) -> str:
+    return f"{compiler.path} ({compiler.version})"
 
 
-def _records() -> str:
+def _records() -> dict[str, Any]:
     with Records() as records:
-        return f"{records.path}, {len(records.runs())} runs"
+        return {"path": str(records.path), "runs": len(records.runs())}
 
 
 def _existing(path: Path) -> Path:

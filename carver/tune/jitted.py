@@ -55,7 +55,7 @@ class JIT:
             return made
         device = device_name(self.target, made.kind)
         params = self.params_of(made, bound)
-        return Built(made, device, params, self.outputs(made, params, device))
+        return Built(made, device, params, self.outputs(made, params))
 
     def params_of(self, made: Any, bound: Mapping[str, Any]) -> tuple[Param, ...] | None:
         """The arrays that a kernel says it takes, or the decorator says for it."""
@@ -71,7 +71,7 @@ class JIT:
         given = self.params(**{name: bound[name] for name in names if name in bound})
         return tuple(p if isinstance(p, Param) else Param(*p) for p in given)
 
-    def outputs(self, made: Any, params: Sequence[Param] | None, device: str) -> tuple[int, ...]:
+    def outputs(self, made: Any, params: Sequence[Param] | None) -> tuple[int, ...]:
         """Places of the outputs: `out_idx`, else those that `params` mark, else the last of a kernel of source."""
         if self.out_idx is not None:
             return self.out_idx

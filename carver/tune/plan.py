@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from .. import arch as archs
 from ..descriptor import Arch
 from ..device.library import namespace
-from ..errors import CarverError, ConfigError, RunError
+from ..errors import CarverError, ConfigError, RunError, nearest
 from ..templates import Template
 from ..trial import program_to_dict
 from .checks import Checker, OperatorReference, guarded
@@ -54,6 +54,14 @@ class Settings:
     trials: int | None = None
     seconds: float | None = None
     baseline: Mapping[str, Any] | bool | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """The same from names and values. Raises ConfigError for a name that there is none of."""
+        known = [each.name for each in fields(cls)]
+        if unknown := [name for name in given if name not in known]:
+            raise ConfigError(f"a tuning has no setting {unknown[0]!r}; {nearest(unknown[0], known)}")
+        return cls(**given)
 
     def __post_init__(self) -> None:
         self.supply_type = TensorSupplyType.of(self.supply_type)
@@ -160,14 +168,14 @@ def make_plan(
     except TypeError as e:
         raise ConfigError(f"{name}{jit.signature}: {e}") from None
     fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
-    guess = _likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
+    guess = likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
     entries = expand(configs, jit.signature, fixed, guess, name)
     if template is not None:
         entries = _ranked(entries, template, guess)
     if settings.baseline:
-        entries.append(_baseline(entries, settings.baseline, jit, fixed))
+        entries.append(_baseline(entries, settings.baseline, jit))
     whole = takes_config(jit.signature)
-    open_names = [n for n in check_bound(entries, jit.signature, fixed, name)]
+    open_names = list(check_bound(entries, jit.signature, fixed, name))
     given = tuple(bound[n] for n in open_names if n in bound) or given_inputs()
     direct = bool(open_names)
     if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
@@ -187,7 +195,7 @@ def make_plan(
     params = jit.params_of(made, fixed)
     if params is None and hint is not None and not direct:
         params = hint_params(hint)
-    out = jit.outputs(None if python else made, params, device)
+    out = jit.outputs(None if python else made, params)
     names = open_names if direct else [p.name for p in params or ()]
     inputs = _inputs(given, params, names, out, settings, device, arch, name)
     code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
@@ -196,7 +204,7 @@ def make_plan(
     ))  # fmt: skip
 
 
-def _likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
+def likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
     """The device that candidates are asked for before there is a kernel: of the target, the arrays, this machine."""
 
     def load() -> Arch:
@@ -233,7 +241,7 @@ def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) 
     return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries]
 
 
-def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT, fixed: Mapping[str, Any]) -> Entry:
+def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -> Entry:
     """The config that the winner is compared with: one that is given, or (True) the function's own defaults."""
     if isinstance(given, Mapping):
         return Entry(len(entries), dict(given))

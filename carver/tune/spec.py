@@ -22,11 +22,11 @@ from ..device.buffers import STORAGE, is_gpuarray, is_torch
 from ..device.render import CPU_FLAGS, CUDA_FLAGS
 from ..errors import ConfigError, KernelError
 from ..hint import Hint
+from .cache import below
 
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows
 _LETTERS = {np.dtype(kind).char: kind for kind in ("i4", "u4", "i8", "u8", "i2", "u2", "i1", "u1", "f4", "f8")}
-_HEADERS = (".h", ".cuh", ".hpp", ".inc")
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class Param:
         return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
 
 
-def param_of(name: str, value: Any, is_output: bool = False) -> Param | None:
+def param_of(name: str, value: Any) -> Param | None:
     """The description of an array; None for anything else."""
     if is_torch(value):
-        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype), is_output)
+        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype))
     if isinstance(value, np.ndarray) or is_gpuarray(value):
-        return Param(name, tuple(value.shape), str(value.dtype), is_output)
+        return Param(name, tuple(value.shape), str(value.dtype))
     return None
 
 
@@ -260,9 +260,13 @@ def _path(source: Any, kind: str) -> Path:
 
 
 def bundle(source: Source) -> dict[str, bytes]:
-    """A source and the headers beside it, by file name, the source first."""
-    headers = (path for path in sorted(source.path.parent.iterdir()) if path.suffix in _HEADERS and path != source.path)
-    return {path.name: path.read_bytes() for path in (source.path, *headers)}
+    """A source and what it includes from its folder or below, by the names there, the source first.
+
+    What it includes from elsewhere stays there: carver's own headers, those of a flag's folder.
+    """
+    home = source.path.parent
+    found = {path: content for _, path, content in source.files()}
+    return {path.relative_to(home).as_posix(): found[path] for path in found if path.is_relative_to(home)}
 
 
 def unpack(files: Mapping[str, bytes]) -> Path:
@@ -273,12 +277,13 @@ def unpack(files: Mapping[str, bytes]) -> Path:
     home = cache_folder() / "sources" / digest.hexdigest()[:32]
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content in files.items():
-        path = home / Path(name).name
+        path = home / below(name)
         if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             private = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
             private.write_bytes(content)
             private.replace(path)
-    return home / Path(next(iter(files))).name
+    return home / next(iter(files))
 
 
 def element(dtype: str) -> np.dtype[Any]:

@@ -95,7 +95,7 @@ class AutoTuner:
 
     def set_profile_args(self, **settings: Any) -> AutoTuner:
         """How candidates are run and checked: any field of `Settings`. Times in seconds, warmup and rep in runs."""
-        Settings(**{**self._profile, **settings})
+        Settings.of({**self._profile, **settings})
         self._profile |= settings
         return self
 
@@ -118,7 +118,7 @@ class AutoTuner:
         """
         named = {"warmup": warmup, "rep": rep, "timeout": timeout}
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
-        return self.tune(self.plan(Settings(**chosen)), devices, executor, parallel, fresh)
+        return self.tune(self.plan(Settings.of(chosen)), devices, executor, parallel, fresh)
 
     def settings(self) -> Settings:
         """What `run` would use."""
@@ -133,6 +133,8 @@ class AutoTuner:
         parallel: int | None = None, fresh: bool = False,
     ) -> AutotuneResult:  # fmt: skip
         """Carry a plan out: from the cache, else by measuring what the records lack."""
+        if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
+            raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
         kept = plan.kept and not fresh
         if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
             return found
