@@ -14,6 +14,7 @@ import pytest
 from cases import BACKENDS, offered
 
 import carver
+from carver.templates import Conv2DTemplate, DedispersionTemplate
 
 GOLDEN = Path(__file__).parent / "golden"
 OPERATORS = {
@@ -28,8 +29,14 @@ OPERATORS = {
     "attention-decode": carver.FlashAttentionTemplate(8, 32, 8, seq=1, seq_kv=8192, head_dim=128),
     "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
     "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
+    "convolution": Conv2DTemplate(4096, 4096, 15, 15),
+    "dedispersion": DedispersionTemplate(2048, 25000, 1536, 650),
 }
-DEVICES = {"cuda": ("h200_sxm", "rtx_3090"), "triton": ("h200_sxm", "a100_sxm_80", "mi300x"), "cpu": ("cpu_avx2",)}
+DEVICES = {
+    "cuda": ("h200_sxm", "rtx_3090"), "triton": ("h200_sxm", "a100_sxm_80", "mi300x"), "cpu": ("cpu_avx2",),
+    "tilelang": ("h200_sxm",), "clblast": ("rtx_3090", "rx_7900_xtx"), "tensile": ("mi100", "radeon_vii"),
+    "kernel_tuner": ("rtx_a4000",), "kernel_tuner_hip": ("pro_w6600",),
+}  # fmt: skip
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
