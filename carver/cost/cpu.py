@@ -114,7 +114,8 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     run = np.maximum(col("run_elements", np.inf), 1.0)
     broken, run_bytes = run < col("c", 0), run * col("in_bytes")
     apart = np.where(broken, k["dram_run_bytes"] / run_bytes, 0.0)
-    beyond = (reads * np.where(kept, 1.0, passes) * (1 + apart) + writes) / tasks
+    walked = reads * np.where(kept, 1.0, passes)
+    beyond = (walked * (1 + apart) + writes) / tasks
     vectors = elements / tasks / np.maximum(lanes, 1)
     loads = k["access_instr"] * (1 + 1 / col("shared", np.inf)) / loads_per_clk(arch)
     instr = col("vector_instr", col("flops_per_element", 1))
@@ -155,7 +156,7 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
         reduction_s=np.where(partial > 0, k["launch_s"] + 2 * partial / rate, 0.0),
         slowdown=np.ones(n),
         facts={
-            "dram_bytes": beyond * tasks,
+            "dram_bytes": walked + writes,
             "compulsory_bytes": (reads + writes) * np.ones(n),
             "l2_hit_rate": np.where(kept & (passes > 1), 1 - 1 / passes, 0.0),
             "padding": np.ones(n),
