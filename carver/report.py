@@ -29,6 +29,8 @@ LIBRARY = "library"
 """The backend of the measurement of what numpy or torch do."""
 STEADY_PERCENT = 25.0
 """A median whose interval reaches further to both sides was disturbed."""
+DISTURBED_PERCENT = 10.0
+"""Runs that lost a core, beyond which a CPU's times are not to be relied on."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,12 @@ class Report:
     def unsteady(self) -> tuple[Measurement, ...]:
         """Those whose time is hardly known: the device was busy, or there was too little time."""
         return tuple(m for m in self.ok if (m.ci_percent or 0.0) > STEADY_PERCENT)
+
+    @property
+    def disturbed_percent(self) -> float:
+        """Of the times of a CPU, those of runs that lost a core to another program."""
+        said = [float(c.get("disturbed_percent", 0)) for m in self.ok for c in m.conditions]
+        return sum(said) / len(said) if said else 0.0
 
     @cached_property
     def outcomes(self) -> dict[str, int]:
@@ -200,6 +208,11 @@ class Report:
                 f"±{STEADY_PERCENT:.0f} %, one to ±{most:.0f} %, so the device was busy with something else, or the "
                 "time too short; measure again"
             )
+        if self.disturbed_percent > DISTURBED_PERCENT:
+            lines.append(
+                f"not to be relied on: other programs took cores away during {self.disturbed_percent:.0f} % of the runs, "
+                "whose times are too long; measure again when the machine is idle"
+            )
         best, rates = self.best, self.rates
         lines.append(
             f"best: {best.median_ms:.4g} ms, {_scaled(rates['flops_per_s'])}FLOP/s, "
@@ -255,6 +268,7 @@ class Report:
             "arch": first.arch,
             "measured": len(self.ok),
             "unsteady": len(self.unsteady),
+            "disturbed_percent": self.disturbed_percent,
             "feasible": self.grid_size,
             "outcomes": self.outcomes,
             "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,

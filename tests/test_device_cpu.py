@@ -658,4 +658,7 @@ def test_a_smooth_activation_into_integers_may_round_either_way() -> None:
 def test_runs_that_lost_a_core_are_not_timed(monkeypatch: pytest.MonkeyPatch, taken: list[int], left: int) -> None:
     counts = iter(taken)
     monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
-    assert len(CpuDevice(1).time(lambda: None, 3, cold=False)) == left
+    device = CpuDevice(1)
+    assert len(device.time(lambda: None, 3, cold=False)) == left
+    assert device.state()["disturbed_percent"] == (100 if left == 3 else 0)
+    assert "disturbed_percent" not in device.state(), "counted since the last call"

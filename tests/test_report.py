@@ -142,6 +142,15 @@ def test_a_busy_device_is_told(report: Report) -> None:
     assert "busy with something else" in str(report).replace("\n", " ")
 
 
+def test_cores_that_others_took_are_told() -> None:
+    calm, lost = ({"disturbed_percent": percent} for percent in (0, 30))
+    report = Report(PROBLEM, [measured(0, 1.0, 2.0).with_round([2.0] * 9, calm)])
+    assert "cores away" not in " ".join(report.summary())
+    report = Report(PROBLEM, [measured(0, 1.0, 2.0).with_round([2.0] * 9, calm).with_round([2.0] * 9, lost)])
+    assert "took cores away during 15 % of the runs" in " ".join(report.summary())
+    assert report.to_dict()["disturbed_percent"] == 15
+
+
 def test_html_is_whole_escaped_and_needs_nothing(tmp_path: Path) -> None:
     bad = measured(1, 2.0, None, message='<script>"x"</script>', config={"<b>": 1})
     page = Report(PROBLEM, [measured(0, 1.0, 2.0), bad]).to_html(tmp_path / "report.html")
