@@ -112,7 +112,7 @@ class Report:
     @property
     def disturbed_percent(self) -> float:
         """Of the times of a CPU, those of runs that lost a core to another program."""
-        said = [float(c.get("disturbed_percent", 0)) for m in self.ok for c in m.conditions]
+        said = [float(c["disturbed_percent"]) for m in self.ok for c in m.conditions if "disturbed_percent" in c]
         return sum(said) / len(said) if said else 0.0
 
     @cached_property
@@ -210,8 +210,8 @@ class Report:
             )
         if self.disturbed_percent > DISTURBED_PERCENT:
             lines.append(
-                f"not to be relied on: other programs took cores away during {self.disturbed_percent:.0f} % of the runs, "
-                "whose times are too long; measure again when the machine is idle"
+                f"not to be relied on: other programs took cores away during {self.disturbed_percent:.0f} % of the "
+                "runs, whose times are too long; measure again when the machine is idle"
             )
         best, rates = self.best, self.rates
         lines.append(
