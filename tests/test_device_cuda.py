@@ -347,7 +347,7 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
     rng = np.random.default_rng(1)
     a, b = (decode(encode(rng.standard_normal(s), dtype), dtype) for s in ((1, m, k), (1, k, n)))
     right = a.astype(np.float64) @ b.astype(np.float64)
-    for hint in template.recommend_hints(topk=3):
+    for hint in template.recommend_hints(3, backend="cuda"):
         kernel = compile_hint(hint, gpu)
         c = gpu.empty((1, m, n), "float32")
         gpu.fill(c, 0xFF)
@@ -423,7 +423,7 @@ def test_sums_are_converted_after_the_last_product(gpu: cuda.CudaDevice, dtype: 
 @GPU
 def test_cold_runs_are_slower_than_warm_ones(gpu: cuda.CudaDevice) -> None:
     """A copy that fits L2 has to come from DRAM when L2 was emptied."""
-    hint = MatmulTemplate(64, 4096, 4096).with_arch(gpu.arch).recommend_hints(topk=1)[0]
+    hint = MatmulTemplate(64, 4096, 4096).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0]
     kernel = compile_hint(hint, gpu)
     rng = np.random.default_rng(2)
     arrays = [gpu.upload(rng.standard_normal(s), "float16") for s in ((1, 64, 4096), (1, 4096, 4096), (1, 64, 4096))]
@@ -439,7 +439,7 @@ def test_torch_tensors_share_the_context(gpu: cuda.CudaDevice) -> None:
     torch = pytest.importorskip("torch")
     a = torch.randn(1, 64, 96, device="cuda", dtype=torch.float16)
     b = torch.randn(1, 96, 80, device="cuda", dtype=torch.float16)
-    kernel = compile_hint(MatmulTemplate(64, 80, 96).with_arch(gpu.arch).recommend_hints(topk=1)[0], gpu)
+    kernel = compile_hint(MatmulTemplate(64, 80, 96).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0], gpu)
     c = kernel(a, b)
     assert c.shape == (1, 64, 80) and c.device == a.device
     torch.testing.assert_close(c, a @ b, rtol=1e-2, atol=1e-2)
