@@ -23,7 +23,7 @@ from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate.device import calibrate, keep_descriptor
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
-from carver.calibrate.kernels import _turns
+from carver.calibrate.kernels import Measured, _turns
 from carver.calibrate.micro import Microbenchmarks, reading
 from carver.cli import main
 from carver.cost.constants import CONSTANTS, resolve
@@ -342,6 +342,15 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
     found = calibrate("cpu", kernels=False)
     assert found.micro.left_out == ("clock: timeout: still running clock",)
     assert list(found.micro.readings) == ["vector.float32"]
+
+
+def test_a_kernel_of_which_too_few_ran_costs_its_fit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [replace(case, seconds=np.where(np.arange(len(case.seconds)) < 2, case.seconds, np.nan)) for case in table({})]
+    monkeypatch.setattr(calibrating, "_microbenchmarks", lambda device, say: (H200, {}, Microbenchmarks({})))
+    monkeypatch.setattr(calibrating, "measured", lambda *_, **__: Measured(tuple(few), ("one: no time left",)))
+    found = calibrate("cuda")
+    assert found.choices == () and found.measured.skipped[0] == "one: no time left"
+    assert "matmul/triton on h200_sxm: no problem has three measured" in found.measured.skipped[1]
 
 
 # ---- a descriptor from readings

@@ -13,7 +13,7 @@ from .._cache import cache_folder, lease
 from ..descriptor import Arch
 from ..device import open_device
 from ..device.cpu import CpuDevice
-from ..errors import DeviceError
+from ..errors import ConfigError, DeviceError
 from ..fit import predict_case
 from ..records import now
 from ..trial import arch_from_dict
@@ -119,7 +119,10 @@ def calibrate(
     changed = keep.with_fields(base, fields).replace(fitted=(("constants", tuple(constants.items())),))
     choices = []
     for group in groups(found.cases):
-        choices.append(_choice(group, changed, derived))
+        try:
+            choices.append(_choice(group, changed, derived))
+        except ConfigError as none:  # too few of this kernel ran: the others are fitted all the same
+            found = replace(found, skipped=(*found.skipped, str(none)))
         say(f"fit of {group.name}")
     arch = _descriptor(base, micro, derived, choices, state, command)
     return Calibration(base, arch, micro, derived, found, tuple(choices), state)
