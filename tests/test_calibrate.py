@@ -21,6 +21,7 @@ import carver
 from carver import arch as archs
 from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
+from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate, keep_descriptor
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
 from carver.calibrate.kernels import Measured, _turns
@@ -32,6 +33,7 @@ from carver.device import Buffer
 from carver.device.compile import compile_source, cuda_compiler
 from carver.device.cpu import CpuDevice
 from carver.device.render import CUDA_FLAGS, Source
+from carver.errors import RunError
 from carver.evaluate.cases import Case
 from carver.fit import identified, predict_case, samples
 from carver.uncertainty import COVERAGE, share_within, trust
@@ -448,6 +450,24 @@ def test_a_written_descriptor_reads_back_and_keeps_the_datasheet(own_folder: Pat
 def test_operators_take_turns() -> None:
     a, b, c = (carver.ElementwiseTemplate((n, 8)) for n in (1, 2, 3))
     assert _turns([[a, b], [c]]) == [[a, c], [b]]
+
+
+def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
+    own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = (carver.ElementwiseTemplate((64, n), "float32") for n in (64, 128))
+
+    def measure(bench: Any, every: Any, **options: Any) -> Any:
+        if every[0].problem == bad.problem:
+            raise RunError(f"{bad.problem} cannot be set up")
+        return bench_measure(bench, every, **options)
+
+    bench_measure = measuring.measure
+    monkeypatch.setattr(measuring, "measure", measure)
+    with carver.records.Records(tmp_path / "records.sqlite") as store:
+        found = measuring.measured("cpu", CpuDevice().arch, 10.0, {"elementwise": [bad, good]}, (2, 1, 1), records=store)
+    assert [case.problem for case in found.cases] == [good.problem]
+    assert found.skipped == (f"{bad.problem} cannot be set up",)
 
 
 # ---- a GPU made of formulas: the arithmetic of the microbenchmarks, without a GPU

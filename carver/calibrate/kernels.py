@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bench import Bench, Settings, candidates, measure, stratified
 from ..descriptor import Arch
-from ..errors import NoCandidates
+from ..errors import NoCandidates, RunError
 from ..evaluate.cases import Case
 from ..fit import fit, identified, samples
 from ..hint import Hint
@@ -94,10 +94,10 @@ def measured(
                 continue
             try:
                 hints = list(recommend(template.problem, arch, EVERYTHING, own_backend(arch)))
-            except NoCandidates as none:
+                case = _case(bench, arch, template.problem, [*hints[:top], *stratified(hints[top:] or hints, spread)])
+            except (NoCandidates, RunError) as none:  # the next problem may well work
                 skipped.append(str(none))
                 continue
-            case = _case(bench, arch, template.problem, [*hints[:top], *stratified(hints[top:] or hints, spread)])
             if np.isfinite(case.seconds).sum() > 1:
                 cases[template.problem] = case
             each(str(template.problem))
@@ -106,7 +106,12 @@ def measured(
             for case in group.cases:
                 if time.monotonic() - began > seconds:
                     break
-                cases[case.problem] = _joined(cases[case.problem], _second(bench, arch, group, case, constants, again))
+                try:
+                    more = _second(bench, arch, group, case, constants, again)
+                except RunError as none:
+                    skipped.append(str(none))
+                else:
+                    cases[case.problem] = _joined(cases[case.problem], more)
             each(group.name)
     return Measured(tuple(cases.values()), tuple(skipped))
 
