@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from math import prod
 from pathlib import Path
 
@@ -288,6 +289,19 @@ def test_nvrtc_compiles_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(CompileError, match="NVRTC failed") as caught:
         compile_source(broken, compiling._nvrtc(NVRTC))
     assert "static assertion failed" in caught.value.log
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="-soname is for ELF")
+def test_nvrtc_finds_its_other_half_beside_it(tmp_path: Path) -> None:
+    """Made as in NVIDIA's wheels: the library asks the loader for a name in a folder that the loader does not search."""
+    half = "libnvrtc-builtins.so.13.0"
+    for name, text in (
+        ("libnvrtc.so.13", f'#include <dlfcn.h>\nint found(void) {{ return dlopen("{half}", RTLD_NOW) != 0; }}'),
+        (half, "int nothing;"),
+    ):
+        command = [str(c_compiler().path), "-shared", "-fPIC", f"-Wl,-soname,{name}", "-xc", "-", "-o", name]
+        subprocess.run(command, input=text, cwd=tmp_path, text=True, check=True)
+    assert compiling._nvrtc_library(tmp_path / "libnvrtc.so.13").found() == 1
 
 
 @pytest.mark.nvcc

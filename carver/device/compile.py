@@ -250,7 +250,11 @@ def _nvrtc(library: Path) -> Compiler:
 
 
 def _nvrtc_library(library: Path) -> ctypes.CDLL:
+    """With its part that it looks for by name alone: in NVIDIA's wheels no loader would find that."""
     try:
+        if library.is_absolute():  # else the loader knows where, and this folder is anybody's
+            for builtins in library.parent.glob("libnvrtc-builtins.so*"):
+                ctypes.CDLL(str(builtins))
         return ctypes.CDLL(str(library))
     except OSError as e:
         raise DeviceError(f"NVRTC at {library}: {e}; install the CUDA toolkit or set CARVER_NVCC") from None
