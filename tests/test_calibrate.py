@@ -617,6 +617,7 @@ def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytes
     used = binary.resources[source.entries[0]]
     assert used.spill_bytes == 0
     assert used.registers <= 168
+    assert "serialized" not in binary.log, "wgmma would be timed one by one"
     assert source.flags == CUDA_FLAGS
 
 

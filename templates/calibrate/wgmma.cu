@@ -59,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) carver_wgmma(int *
         wgmma_wait<1>();
     }
     wgmma_wait<0>();
+    wgmma_done(sums);  // else ptxas takes the instructions one by one
     __syncthreads();
     if (threadIdx.x == 0) clocks[blockIdx.x] = static_cast<int>(clock64() - began);
     float total = 0;
