@@ -347,7 +347,7 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
 
 
 def test_a_kernel_of_which_too_few_ran_costs_its_fit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [replace(case, seconds=np.where(np.arange(len(case.seconds)) < 2, case.seconds, np.nan)) for case in table({})]
+    few = [replace(c, seconds=np.where(np.arange(len(c.seconds)) < 2, c.seconds, np.nan)) for c in table({})]
     monkeypatch.setattr(calibrating, "_microbenchmarks", lambda device, say: (H200, {}, Microbenchmarks({})))
     monkeypatch.setattr(calibrating, "measured", lambda *_, **__: Measured(tuple(few), ("one: no time left",)))
     found = calibrate("cuda")
@@ -465,7 +465,8 @@ def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
     bench_measure = measuring.measure
     monkeypatch.setattr(measuring, "measure", measure)
     with carver.records.Records(tmp_path / "records.sqlite") as store:
-        found = measuring.measured("cpu", CpuDevice().arch, 10.0, {"elementwise": [bad, good]}, (2, 1, 1), records=store)
+        here, problems = CpuDevice().arch, {"elementwise": [bad, good]}
+        found = measuring.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
     assert [case.problem for case in found.cases] == [good.problem]
     assert found.skipped == (f"{bad.problem} cannot be set up",)
 

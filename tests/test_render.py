@@ -293,7 +293,7 @@ def test_nvrtc_compiles_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.skipif(sys.platform != "linux", reason="-soname is for ELF")
 def test_nvrtc_finds_its_other_half_beside_it(tmp_path: Path) -> None:
-    """Made as in NVIDIA's wheels: the library asks the loader for a name in a folder that the loader does not search."""
+    """Made as in NVIDIA's wheels: a library that asks the loader for a name where the loader does not search."""
     half = "libnvrtc-builtins.so.13.0"
     for name, text in (
         ("libnvrtc.so.13", f'#include <dlfcn.h>\nint found(void) {{ return dlopen("{half}", RTLD_NOW) != 0; }}'),
