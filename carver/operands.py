@@ -14,9 +14,8 @@ from .attention import FlashAttentionTemplate
 from .descriptor import Arch
 from .dtypes import BYTES
 from .errors import ProblemError
-from .problem import ACTIVATIONS
+from .problem import ACTIVATIONS, REDUCTIONS
 from .templates import (
-    REDUCTIONS,
     ElementwiseTemplate,
     GEMVTemplate,
     MatmulTemplate,

@@ -22,6 +22,7 @@ MAX_ALIGN_BYTES = 128
 """A cache line; no copy is wider."""
 
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
+REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
 _NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
@@ -184,7 +185,11 @@ class Problem:
         names = self.names
         axes = " ".join(f"{names.get(axis, axis)}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
         types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
-        return f"{self.operator} {axes} ({types})"
+        what = self.operator
+        if "reduce_op" in self.options:
+            along = "rows" if self.options.get("axis", 1) else "columns"
+            what = f"{REDUCTIONS[self.options['reduce_op']]} along {along}"
+        return f"{what} {axes} ({types})"
 
 
 def size(name: str, value: object) -> int:

@@ -19,7 +19,7 @@ from .arch import load
 from .descriptor import Arch
 from .errors import ProblemError, nearest
 from .hint import Hint
-from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
+from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, REDUCTIONS, Problem, size
 from .ranking import Ranking, own_backend, rank, recommend
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
 
-REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
 
 
 class Template:

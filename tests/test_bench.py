@@ -22,11 +22,10 @@ from carver.device.cuda import device_count
 from carver.errors import ConfigError, DeviceError, RunError
 from carver.hint import Hint
 from carver.kernel import kernels
-from carver.problem import Problem
+from carver.problem import REDUCTIONS, Problem
 from carver.ranking import Ranking
 from carver.records import Records
 from carver.space import enumerate_space
-from carver.templates import REDUCTIONS
 from carver.trial import arch_from_dict, program_from_dict, program_to_dict
 from carver.worker import Reply
 

@@ -9,8 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from ..errors import DeviceError
-from ..problem import Problem
-from ..templates import REDUCTIONS
+from ..problem import REDUCTIONS, Problem
 from .buffers import Buffer
 
 _TORCH_BITS = {
@@ -21,7 +20,7 @@ _TORCH_NAMES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_
 
 
 def reduction_kind(problem: Problem) -> str:
-    """Which reduction of `carver.templates.REDUCTIONS` a problem of that operator is."""
+    """Which reduction of `carver.problem.REDUCTIONS` a problem of that operator is."""
     return REDUCTIONS[problem.options.get("reduce_op", 0)]
 
 
