@@ -214,11 +214,11 @@ _GENERIC_WORDS = {
 
 
 def _key(text: str) -> str:
-    """A device name without what people leave out: "NVIDIA GeForce RTX 4090", "rtx-4090" and "4090" are one."""
-    words = [word for word in re.split(r"[^a-z0-9]+", text.lower()) if word and word not in _GENERIC_WORDS]
-    if len(words) > 1 and words[0] in ("rtx", "gtx", "rx"):
-        words = words[1:]
-    return re.sub(r"^(rtx|gtx|rx)(?=\d)", "", "".join(words))
+    """A device name without what people leave out: "NVIDIA GeForce RTX 4090", "rtx-4090" and "RTX4090" are one.
+
+    Its series stays, since "GTX 480" and "RX 480" are two devices; "4090" alone is an alias.
+    """
+    return "".join(word for word in re.split(r"[^a-z0-9]+", text.lower()) if word and word not in _GENERIC_WORDS)
 
 
 def _find(name: str | os.PathLike[str]) -> Path | None:

@@ -23,9 +23,12 @@ REQUIRED = """
 v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
 rtx_3060_laptop rtx_3090 rtx_4090 l4 l40s h100_sxm h100_pcie h200_sxm b200 rtx_5090 gtx_680 titan_x_maxwell gtx_1080_ti
 p100_sxm2 mi50 radeon_vii mi100 mi210 mi250x_gcd mi300x mi355x rx_7900_xtx pro_w6600 pro_w7800 rx_6900_xt rx_6800
+gtx_750_ti gtx_980 gtx_titan_black k20 k40 k80 m60 p40 titan_x_pascal titan_v rtx_2070_super quadro_rtx_8000 rtx_3070_ti
+a2 rtx_5000_ada rx_480 r9_fury_x mi25 rx_5700_xt rx_6600_xt rx_7700_xt rx_7900_gre
 b300 gb300 gb200 h200_nvl gb10 jetson_agx_thor rtx_pro_6000_server radeon_8060s r9700 rx_9060_xt rx_7600 p100_pcie
 cpu_avx2 cpu_avx512 cpu_neon apple_m2_max
 """
+SINGLE_FMA = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx1010", "gfx1030", "gfx1031", "gfx1032")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +62,7 @@ def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
     of_cpu = device.fma_per_clk * device.simd_bytes // 4 * device.sm_count
     assert device.lanes_per_sm * device.sm_count == dict(device.datasheet).get("lanes", of_cpu)
     # RDNA from the third issues two FMA at once, CDNA from the second packed ones
-    pairs = device.vendor == "amd" and device.isa not in ("gfx900", "gfx906", "gfx908", "gfx1030", "gfx1031", "gfx1032")
+    pairs = device.vendor == "amd" and device.isa not in SINGLE_FMA
     assert device.vector_flops_per_clk("float32") == (4 if pairs else 2) * device.lanes_per_sm
 
 
@@ -237,6 +240,9 @@ def test_partitions_of_the_chiplet_devices() -> None:
         ("nvidia/geforce-rtx-4090", "rtx_4090"), ("RTX4090", "rtx_4090"), ("4090", "rtx_4090"), ("a100", "a100_sxm_80"),
         ("NVIDIA A100-SXM4-40GB", "a100_sxm_40"), ("NVIDIA GeForce RTX 3060 Laptop GPU", "rtx_3060_laptop"),
         ("Tesla T4", "t4"), ("V100", "v100_sxm2"), ("TITAN RTX", "titan_rtx"),
+        ("GeForce GTX 980", "gtx_980"), ("Tesla K40m", "k40"), ("TITAN X (Pascal)", "titan_x_pascal"),
+        ("GTX TITAN X", "titan_x_maxwell"), ("GeForce GTX 1060 6GB", "gtx_1060"), ("sm_35", "k40"),
+        ("sm_52", "titan_x_maxwell"), ("Quadro RTX 8000", "quadro_rtx_8000"), ("4000 Ada", "rtx_4000_ada"),
         ("NVIDIA B300 SXM6 AC", "b300"), ("sm_103", "b300"), ("sm_110", "jetson_agx_thor"), ("DGX Spark", "gb10"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx_pro_6000_server"), ("RTX 5060", "rtx_5060"),
     ],
@@ -251,11 +257,17 @@ def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
         ("mi300x", "mi300x"), ("gfx942", "mi300x"), ("AMD Instinct MI300X", "mi300x"), ("gfx90a", "mi250x_gcd"),
         ("gfx1100", "rx_7900_xtx"), ("W7800", "pro_w7800"), ("amd/radeon-vii", "radeon_vii"), ("gfx906", "mi50"),
         ("RX 6900 XT", "rx_6900_xt"), ("gfx1030", "rx_6900_xt"), ("gfx1151", "radeon_8060s"), ("gfx1200", "rx_9060_xt"),
+        ("Ellesmere", "rx_480"), ("gfx803", "rx_480"), ("Fiji", "r9_fury_x"), ("gfx1010", "rx_5700_xt"),
         ("Strix Halo", "radeon_8060s"), ("gfx1102", "rx_7600"), ("AMD Instinct MI60 / MI50", "mi50"),
     ],
 )  # fmt: skip
 def test_forgiving_names_of_amd(said: str, name: str) -> None:
     assert HIP(said).name == name
+
+
+def test_one_number_in_two_series_is_two_devices() -> None:
+    assert arches.match("Radeon RX 580 Series") == load("rx_580")
+    assert arches.match("GeForce GTX 580") is arches.match("GeForce GTX 480") is arches.match("580") is None
 
 
 def test_cpu_and_apple_names() -> None:

@@ -245,7 +245,9 @@ def test_amd_devices_by_isa_and_size(tmp_path: Path, version: int, simds: int, p
         (110000, 96, 0x744C, "rx_7900_xtx"), (110000, 84, 0x744C, "rx_7900_xt"), (110000, 96, 0x7448, "pro_w7900"),
         (90006, 60, 0x66A1, "mi50"), (90006, 64, 0x66A1, "mi60"), (90500, 256, 0x75B3, "mi355x"),
         (120001, 64, 0x7550, "rx_9070_xt"), (120001, 56, 0x7550, "rx_9070"), (120001, 64, 0x7551, "r9700"),
-        (110501, 40, 0x1586, "radeon_8060s"), (120000, 32, 0x7590, "rx_9060_xt"), (110002, 32, 0x7480, "rx_7600"),
+        (110501, 40, 0x1586, "radeon_8060s"), (110000, 80, 0x744C, "rx_7900_gre"),
+        (90000, 56, 0x687F, "rx_vega_56"), (80003, 64, 0x7300, "r9_fury_x"),
+        (120000, 32, 0x7590, "rx_9060_xt"), (110002, 32, 0x7480, "rx_7600"),
     ],
 )  # fmt: skip
 def test_amd_cards_of_one_chip_differ_in_compute_units(
@@ -257,10 +259,10 @@ def test_amd_cards_of_one_chip_differ_in_compute_units(
 
 
 def test_a_card_of_a_known_chip_with_other_compute_units_is_an_estimate(tmp_path: Path) -> None:
-    said = {"simd_count": 160, "simd_per_cu": 2, "gfx_target_version": 110000, "wave_front_size": 32}
+    said = {"simd_count": 144, "simd_per_cu": 2, "gfx_target_version": 110000, "wave_front_size": 32}
     kfd(tmp_path, 1, said | {"vendor_id": 4098, "device_id": 0x744C})
     found = from_device(detect.amd(tmp_path)[0])
-    assert (found.sm_count, found.provenance) == (80, "estimated from rx_7900_xt"), "RX 7900 GRE"
+    assert (found.sm_count, found.provenance) == (72, "estimated from pro_w7800"), "RX 7900M"
 
 
 def test_an_unknown_amd_device_is_an_estimate(tmp_path: Path) -> None:

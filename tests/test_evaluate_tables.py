@@ -145,17 +145,23 @@ class TestDevices:
             ("AMD Navi21 (gfx1030)", "", "rx_6900_xt"),
             ("gfx1100 (RDNA3 Navi31)", "", "rx_7900_xtx"),
             ("AMD Vega10", "gfx900 (GCN5)", "rx_vega_64"),
-            ("NVIDIA TITAN X (Pascal)", "sm_61 (Pascal GP102)", "gtx_1080_ti"),  # not the Maxwell of that name
+            ("TITAN X (Pascal)", "sm_61 (Pascal GP102)", "titan_x_pascal"),
+            ("gfx1010:xnack-", "", "rx_5700_xt"),
         ],
     )
     def test_found(self, name: str, isa: str, expected: str) -> None:
         arch, remark = device(name, isa)
         assert arch.name == expected
-        assert bool(remark) == (name not in ("NVIDIA GeForce RTX 3090", "AMD Vega10"))
+        assert bool(remark) == (name not in ("NVIDIA GeForce RTX 3090", "AMD Vega10", "TITAN X (Pascal)"))
 
     @pytest.mark.parametrize(
-        ("name", "isa"), [("Voodoo 2", ""), ("", ""), ("NVIDIA GeForce RTX 3050", "sm_86"), ("Radeon RX 580", "gfx803")]
-    )
+        ("name", "isa"),
+        [
+            ("Voodoo 2", ""), ("", ""), ("NVIDIA GeForce MX450", "sm_75"), ("Radeon R9 290X", "gfx701"),
+            ("GTX TITAN X", "sm_61"),  # the Maxwell has that name
+            ("AMD Tonga", "gfx803"),  # from 36 to 64 CUs
+        ],
+    )  # fmt: skip
     def test_none(self, name: str, isa: str) -> None:
         with pytest.raises(Exception, match="no descriptor"):
             device(name, isa)
