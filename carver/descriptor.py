@@ -182,6 +182,14 @@ class Arch:
         return self.max_threads_per_sm // self.warp_size
 
     @property
+    def regs_per_block(self) -> int:
+        """Of 32 bits: 64 K on NVIDIA, whatever an SM has (128 K in compute capability 3.7), else all of an SM.
+
+        Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+        """
+        return min(self.regs_per_sm, 65536) if self.vendor == "nvidia" else self.regs_per_sm
+
+    @property
     def provenance(self) -> str:
         """How the constants are known, in words."""
         fitted = dict(self.fitted)

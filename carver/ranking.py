@@ -401,7 +401,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         arch, np.array([float(warps)]), np.array([float(smem_bytes)]), np.array([float(registers)])
     )
     if arch.kind == "gpu":  # the compiler spills what is more
-        registers = min(registers, arch.max_regs_per_thread, arch.regs_per_sm // threads)
+        registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, group = col("split", 1), col("group", 1)
     kind = col("instruction", 0)

@@ -18,7 +18,7 @@ from carver import Hint
 from carver.errors import NoCandidates
 
 SMEM_PER_BLOCK = {
-    "sm_30": 48 << 10, "sm_35": 48 << 10, "sm_52": 48 << 10, "sm_60": 48 << 10, "sm_61": 48 << 10,
+    "sm_30": 48 << 10, "sm_35": 48 << 10, "sm_37": 48 << 10, "sm_50": 48 << 10, "sm_52": 48 << 10, "sm_60": 48 << 10, "sm_61": 48 << 10,
     "sm_70": 96 << 10, "sm_75": 64 << 10, "sm_80": 163 << 10, "sm_86": 99 << 10, "sm_87": 163 << 10,
     "sm_89": 99 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10, "sm_103": 227 << 10, "sm_110": 227 << 10,
     "sm_120": 99 << 10, "sm_121": 99 << 10, "gfx950": 160 << 10,
@@ -87,6 +87,13 @@ def check_legal(hint: Hint, arch: carver.Arch) -> None:
         assert vector & (vector - 1) == 0
     if hint.use_tc:
         assert any(row.dtype in hint.problem.dtypes.values() or row.dtype == "tf32" for row in arch.matrix)
+
+
+def test_a_block_has_no_more_registers_than_its_limit_where_an_sm_has_twice_as_many() -> None:
+    k80 = carver.load_arch("k80")
+    assert k80.regs_per_sm == 2 * REGISTERS_PER_BLOCK
+    for hint in carver.ReductionTemplate("softmax", (4096, 4096)).with_arch(k80).recommend_hints(1000, "cuda"):
+        check_legal(hint, k80)
 
 
 def check_covers(hint: Hint) -> None:
