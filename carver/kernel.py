@@ -67,6 +67,11 @@ class Kernel:
     constants_of: str
     """The kernel whose constants these are; empty where they are its own."""
 
+    @property
+    def device_kind(self) -> str:
+        """What it runs on: "cpu", or "gpu"."""
+        return "cpu" if self.model.startswith("cpu_") else "gpu"
+
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
 

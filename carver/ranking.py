@@ -284,6 +284,11 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
     scope = static_scope(problem, arch)
     declared = kernels(problem.operator, backend)
+    if declared[0].device_kind != arch.kind:
+        others = sorted({k.backend for k in every(problem.operator) if k.device_kind == arch.kind})
+        what = f"backend {backend!r} is for a {declared[0].device_kind.upper()}, {arch.title} is a {arch.kind.upper()}"
+        has = ", ".join(map(repr, others)) or "no backend"
+        raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
     offered = [kernel for kernel in declared if all(bool(need(scope)) for need in kernel.requires)]
     if not offered:
         raise NoCandidates(

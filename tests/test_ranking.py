@@ -250,3 +250,10 @@ def test_templates_of_one_tool_are_ranked_for_it() -> None:
     for arch, backend in (("a100", "kernel_tuner"), ("mi300x", "kernel_tuner_hip")):
         assert carver.Conv2DTemplate(64, 64, 3, 3).with_arch(arch).recommend_hints(1).backend == backend
         assert carver.DedispersionTemplate(64, 64, 3, 3).with_arch(arch).recommend_hints(1).backend == backend
+
+
+@pytest.mark.parametrize(("backend", "device"), [("cpu", "h200"), ("cuda", "avx2"), ("triton", "avx2")])
+def test_a_backend_of_another_kind_of_device(backend: str, device: str) -> None:
+    for op in (carver.ElementwiseTemplate((64, 64)), carver.MatmulTemplate(64, 64, 64)):
+        with pytest.raises(ConfigError, match=f"backend '{backend}' is for a .PU, .* is a .PU; for it, .* has '"):
+            op.with_arch(device).recommend_hints(1, backend)
