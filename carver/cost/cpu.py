@@ -24,6 +24,8 @@ FMA_LATENCY_CLK = 4.0
 """Dependent vector FMA, Skylake to Zen 5 (Agner Fog, instruction tables)."""
 PREFETCHED = 64.0
 """Steps ahead: the hardware prefetcher hides latency for the streams that these kernels read."""
+STEPS = 16.0
+"""Parts of a task: what one computes and what the next one reads go on at once."""
 PAGE_BYTES = 4096
 """Prefetchers stop at its end, and start anew behind a jump."""
 WINDOW_INSTR = 112.0
@@ -121,7 +123,7 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     instr = col("vector_instr", col("flops_per_element", 1))
     chain = passes * FMA_LATENCY_CLK / col("sums", np.inf)
     each = np.maximum(passes * loads + instr / arch.fma_per_clk, chain) + passes / unroll * k["step_instr"]
-    compute = vectors * each
+    compute = vectors * each * np.maximum(col("largest", 0) * tasks / elements, 1.0)
     # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
     # partial results that meet by halves
     folded = np.where(col("runs", 0) > 0, run, 0.0)
@@ -138,18 +140,18 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
         grid=tasks * np.ones(n),
         resident=np.ones(n),
         warps=np.ones(n),
-        steps=np.ones(n),
+        steps=np.full(n, STEPS),
         ahead=np.full(n, PREFETCHED),
         exposed=np.zeros(n),
-        math_clk=compute,
+        math_clk=compute / STEPS,
         chain_clk=np.full(n, k["step_chain_clk"]),
         smem_clk=np.zeros(n),
         issue_clk=np.zeros(n),
-        fill_bytes=moved * passes,
-        l2_bytes=moved * passes,
-        l2_read_bytes=np.maximum(reads / tasks, 1.0),
-        dram_bytes=beyond,
-        l3_bytes=beyond,
+        fill_bytes=moved * passes / STEPS,
+        l2_bytes=moved * passes / STEPS,
+        l2_read_bytes=np.maximum(reads / tasks, 1.0) / STEPS,
+        dram_bytes=beyond / STEPS,
+        l3_bytes=beyond / STEPS,
         store_bytes=np.zeros(n),
         store_clk=np.zeros(n),
         store_chain_clk=np.zeros(n),
