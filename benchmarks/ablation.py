@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from carver.cli_evaluate import tell
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=300, help="problems of a table")
     args = parser.parse_args()
     tables: dict[str, list[Case]] = {}
-    for case in read(args.folder):
+    for case in read(args.folder, tell):
         tables.setdefault(case.table, []).append(case)
     rng = np.random.default_rng(0)
     chosen = {t: [cases[i] for i in rng.permutation(len(cases))[: args.most]] for t, cases in tables.items()}

@@ -14,6 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from carver.cli_evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[1, 3, 5, 10])
     args = parser.parse_args()
     groups: dict[tuple[str, str], list[Case]] = {}
-    for case in read(args.path):
+    for case in read(args.path, tell):
         groups.setdefault((case.table, case.problem.operator), []).append(case)
     table = Table(title="Best time over the time of the best of the first k", box=box.SIMPLE_HEAD, title_justify="left")
     for name in ("table", "operator", "problems", *(f"k={k}" for k in args.k), f"worst, k={args.k[-1]}"):

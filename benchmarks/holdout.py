@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from carver.cli_evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
@@ -69,7 +70,7 @@ def main() -> None:
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     groups: dict[tuple[str, str, str], list[Case]] = {}
-    for case in read(args.folder):
+    for case in read(args.folder, tell):
         groups.setdefault(kernel(case), []).append(case)
     priors = {name: c.prior for name, c in CONSTANTS.items()}
     rows = []
