@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import expm1
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,10 +186,9 @@ def _print_fit(fit: Fit, row: dict[str, Any], toml: bool, write: bool) -> None:
                 means = " ".join(f"{q.slowdown[k]:7.3f}" for k in (1, 3, 5))
                 click.echo(f"  {name:<44s} {means} {q.worst:7.2f}")
         click.echo(f"{fit.verdict}")
-        low, high = fit.band
-        click.echo(
-            f"Band of 80 %: {100 * low:+.0f} % to {100 * high:+.0f} %; held out it covers {100 * fit.covered:.0f} %."
-        )
+        low, high = (100 * expm1(side) for side in fit.band)
+        held = f"; held out it covers {100 * fit.covered:.0f} %" if fit.after else ", of the problem that was fitted"
+        click.echo(f"Band of 80 %: {low:+.0f} % to {high:+.0f} %{held}.")
         if fit.at_bound:
             click.echo(f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}.")
     if "written" in row:

@@ -215,6 +215,10 @@ def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
     text = run("calibrate", "--from", measured_csv)
     assert "after, on held-out problems" in text
     assert "the fit helps" in text
+    rows = measured_csv.read_text().splitlines()
+    measured_csv.write_text("\n".join(row for row in rows if row.startswith(("operator", rows[1][:30]))))
+    text = run("calibrate", "--from", measured_csv)
+    assert "One problem" in text and "of the problem that was fitted" in text and "nan" not in text
 
 
 @pytest.mark.parametrize("words, complaint", [

@@ -317,6 +317,26 @@ def test_a_csv_may_leave_the_time_of_what_did_not_run_empty(tmp_path: Path) -> N
     assert case.configs[0]["BLOCK_K"] == 64
 
 
+@pytest.mark.parametrize(
+    ("head", "row", "axes"),
+    [
+        ("height,width,filter_height,filter_width,config.block_size_x,config.block_size_y,config.tile_size_x,"
+         "config.tile_size_y", "conv2d,rtx_a4000,kernel_tuner,512,256,5,3,32,4,1,2", "yxrs"),
+        ("trials,samples,channels,max_delay,config.block_size_x,config.block_size_y,config.tile_size_x,"
+         "config.tile_size_y,config.tile_stride_x,config.tile_stride_y",
+         "dedispersion,mi250x_gcd,kernel_tuner_hip,64,2048,128,100,32,32,1,1,0,0", "dth"),
+        ("N,C,H,W,F,KH,KW,stride,pad,config.BLOCK_M,config.BLOCK_N,config.BLOCK_K,config.num_warps,config.num_stages",
+         "conv,h200,triton,8,64,28,28,128,3,3,2,1,128,128,64,4,3", "npqfrsc"),
+    ],
+)  # fmt: skip
+def test_a_csv_of_windows_and_delays(head: str, row: str, axes: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"operator,arch,backend,{head},time_ms\n{row},0.2\n")
+    (case,) = tables.read(path)
+    assert "".join(case.problem.sizes) == axes
+    assert score(case).slowdown[1] == 1.0
+
+
 def test_a_table_brings_its_own_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # wherever it is read from
     cases = list(tables.read(Path(__file__).parent / "data" / "cpu" / "matmul.csv"))

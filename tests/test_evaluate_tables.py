@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from carver.arch import load
 from carver.cli import main
 from carver.evaluate.cases import Case, Remark, device, dtype, seconds, tunables
-from carver.evaluate.summary import best_fixed, evaluate
+from carver.evaluate.summary import Summary, best_fixed, evaluate, table
 from carver.evaluate.tables import read
 from carver.evaluate.tensile import solution
+from carver.table import without_colour
 from carver.templates import MatmulTemplate
 
 pd = pytest.importorskip("pandas")
@@ -133,6 +134,13 @@ class TestWhatIsPassedOver:
             (tmp_path / f"{name}.meta.json").unlink()
         result = run()
         assert result.exit_code == 2 and "no measured table" in result.stderr and not result.stdout
+
+
+def test_what_is_printed_of_a_table() -> None:
+    row = Summary("mine", "h200_sxm", 3, 40.0, {1: (1.11, 1.22, 1.33)}, {1: 2.22}, 1.44, 0.55, 0.07, 0.81, 0.999, 0.998)
+    text = without_colour(table([row], ks=(1,), width=130), 130)
+    for printed in ("1.110", "(2.22)", "1.22", "1.33", "1.44", "0.55", "7 %", "81 %", "0.999", "0.998"):
+        assert printed in text
 
 
 class TestDevices:

@@ -48,7 +48,7 @@ def score(case: Case, ks: Sequence[int] = (1, 3, 5, 10)) -> Score:
     if ranking:
         predicted[order] = ranking.seconds
     both = ran & np.isfinite(predicted)
-    near = both & (times <= 1.5 * best)
+    near = both & (times <= NEAR * best)
     error = float(np.median(np.abs(np.log(predicted[both] / times[both])))) if both.any() else float("nan")
     sorted_times = np.sort(times[ran])
     return Score(

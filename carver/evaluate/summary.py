@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import ProblemError
 from ..table import WIDTH, Column, rich_table
+from ..uncertainty import COVERAGE, NEAR
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
 from .tables import read
@@ -171,7 +172,10 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
 
 
 def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -> Group:
-    """The summary as a table: the model's slowdown, and below it in brackets that of blind draws."""
+    """The summary as a table: the model's slowdown, and below it in brackets that of blind draws.
+
+    On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
+    """
     from rich.console import Group
     from rich.text import Text
 
@@ -187,15 +191,22 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -
                    spare=place)
             for place, k in enumerate(ks)
         ),
-        column(f"worst\nk={ks[0]}", (_short(r.slowdown[ks[0]][2]) for r in rows), ("" for _ in rows)),
-        column("best\nfixed", (_short(r.fixed) if r.fixed else "-" for r in rows), ("" for _ in rows)),
+        column("p95\nworst", (_short(r.slowdown[ks[0]][1]) for r in rows),
+               (_short(r.slowdown[ks[0]][2]) for r in rows)),
+        column("fixed\nSpearm.", (_short(r.fixed) if r.fixed else "-" for r in rows),
+               (f"{r.spearman:.2f}" if np.isfinite(r.spearman) else "-" for r in rows)),
         column("time err\nin band", (f"{100 * r.log_error:.0f} %" for r in rows),
                (f"{100 * r.covered:.0f} %" for r in rows)),
         column("recall\nprecis.", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows),
                spare=len(ks)),
     ]  # fmt: skip
     title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
-    return Group(Text(title, "bold"), rich_table(columns, width))
+    legend = (
+        f"p95, worst: over the problems, k={ks[0]} · fixed: the one configuration that is best over all problems in "
+        f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
+        f"{COVERAGE:.0%}"
+    )
+    return Group(Text(title, "bold"), rich_table(columns, width), Text(legend, "dim"))
 
 
 def _short(value: float, digits: int = 2) -> str:

@@ -27,7 +27,17 @@ from ..descriptor import Arch
 from ..errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..kernel import Kernel, kernels
 from ..problem import Problem
-from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
+from ..templates import (
+    Conv2DTemplate,
+    ConvTemplate,
+    DedispersionTemplate,
+    ElementwiseTemplate,
+    GEMVTemplate,
+    MatmulTemplate,
+    OpTemplate,
+    ReductionTemplate,
+    Template,
+)
 from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
 
@@ -131,7 +141,8 @@ _NEEDED = ("operator", "arch", "backend", "time_ms")
 _TIMED = ("time_ms", "valid")
 _OPERATORS: Mapping[str, Callable[..., Template]] = {
     "matmul": MatmulTemplate, "gemv": GEMVTemplate, "elementwise": ElementwiseTemplate, "reduction": ReductionTemplate,
-    "attention": FlashAttentionTemplate, "op": OpTemplate,
+    "attention": FlashAttentionTemplate, "op": OpTemplate, "conv": ConvTemplate, "conv2d": Conv2DTemplate,
+    "dedispersion": DedispersionTemplate,
 }  # fmt: skip
 
 
