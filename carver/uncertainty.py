@@ -35,7 +35,7 @@ WIDENED: dict[Kind, float] = {
 On tables of GPUs and kernels that no constant was fitted to, 80 % to 99 % of measured times fall inside;
 docs/calibration.md has the list."""
 UNSTATED = 0.35
-"""Half the band of a fitted kernel whose table does not state its own; it holds 65 % to 100 % of their own tables."""
+"""Half the band of a fitted kernel whose table does not state its own; it holds 51 % to 100 % of their own tables."""
 
 
 @dataclass(frozen=True, slots=True)
