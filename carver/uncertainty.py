@@ -32,10 +32,10 @@ WIDENED: dict[Kind, float] = {
 }  # fmt: skip
 """Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
 
-On tables of GPUs and kernels that no constant was fitted to, 80 % to 99 % of measured times fall inside;
+On tables of GPUs and kernels that no constant was fitted to, 80 % to 100 % of measured times fall inside;
 docs/calibration.md has the list."""
 UNSTATED = 0.35
-"""Half the band of a fitted kernel whose table does not state its own; it holds 51 % to 100 % of their own tables."""
+"""Either side of the band of a fitted kernel whose table does not state that side."""
 
 
 @dataclass(frozen=True, slots=True)
