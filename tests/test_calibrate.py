@@ -200,6 +200,9 @@ def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> Non
     assert after.calibrated.startswith("calibrated for this kernel on this device")
     assert after.predicted_ms != before.predicted_ms
     assert archs.load("h100_sxm").fitted == ()
+    (again,) = json.loads(run("calibrate", "--from", measured_csv, "--json"))
+    assert not again["helps"]
+    assert "the constants in your descriptor were fitted on this device, perhaps to these problems" in again["verdict"]
 
 
 def test_a_section_for_a_declaration(measured_csv: Path) -> None:

@@ -140,9 +140,13 @@ class Fit:
 
     @property
     def _flattered(self) -> str:
-        """The shipped constants may have been fitted to these very problems, which no held-out fit can beat."""
-        own = trust(self.group.kernel, self.group.arch).kind == "same kind" and self.start == "shipped"
-        return " (the shipped constants were fitted on this kind of device, perhaps to these problems)" if own else ""
+        """The constants in force may have been fitted to these very problems, which no held-out fit can beat."""
+        if self.start == "priors":
+            return ""
+        here = {"same kind": "the shipped constants were fitted on this kind of device",
+                "this device": "the constants in your descriptor were fitted on this device"}  # fmt: skip
+        said = here.get(trust(self.group.kernel, self.group.arch).kind)
+        return f" ({said}, perhaps to these problems)" if said else ""
 
     @property
     def at_bound(self) -> list[str]:
