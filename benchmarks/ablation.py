@@ -66,7 +66,7 @@ class Left:
         columns |= {
             name: space.columns[other]
             for name, other in self.columns.items()
-            if name in space.columns and other is not None
+            if name in space.columns and other in space.columns
         }
         return replace(space, columns=columns, arch=space.arch.replace(**self.fields) if self.fields else space.arch)
 
@@ -117,14 +117,13 @@ def main() -> None:
     tables: dict[str, list[Case]] = {}
     for case in read(args.folder, tell):
         tables.setdefault(case.table, []).append(case)
-    rng = np.random.default_rng(0)
     out = Table(title="Slowdown of the best of the first k", box=box.SIMPLE_HEAD, title_justify="left")
     out.add_column("table")
     out.add_column("left out")
     for k in args.k:
         out.add_column(f"k={k}", justify="right")
     for name, every in track(tables.items(), "ranking", console=Console(stderr=True)):
-        cases = [every[i] for i in rng.permutation(len(every))[: args.most]]
+        cases = [every[i] for i in np.random.default_rng(0).permutation(len(every))[: args.most]]
         whole = costs(cases, TERMS["nothing"], args.k)
         changed = {term: row for term, left in TERMS.items() if (row := costs(cases, left, args.k)) != whole}
         for i, (term, row) in enumerate({"nothing": whole, **changed}.items()):
