@@ -63,7 +63,7 @@ def bench(
     rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool, html: Path | None, plot: Path | None,
     quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compile, check and time the first hints: how right the ranking was."""
+    """Compile, check and time the first hints: how right the ranking was. Exits with 1 if none of them ran."""
     from .bench import benchmark
 
     if budget is not None and not vs_grid:
@@ -79,8 +79,10 @@ def bench(
     )  # fmt: skip
     if html is not None:
         report.to_html(html)
-    save_plot(plot, report.plot)
     click.echo(report.to_json()) if as_json else console().print(report)
+    if not report.ok:
+        sys.exit(1)
+    save_plot(plot, report.plot)
 
 
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:

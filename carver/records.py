@@ -137,8 +137,8 @@ class Measurement:
 
     @property
     def ci_percent(self) -> float | None:
-        """Half the width of the median's 95 % confidence interval, relative to the median. [%]"""
-        if not self.median_ms or self.ci_low_ms is None or self.ci_high_ms is None:
+        """Half the width of the median's 95 % confidence interval, relative to the median; None of one sample. [%]"""
+        if not self.median_ms or self.ci_low_ms is None or self.ci_high_ms is None or len(self.samples_ms) < 2:
             return None
         return 50.0 * (self.ci_high_ms - self.ci_low_ms) / self.median_ms
 

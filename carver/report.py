@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, NoCandidates
@@ -39,6 +40,8 @@ class Best:
 
     measurement: Measurement
     device: str
+    defines: Mapping[str, str] | None = None
+    """Macros that it was measured with."""
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -60,7 +63,7 @@ class Best:
         """Compiled and loaded on the device at the first use: `c = report.best.kernel(a, b)`."""
         from .device import compile_hint
 
-        return compile_hint(self.hint, self.device)
+        return compile_hint(self.hint, self.device, self.defines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,9 @@ class Residual:
 
 
 class Report:
-    """The measurements of one problem on one device. `grid_size` is how many candidates are feasible, if known."""
+    """The measurements of one problem on one device. `grid_size` is how many candidates are feasible, if known, and
+    `defines` the macros that all were compiled with.
+    """
 
     def __init__(
         self,
@@ -84,11 +89,13 @@ class Report:
         *,
         device: str = "auto",
         grid_size: int | None = None,
+        defines: Mapping[str, str] | None = None,
     ) -> None:
         every = list(measurements)
         self.problem = problem
         self.device = device
         self.grid_size = grid_size
+        self.defines = defines
         self.library = next((m for m in every if m.backend == LIBRARY), None)
         kernels = [m for m in every if m.backend != LIBRARY]
         if not kernels:
@@ -128,7 +135,7 @@ class Report:
         if not self.ok:
             first = next((m.message for m in self.measurements if m.message), "")
             raise NoCandidates(f"{self.problem} on {self.measurements[0].device}: {first}", self.outcomes)
-        return Best(min(self.ok, key=_median), self.device)
+        return Best(min(self.ok, key=_median), self.device, self.defines)
 
     def regret(self, k: int) -> float | None:
         """Best time among the first k by prediction, over the best of all measured, minus 1; None if none of them ran.
@@ -193,12 +200,13 @@ class Report:
         return {"flops_per_s": self.problem.flops / seconds, "bytes_per_s": self.problem.compulsory_bytes / seconds}
 
     def summary(self) -> list[str]:
-        """The findings as sentences."""
+        """The findings as sentences. Of each kind of failure the first reason."""
         of = f" of {self.grid_size} feasible" if self.grid_size else ""
-        failed = {k: n for k, n in self.outcomes.items() if k != "ok"}
+        failed = {m.outcome: m for m in reversed(self.measurements) if not m.ok}
         lines = [f"{self.problem} on {self.measurements[0].device}: {len(self.ok)} measured{of}"]
         if failed:
-            lines.append("failed: " + ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in sorted(failed.items())))
+            kinds = [(self.outcomes[k], k.replace("_", " "), _reason(m.message)) for k, m in sorted(failed.items())]
+            lines.append("failed: " + ", ".join(f"{n} {kind} ({why})" for n, kind, why in kinds))
         if not self.ok:
             return lines
         if self.unsteady:
@@ -420,6 +428,12 @@ _STYLE = (
 def _median(m: Measurement) -> float:
     assert m.median_ms is not None
     return m.median_ms
+
+
+def _reason(message: str) -> str:
+    """The line that says why: of a compiler's log the first error."""
+    first, *log = message.splitlines() or ["no reason given"]
+    return shorten(next((line for line in log if "error" in line.lower()), first), 200, placeholder=" ...")
 
 
 def _scaled(rate: float) -> str:

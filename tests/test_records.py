@@ -74,6 +74,12 @@ def test_interval_covers_the_median_as_often_as_it_says(distribution: str, n: in
     assert hits / 2000 > 0.94
 
 
+def test_one_sample_says_nothing_of_the_interval() -> None:
+    m = measurement()
+    assert m.with_round([1.0], {}).ci_percent is None
+    assert m.with_round([1.0, 2.0], {}).ci_percent == pytest.approx(100 / 3)
+
+
 def test_outliers_by_mad() -> None:
     # median 10, MAD 1: the modified z-score 3.5 lies at a distance of 5.19
     assert without_outliers([9, 10, 11, 8, 12, 15, 16]) == [9, 10, 11, 8, 12, 15, 16]  # median 11, MAD 2

@@ -103,6 +103,13 @@ def test_all_failed_is_an_error_with_the_first_cause() -> None:
     with pytest.raises(NoCandidates, match=r"illegal address.*1 by 'crash'; 1 by 'timeout'"):
         _ = report.best
     assert report.to_dict()["best"] is None and "crash" in str(report) and report.to_html()
+    assert report.summary()[1] == "failed: 1 crash (illegal address), 1 timeout (hung)"
+
+
+def test_of_a_compilers_log_the_error_is_told() -> None:
+    log = "k.cu: nvcc failed (nvcc -D A)\nk.cu(3): warning: odd\nk.cu(4): error: no such tile\n1 error"
+    (_, failed) = Report(PROBLEM, [measured(0, 1.0, None, outcome="compile_error", message=log)]).summary()
+    assert failed == "failed: 1 compile error (k.cu(4): error: no such tile)"
 
 
 def test_json_holds_the_findings(report: Report) -> None:
