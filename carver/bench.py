@@ -25,7 +25,7 @@ import numpy as np
 
 from ._cache import lease
 from .descriptor import Arch
-from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, render
+from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, device_for, render
 from .device.cpu import cores_available
 from .errors import CompileError, ConfigError, DeviceError, KernelError, RunError, nearest
 from .hint import Hint
@@ -283,7 +283,8 @@ class Bench:
     def sampled(self, m: Measurement, reply: Reply) -> Measurement:
         """The record after one more round, or after the round that it failed in."""
         if reply.outcome == "ok":
-            after = m.with_round(reply.data["samples_ms"], self._state)
+            conditions = {**self._state, **reply.data.get("conditions", {})}
+            after = m.with_round(reply.data["samples_ms"], conditions)
             return replace(after, message=reply.message or m.message) if after.ok else after
         return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
 
@@ -357,6 +358,7 @@ def benchmark(
 ) -> Report:
     """Compile, check and time the hints; how they did against what was predicted.
 
+    `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first of the kind that the hints are for.
     `grid` is more hints to time, the whole feasible space say, so that regret means something; with `grid_budget`
     a stratified sample of so many of it. `library` times numpy or torch on the same problem. Every candidate gets one
     round; further ones, until its median is known within 1 %, as far as `budget_s` goes. A candidate that computes
@@ -373,6 +375,7 @@ def benchmark(
         raise ConfigError(
             "no reference for an EXPRESSION of your own: pass check=False, and check the best kernel yourself"
         )
+    device = device_for(hints[0], device)
     sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
     settings = Settings(warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, budget_s, timeout_s)
     with ExitStack() as stack:
@@ -389,7 +392,8 @@ def benchmark(
         if library:
             every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
         measurements = _measure(bench, every, shown, fresh)
-    return Report(problem, measurements, device=device, grid_size=len(grid) if grid is not None else None)
+    grid_size = len(grid) if grid is not None else None
+    return Report(problem, measurements, device=device, grid_size=grid_size, defines=defines)
 
 
 def measure(

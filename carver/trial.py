@@ -280,12 +280,17 @@ class Trial(Stand):
             self.device.synchronize()
             self._warm.add(key)
         prepare = self._prepare if self._reset or self._restored else None
+        self.device.disturbed_percent()  # of what ran before
         began = time.perf_counter()
         samples = self._time(once, 1, prepare, cold, rest_s)
         repeats = int(seconds / max(time.perf_counter() - began, 1e-6))
-        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - 1, prepare, cold, rest_s)
+        if self.device.disturbed_percent():
+            samples = []
+        samples += self._time(once, max(LEAST_OF_ROUND, min(most, repeats)) - len(samples), prepare, cold, rest_s)
         self._restore()
-        return {"samples_ms": [x * 1e3 for x in samples]}
+        disturbed = self.device.disturbed_percent()
+        said = {} if disturbed is None else {"disturbed_percent": disturbed}
+        return {"samples_ms": [x * 1e3 for x in samples], "conditions": said}
 
     def _prepare(self) -> None:
         """Before a launch: zeros into what the kernel adds to, and the given values back into what it changes."""

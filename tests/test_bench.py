@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from kernels import candidate, problem
 
 import carver
 from carver import bench, reference
 from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
+from carver.cli import main
 from carver.device import concrete, decode, encode
 from carver.device.cpu import CpuDevice
 from carver.device.cuda import device_count
@@ -26,7 +29,7 @@ from carver.problem import REDUCTIONS, Problem
 from carver.ranking import Ranking
 from carver.records import Records
 from carver.space import enumerate_space
-from carver.trial import arch_from_dict, program_from_dict, program_to_dict
+from carver.trial import Trial, arch_from_dict, program_from_dict, program_to_dict
 from carver.worker import Reply
 
 
@@ -281,7 +284,6 @@ def test_key_of_a_candidate_covers_source_config_and_compiler(tmp_path: Path) ->
 
 
 def test_program_and_arch_survive_the_way_to_the_worker(tmp_path: Path) -> None:
-    import json
     from dataclasses import asdict
 
     program = candidate(tmp_path, "ok").program
@@ -440,9 +442,59 @@ def test_library_computes_the_same(op: Any) -> None:
     assert reference.worst(output.owner.astype(float), value, reference.tolerance(p, value, magnitude))[0] <= 1
 
 
-def test_an_expression_of_the_users_has_no_reference(grid: Ranking) -> None:
+def test_an_expression_of_the_users_has_no_reference(grid: Ranking, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="check=False"):
         benchmark(grid[:1], "cpu", defines={"EXPRESSION": "x0 * 2"})
+    hints = cpu_hints(grid, carver.ElementwiseTemplate((3, 4), dtype="float32"), 1)
+    with Records(tmp_path / "r.sqlite") as db:
+        report = benchmark(
+            hints, rounds=1, warm=True, check=False, progress=False, records=db, defines={"EXPRESSION": "x0 * 2"}
+        )
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(report.best.kernel(x), 2 * x)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    ["matmul 33 44 55 --trans-b", "gemv 70 90", "elementwise 30 101 --inputs 2", "reduction softmax 30 101 --axis 0",
+     "op C[m,n]+=A[m,k]*B[k,n] m=16 n=17 k=18"],
+)  # fmt: skip
+def test_bench_of_every_cpu_operator_on_the_command_line(operator: str, tmp_path: Path) -> None:
+    """What `--arch cpu` recommends runs here: the whole way, from the descriptor of this machine to the report."""
+    options = "--dtype float32 --arch cpu --topk 2 --rounds 1 --warm --vs-grid --budget 1 --json"
+    done = CliRunner().invoke(main, ["bench", *operator.split(), *options.split(), "--html", str(tmp_path / "r.html")])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["outcomes"] == {"ok": len(found["candidates"])} and 2 <= len(found["candidates"]) <= 3
+    assert found["feasible"] >= 2 and found["best"]["ms"] > 0 and (tmp_path / "r.html").is_file()
+
+
+def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
+    command = "bench elementwise 3 4 --arch cpu --topk 1 --no-check --timeout 1e-6 --fresh"
+    done = CliRunner().invoke(main, command.split())
+    assert done.exit_code == 1 and "failed: 1 timeout (still running check after 1e-06 s" in done.stdout
+
+
+def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round says it, the last one too. A first run that lost a core is no sample."""
+    with monkeypatch.context() as patch:
+        patch.setattr("carver.trial.resource.setrlimit", lambda *_: None)  # this process is the tests'
+        trial = Trial("cpu")
+    trial.setup(problem(8).to_dict(), seed=0, check=False, reset_to_zero=(), restore_value=())
+
+    def sample(taken: list[int]) -> Mapping[str, Any]:
+        counts = iter(taken)
+        monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
+        return trial._sample("key", lambda: None, 0.0, 10, cold=False)
+
+    calm, first, every = (sample(taken) for taken in ([0] * 6, [0, 1] + [1] * 6, [0, 1, 1, 2, 2, 3, 3, 4]))
+    assert [len(s["samples_ms"]) for s in (calm, first, every)] == [3, 3, 3]
+    assert [s["conditions"]["disturbed_percent"] for s in (calm, first, every)] == [0, 0, 100]
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        (m,) = measure(b, [candidate(tmp_path, "ok")])
+    assert "disturbed_percent" in m.conditions[0] and m.conditions[0]["threads"]
 
 
 def test_a_config_that_the_kernel_lacks_does_not_fit(grid: Ranking, tmp_path: Path) -> None:

@@ -454,7 +454,7 @@ def test_time_gives_one_positive_sample_a_run(device: CpuDevice) -> None:
     runs = []
     for cold in (True, False):
         samples = device.time(lambda: runs.append(1), 5, cold=cold)
-        assert len(samples) == 5 and all(0 < s < 0.1 for s in samples)
+        assert 1 <= len(samples) <= 5 and all(s > 0 for s in samples), "runs that lost a core are left out"
     assert len(runs) == 10
 
 
@@ -660,5 +660,5 @@ def test_runs_that_lost_a_core_are_not_timed(monkeypatch: pytest.MonkeyPatch, ta
     monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
     device = CpuDevice(1)
     assert len(device.time(lambda: None, 3, cold=False)) == left
-    assert device.state()["disturbed_percent"] == (100 if left == 3 else 0)
-    assert "disturbed_percent" not in device.state(), "counted since the last call"
+    assert device.disturbed_percent() == (100 if left == 3 else 0)
+    assert device.disturbed_percent() is None, "counted since the last call"

@@ -200,6 +200,16 @@ def test_auto_takes_the_gpu_where_there_is_one(fake: Fake) -> None:
         open_device("cuda:1")
 
 
+def test_auto_is_a_device_that_the_hint_is_for(fake: Fake) -> None:
+    hint = ElementwiseTemplate((4, 4), "float32").with_arch("cpu").recommend_hints(1)[0]
+    x = np.ones((4, 4), np.float32)
+    np.testing.assert_array_equal(compile_hint(hint)(x), x)
+    assert ("init",) not in fake.log
+    fake.devices = 0
+    with pytest.raises(DeviceError, match="no device cuda:0"):
+        compile_hint(ElementwiseTemplate((4, 4)).with_arch("h200").recommend_hints(1)[0])
+
+
 def test_without_pycuda_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(DeviceError, match=r"pip install gpu-carver\[gpu\]"):

@@ -27,7 +27,7 @@ from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "lease_name", "open_device", "prepare", "render",
+    "device_for", "encode", "lease_name", "open_device", "prepare", "render",
 ]  # fmt: skip
 
 
@@ -80,6 +80,9 @@ class Device(Protocol):
     def state(self) -> dict[str, Any]:
         """What can change a measurement: clocks, temperature, driver, governor."""
 
+    def disturbed_percent(self) -> float | None:
+        """Of the times since the last call, those of runs that lost a core to others; None where no device can tell."""
+
 
 def open_device(name: str = "auto") -> Device:
     """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first GPU where PyCUDA finds one, else the CPU."""
@@ -91,6 +94,11 @@ def open_device(name: str = "auto") -> Device:
     if name == "cpu" or (name == "auto" and not cuda.device_count()):
         return cpu.CpuDevice()
     return cuda.CudaDevice(int(asked[1] or 0))
+
+
+def device_for(hint: Hint, device: str = "auto") -> str:
+    """The name of the device to run a hint on: "auto" is the kind that its backend is for, where it says so."""
+    return hint.backend if device == "auto" and hint.backend in ("cuda", "cpu") else device
 
 
 def lease_name(device: str) -> str:
@@ -153,7 +161,7 @@ def prepare(program: Program, device: Device) -> CompiledKernel:
 
 def compile_hint(hint: Hint, device: Device | str = "auto", defines: Mapping[str, str] | None = None) -> CompiledKernel:
     """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
-    opened = open_device(device) if isinstance(device, str) else device
+    opened = open_device(device_for(hint, device)) if isinstance(device, str) else device
     if hint.backend not in ("cuda", "cpu") or hint.backend != opened.kind:
         raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on {opened.name} ({opened.kind})")
     return prepare(render(hint, opened.arch, defines), opened)

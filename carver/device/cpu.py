@@ -136,7 +136,8 @@ class CpuDevice:
     ) -> list[float]:
         """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
 
-        Runs during which the system took a core away are left out, unless that befell them all; `state` says so.
+        Runs during which the system took a core away are left out, unless that befell them all, which
+        `disturbed_percent` tells.
         """
         flush = self._flusher() if cold else lambda: None
         samples, calm = [], []
@@ -169,23 +170,24 @@ class CpuDevice:
         return self._flush
 
     def state(self) -> dict[str, Any]:
-        """What can change a measurement; what the system does not tell is left out.
-
-        `disturbed_percent`: of the times since the last call, those of runs that lost a core.
-        """
+        """What can change a measurement; what the system does not tell is left out."""
         cpu = "/sys/devices/system/cpu/cpu0/cpufreq"
         said: dict[str, Any] = {
             "threads": self.threads,
             "compiler": compiling.c_compiler().version,
             "system": platform.platform(),
-            "disturbed_percent": round(100 * self._disturbed / self._timed) if self._timed else None,
             "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
             "governor": _text(f"{cpu}/scaling_governor") or None,
             "clock_hz": int(khz) * 1000 if (khz := _text(f"{cpu}/scaling_cur_freq")) else None,
             "temperature_c": int(milli) / 1000 if (milli := _text("/sys/class/thermal/thermal_zone0/temp")) else None,
         }
-        self._timed = self._disturbed = 0
         return {name: value for name, value in said.items() if value is not None}
+
+    def disturbed_percent(self) -> float | None:
+        """Of the times since the last call, those of runs that lost a core; None if there were none."""
+        percent = round(100 * self._disturbed / self._timed) if self._timed else None
+        self._timed = self._disturbed = 0
+        return percent
 
 
 def _open(path: Path) -> ctypes.CDLL:

@@ -219,3 +219,6 @@ class CudaDevice:
             elif text.replace(".", "", 1).isdigit():
                 said[name] = float(text) * unit
         return said
+
+    def disturbed_percent(self) -> None:
+        """Unknown: the driver does not say who else had the GPU."""
