@@ -2,8 +2,10 @@
 
     python benchmarks/confirm.py --out h200.json.gz [--problems gemm reduction elementwise] [--configs 300] [--budget 8]
 
-For each problem: the ten hints and a stratified sample of the whole feasible grid, every result checked, and the
-vendor's library for comparison. Writes every measurement; `carver evaluate FILE` reads it.
+For each problem: the ten hints and a stratified sample of the space that they come from, every result checked, and the
+vendor's library for comparison. Where that space has fewer than --configs candidates, the fastest by the model of those
+that its [avoid] rules leave out fill it up: regret is against the best of all. Writes every measurement;
+`carver evaluate FILE` reads it. The same command again goes on where --limit ended the last one.
 """
 
 from __future__ import annotations
@@ -11,9 +13,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
+import shlex
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified
-from carver.records import Records
+from carver.hint import Hint
+from carver.ranking import recommend
+from carver.records import Measurement, Records
 from carver.report import Report
 from carver.templates import Template
 
@@ -61,29 +68,42 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
         yield "gemv", GEMVTemplate(14336, 4096, trans_A=True)
 
 
+def _words(one: Hint | Measurement) -> tuple[Any, ...]:
+    return one.kernel, *sorted(one.config.items())
+
+
+def _row(m: Measurement) -> list[Any]:
+    return [m.kernel, dict(m.config), m.predicted_ms, m.median_ms, m.outcome]
+
+
 def confirm(bench: Bench, kind: str, template: Template, configs: int, device: str) -> tuple[dict[str, Any], Report]:
     """Measure one problem: its row of the file, and the report."""
     here = template.with_arch(bench.machine.arch)
-    ranking = here.recommend_hints(1_000_000, here.own_backend)
-    hints = list(ranking)
-    every = candidates([*hints[:10], *stratified(hints, configs)], bench.machine.arch)
+    hints = list(here.recommend_hints(1_000_000, here.own_backend))
+    missing = max(configs - len(hints), 0)
+    runnable = recommend(here.problem, bench.machine.arch, len(hints) + missing, here.own_backend, advised=False)
+    advised = {_words(h) for h in hints}
+    avoided = [h for h in runnable if _words(h) not in advised][:missing]
+    every = candidates([*hints[:10], *stratified(hints, configs), *avoided], bench.machine.arch)
     every.append(Candidate(template.problem, LIBRARY, LIBRARY, {}, None))
-    rows = measure(bench, every)
+    rows = [m if _words(m) in advised else replace(m, predicted_ms=None) for m in measure(bench, every)]
     report = Report(template.problem, rows, device=device, grid_size=len(hints))
     library = report.library
     library_ms = library.median_ms if library and library.ok else None
     case = {
-        "kind": kind, "problem": template.problem.to_dict(), "grid": len(hints),
+        "kind": kind, "problem": template.problem.to_dict(), "grid": len(hints), "runnable": runnable.candidates,
         "arch": bench.machine.arch.name, "backend": report.measurements[0].backend, "library_ms": library_ms,
-        "rows": [[m.kernel, dict(m.config), m.predicted_ms, m.median_ms, m.outcome] for m in report.measurements],
+        "rows": [_row(m) for m in report.measurements if m.predicted_ms is not None],
+        "avoided": [_row(m) for m in report.measurements if m.predicted_ms is None],
     }  # fmt: skip
     if report.ok:
         best = report.best.median_ms
         regrets = {k: report.regret(k) for k in (1, 10)}
         said = " ".join(f"@{k} " + ("none ran" if r is None else f"{r:.3f}") for k, r in regrets.items())
         ratio = f"{library_ms / best:.2f}" if library_ms else "-"
-        print(f"{template.problem!s:48.48s} {len(report.measurements):4d} of {len(hints):5d}  best {best:8.4f} ms"
-              f"  library x{ratio}  regret {said}  {report.outcomes}", flush=True)  # fmt: skip
+        of = f"{len(case['rows']):4d} of {len(hints):5d} + {len(avoided):3d}"
+        print(f"{template.problem!s:48.48s} {of}  best {best:8.4f} ms  library x{ratio}  regret {said}"
+              f"  {report.outcomes}", flush=True)  # fmt: skip
     else:
         print(f"{template.problem!s:48.48s} none ran: {report.outcomes}", flush=True)
     return case, report
@@ -95,11 +115,11 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=["gemm", "reduction", "elementwise", "gemv"])
     parser.add_argument("--configs", type=int, default=300)
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of measuring a problem")
-    parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no problem is begun")
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
     began = time.monotonic()
-    found: dict[str, Any] = {"command": "python benchmarks/confirm.py", "cases": [], "failed": [], "left_out": []}
+    found: dict[str, Any] = {"command": shlex.join(["python", *sys.argv]), "cases": [], "failed": [], "left_out": []}
     reports: list[tuple[str, Report]] = []
     settings = Settings(rounds=4, budget_s=args.budget, timeout_s=20.0)
     with Records(args.out.with_suffix(".sqlite")) as store, Bench(args.device, store, settings) as bench:
@@ -118,7 +138,8 @@ def main() -> None:
             with gzip.open(args.out, "wt") as file:
                 json.dump(found, file, separators=(",", ":"))
     if found["left_out"]:
-        print(f"{len(found['left_out'])} problems left out: {args.limit:.0f} s were up")
+        count = len(found["left_out"])
+        print(f"{count} problems left out: {args.limit:.0f} s were up; the same command goes on with them")
     Console(width=100).print(summary(reports))
 
 

@@ -55,7 +55,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 @click.option("--warm", is_flag=True, help="Leave the caches as the last run left them.")
 @click.option("--vs-library", is_flag=True, help="Time the library's own call too: torch, or NumPy on the CPU.")
 @click.option("--budget", type=int, help="With --vs-grid: a stratified sample of so many.")
-@click.option("--vs-grid", is_flag=True, help="Time every candidate that can run, so that regret means something.")
+@click.option("--vs-grid", is_flag=True, help="Time all that could be hints, so that regret means something.")
 @click.option("--device", help="cpu, cuda or cuda:1.  [default: what --arch names]")
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
 def bench(

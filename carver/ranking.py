@@ -197,9 +197,12 @@ class Ranking(Sequence[Hint]):
         return ranking_html(self)
 
 
-def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None) -> Ranking:
+def recommend(
+    problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None, *, advised: bool = True
+) -> Ranking:
     """The `topk` fastest candidates of carver's own space for a backend, by the model.
 
+    With `advised=False` of all that can run, those that a kernel's [avoid] leaves out among them.
     Raises NoCandidates when no kernel can run the problem on the device.
     """
     if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
@@ -208,6 +211,8 @@ def recommend(problem: Problem, arch: Arch, topk: int = 10, backend: str | None 
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
+    if not advised:
+        offered = [replace(kernel, avoid={}) for kernel in offered]
     for kernel in offered:
         try:
             space = enumerate_space(problem, arch, kernel)
