@@ -424,6 +424,9 @@ def test_kernel_is_called_with_arrays_and_allocates_its_output(device: CpuDevice
     out = np.zeros_like(c)
     assert built(a, b, out) is out
     np.testing.assert_array_equal(out, c)
+    np.testing.assert_array_equal(built(a[0], b[0]), c[0])  # a batch of one may be left out
+    flat = np.zeros_like(c[0])
+    assert built(a, b, flat) is flat and (flat == c[0]).all()
     assert built.source.path.name == "cpu.c" and built.binary.path.is_file() and built.registers is None
 
 
@@ -432,6 +435,8 @@ def test_kernel_is_called_with_arrays_and_allocates_its_output(device: CpuDevice
     [
         (np.zeros((3, 4)), "contiguous float32 array of shape .3, 4., got float64"),
         (np.zeros((4, 3), np.float32), r"got float32 \(4, 3\)"),
+        (np.zeros(4, np.float32), r"got float32 \(4,\)"),
+        (np.zeros((1, 3, 4), np.float32), r"got float32 \(1, 3, 4\)"),
         (np.zeros((4, 3), np.float32).T, "not contiguous"),
         ([1.0], "A is a list; a kernel on cpu takes torch tensors or NumPy arrays"),
     ],

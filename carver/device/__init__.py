@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -110,7 +110,10 @@ def lease_name(device: str) -> str:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel ready to call: `c = kernel(a, b)`, or `kernel(a, b, c)` to write into an array that is there."""
+    """A kernel ready to call: `c = kernel(a, b)`, or `kernel(a, b, c)` to write into an array that is there.
+
+    A batch of one may be left out: a matmul takes [m, k] and [k, n] as well, and then gives [m, n].
+    """
 
     program: Program
     binary: Binary
@@ -146,6 +149,10 @@ class CompiledKernel:
             raise RunError(f"takes {names} and, if you like, {self.program.output.name}; got {len(tensors)} arrays")
         if len(tensors) == inputs:
             output = self.program.output
+            given = zip(self.program.inputs, tensors, strict=True)
+            fewer = max(len(spec.shape) - len(getattr(t, "shape", spec.shape)) for spec, t in given)
+            if fewer > 0 and set(output.shape[:fewer]) == {1}:
+                output = replace(output, shape=output.shape[fewer:])
             made = empty_like(tensors, output)
             tensors = (*tensors, self.device.empty(output.shape, output.dtype) if made is None else made)
         self.loaded.launch(self.pointers(*tensors))

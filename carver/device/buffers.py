@@ -113,7 +113,8 @@ def _encode_8bit(values: npt.NDArray[np.float64], dtype: str) -> Array:
 def address(array: object, spec: TensorSpec, kind: str) -> int:
     """Where a user's array starts. Takes carver buffers, torch tensors, PyCUDA arrays, NumPy arrays and raw pointers.
 
-    `kind` is the device's, "cuda" or "cpu". Raises RunError where shape, dtype, layout or place do not fit.
+    `kind` is the device's, "cuda" or "cpu". First axes of extent 1 may be missing.
+    Raises RunError where shape, dtype, layout or place do not fit.
     """
     if isinstance(array, int):
         return array
@@ -133,7 +134,8 @@ def address(array: object, spec: TensorSpec, kind: str) -> int:
         wanted = "torch tensors or NumPy arrays" if kind == "cpu" else "torch tensors, PyCUDA arrays or pointers"
         raise RunError(f"{spec.name} is a {type(array).__name__}; a kernel on {kind} takes {wanted}")
     accepted = {spec.dtype, "float32" if spec.dtype == "tf32" else spec.dtype, np.dtype(STORAGE[spec.dtype]).name}
-    if found not in accepted or tuple(shape) != spec.shape or not dense:
+    whole = (1,) * (len(spec.shape) - len(shape)) + tuple(shape)
+    if found not in accepted or whole != spec.shape or not dense:
         layout = "" if dense else ", not contiguous"
         raise RunError(
             f"{spec.name} must be a contiguous {spec.dtype} array of shape {spec.shape}, "
