@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from . import kernel
 from ._cache import lease
 from .descriptor import Arch
 from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, device_for, render
@@ -384,10 +385,12 @@ def benchmark(
         shown = stack.enter_context(_Progress(progress).running())
         machine = bench.machine
         if others := [h for h in (*hints, *sample) if h.backend != machine.kind]:
+            has = any(k.backend == machine.kind for k in kernel.every(problem.operator))
             raise DeviceError(
                 f"a hint for the backend {others[0].backend!r} cannot run on {machine.name}; "
-                f"ask for hints with backend={machine.kind!r}, or give another device"
-            )
+                + (f"ask for hints with backend={machine.kind!r}, or give another device" if has else
+                   f"carver has no kernel of its own for {problem.operator} there: carver.autotune times yours")
+            )  # fmt: skip
         every = candidates([*hints, *sample], machine.arch, defines)
         if library:
             every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))

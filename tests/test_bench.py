@@ -44,6 +44,7 @@ class Script:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.colds: list[bool] = []
         self.samples: dict[int, list[float]] = {}
         self.replies: dict[tuple[str, int], Reply] = {}
         self.started, self.stopped, self.set_up = 1, False, None
@@ -67,6 +68,7 @@ class Script:
             return self.replies[job["do"], nudge]
         if job["do"] == "check":
             return Reply("ok", "", {"error": 0.1})
+        self.colds.append(job["cold"])
         return Reply("ok", "", {"samples_ms": self.samples.get(nudge, [1.0] * 10)})
 
 
@@ -107,6 +109,12 @@ def test_a_candidate_whose_median_is_known_drops_out(script: Script, tmp_path: P
     got = run(tmp_path, 3, rounds=3)
     # the third has an interval of width 0 from 9 samples, which is one too few
     assert [len(m.rounds_ms) for m in got] == [1, 3, 2]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_caches_are_cold_unless_asked_otherwise(script: Script, tmp_path: Path, warm: bool) -> None:
+    run(tmp_path, 1, rounds=1, warm=warm)
+    assert script.colds == [not warm]
 
 
 def test_the_budget_ends_further_rounds_but_not_the_first(script: Script, tmp_path: Path) -> None:
@@ -324,6 +332,9 @@ def test_hints_for_another_device_are_refused(grid: Ranking, tmp_path: Path, scr
             benchmark(grid[:2], "cpu", records=db, progress=False)
         with pytest.raises(ConfigError, match="no hints"):
             benchmark([], "cpu", records=db)
+        fused = carver.FlashAttentionTemplate(heads=2, seq=64).with_arch("h200").recommend_hints(1)
+        with pytest.raises(DeviceError, match=r"no kernel of its own for attention there: carver\.autotune"):
+            benchmark(list(fused), "cpu", records=db, progress=False)
         other = replace(grid[0], problem=problem())
         with pytest.raises(ConfigError, match="one benchmark measures one problem"):
             benchmark([grid[0], other], "cpu", records=db)
