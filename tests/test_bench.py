@@ -30,7 +30,7 @@ from carver.problem import REDUCTIONS, Problem
 from carver.ranking import Ranking
 from carver.records import Records
 from carver.space import enumerate_space
-from carver.trial import Trial, arch_from_dict, program_from_dict, program_to_dict
+from carver.trial import WARM_UP_RUNS, Trial, arch_from_dict, program_from_dict, program_to_dict
 from carver.worker import Reply
 
 
@@ -487,15 +487,27 @@ def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "failed: 1 timeout (still running check after 1e-06 s" in done.stdout
 
 
-def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each round says it, the last one too. A first run that lost a core is no sample."""
+@pytest.fixture
+def trial(monkeypatch: pytest.MonkeyPatch) -> Trial:
     with monkeypatch.context() as patch:
         patch.setattr("carver.trial.resource.setrlimit", lambda *_: None)  # this process is the tests'
-        trial = Trial("cpu")
-    trial.setup(problem(8).to_dict(), seed=0, check=False, reset_to_zero=(), restore_value=())
+        made = Trial("cpu")
+    made.setup(problem(8).to_dict(), seed=0, check=False, reset_to_zero=(), restore_value=())
+    return made
 
+
+def test_a_candidate_warms_up_before_its_first_round_only(trial: Trial) -> None:
+    runs = []
+    for expected in (WARM_UP_RUNS + 3, 3):
+        samples = trial._sample("key", lambda: runs.append(1), 0.0, 10, cold=False)["samples_ms"]
+        assert 1 <= len(samples) <= 3 and expected <= len(runs) <= expected + 1  # one more if it lost a core
+        runs.clear()
+
+
+def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round says it, the last one too. A first run that lost a core is no sample."""
     def sample(taken: list[int]) -> Mapping[str, Any]:
         counts = iter(taken)
         monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
