@@ -175,7 +175,7 @@ class Bench:
         self.records = records or self._stack.enter_context(Records())
         self.worker = self._stack.enter_context(Worker("carver.trial:Trial", {"device": device}))
         with self._stack:
-            self.machine = self._describe()
+            self.machine = self._describe(device)
             self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
             self._stack = self._stack.pop_all()
         self._state: Mapping[str, Any] = self.machine.state
@@ -186,10 +186,10 @@ class Bench:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def _describe(self) -> Machine:
+    def _describe(self, device: str) -> Machine:
         reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
         if reply.outcome != "ok":
-            raise DeviceError(f"the device does not answer: {reply.message}")
+            raise DeviceError(f"device {device!r}: {reply.message}")
         d = reply.data
         return Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import erf
 
 import carver
 from carver import kernel, reference
+from carver._shipped import folder
 from carver.device import (
     CompiledKernel,
     Source,
@@ -505,6 +507,12 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
 
 def entry_of(source: Source) -> Path:
     return compiling.cache_folder() / "binaries" / f"{source.key(c_compiler().identity)}.json"
+
+
+@pytest.mark.parametrize("path", sorted(folder("templates").glob("*/*.c")), ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_source_compiles_alone_without_a_warning(path: Path) -> None:
+    flags = (*CPU_FLAGS, "-Wall", "-Wextra", "-Werror")
+    assert compile_source(Source(path, MappingProxyType({}), flags, (), "native"), c_compiler()).path.is_file()
 
 
 def test_second_compilation_comes_from_the_cache(answer: Source) -> None:
