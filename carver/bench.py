@@ -276,7 +276,9 @@ class Bench:
             device=self.machine.name,
             host=platform.node(),
             error=reply.data.get("error"),
-            device_info={**self.machine.state, "resources": reply.data.get("resources", {})},
+            device_info={
+                **self.machine.state, "arch": self.machine.arch.name, "resources": reply.data.get("resources", {}),
+            },
             versions={**versions(), "compiler": self.compiler},
         )
         return _predicted(m, candidate.hint)

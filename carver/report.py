@@ -204,6 +204,9 @@ class Report:
         of = f" of {self.grid_size} feasible" if self.grid_size else ""
         failed = {m.outcome: m for m in reversed(self.measurements) if not m.ok}
         lines = [f"{self.problem} on {self.measurements[0].device}: {len(self.ok)} measured{of}"]
+        first = self.measurements[0]
+        if first.hint is not None and first.device_info.get("arch", first.arch) != first.arch:
+            lines.append(f"predicted for {first.arch}, measured on {first.device_info['arch']}")
         if failed:
             kinds = [(self.outcomes[k], k.replace("_", " "), _reason(m.message)) for k, m in sorted(failed.items())]
             lines.append("failed: " + ", ".join(f"{n} {kind} ({why})" for n, kind, why in kinds))

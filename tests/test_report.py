@@ -98,6 +98,12 @@ def test_summary_says_how_many_were_measured(report: Report) -> None:
     assert "torch: 1.25 ms, 1.25 x" in text
 
 
+def test_predictions_for_another_device_are_told() -> None:
+    for here, told in (("h200", False), ("a100_pcie_80", True)):
+        report = Report(PROBLEM, [measured(0, 1.0, 2.0, device_info={"arch": here}, hint={"rank": 1})])
+        assert ("predicted for h200, measured on a100_pcie_80" in report.summary()) == told
+
+
 def test_all_failed_is_an_error_with_the_first_cause() -> None:
     report = Report(PROBLEM, [measured(0, 1.0, None), measured(1, 2.0, None, outcome="timeout", message="hung")])
     with pytest.raises(NoCandidates, match=r"illegal address.*1 by 'crash'; 1 by 'timeout'"):
