@@ -141,8 +141,9 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
         marker, colour = MARKERS.get(bound, _OTHER)
-        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=30, lw=0.2, edgecolors="white",
-                   zorder=4 - 0.1 * i, label=f"{bound} ({chosen.sum()})")  # fmt: skip
+        # no edges: white ones of candidates on top of each other would bleach the colour
+        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=24, zorder=4 - 0.1 * i,
+                   label=f"{bound} ({chosen.sum()})")  # fmt: skip
     ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
                 arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
