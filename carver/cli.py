@@ -73,22 +73,39 @@ backend_option = click.option(
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
 
 
+heatmap_option = click.option(
+    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE", help="Save the predicted time over two tunables."
+)
+
+
 @as_json
+@heatmap_option
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 @backend_option
 @topk_option
 def recommend(
-    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None, as_json: bool
-) -> None:
+    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None,
+    heatmap: tuple[str, str, Path] | None, as_json: bool,
+) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend)
     _show(ranking, topk, as_json)
+    _save_plots(ranking, plot, roofline, heatmap)
+
+
+def _save_plots(
+    ranking: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
+) -> None:
     save_plot(plot, ranking.plot)
     save_plot(roofline, ranking.plot_roofline)
+    if heatmap is not None:
+        x, y, file = heatmap
+        save_plot(file, lambda: ranking.plot_heatmap(x, y))
 
 
 @as_json
+@heatmap_option
 @click.option("--backend", default="triton", show_default=True, metavar="NAME", help="Whose vocabulary they are in.")
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @click.option(
@@ -99,7 +116,7 @@ def recommend(
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
     template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
-    roofline: Path | None, as_json: bool,
+    roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
@@ -107,8 +124,7 @@ def rank(
     ranking = template.rank(read_configs(_text(configs)), backend)
     shown = ranking[:topk] if topk else ranking
     _show(shown, len(shown), as_json)
-    save_plot(plot, shown.plot)
-    save_plot(roofline, shown.plot_roofline)
+    _save_plots(shown, plot, roofline, heatmap)
 
 
 @as_json

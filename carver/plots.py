@@ -189,6 +189,7 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
     _title(ax, _heading(ranking), f"{said[over]}; framed: the fastest; –: {empty}")
     bar = ax.figure.colorbar(image, ax=ax, label="predicted time [ms]", extend="max" if worst > top else "neither")
     ticks = [best * factor for factor in (1, 1.2, 1.5, 2, 3, 4) if best * factor <= top * 1.001]
+    ticks += [top] * (top > 1.1 * ticks[-1])
     bar.set_ticks(ticks, labels=list(aligned(ticks, 3)))
     bar.minorticks_off()
     return ax

@@ -119,16 +119,28 @@ def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
     arch: str, dtype: str, schedule: str
 ) -> None:
     hints = carver.MatmulTemplate(8192, 8192, 8192, in_dtype=dtype).with_arch(arch).recommend_hints(3, "triton")
-    for hint, config in zip(hints, cutlass.configs(hints), strict=True):
+    for hint, config in zip(filter(cutlass.rows_fit, hints), cutlass.configs(hints), strict=True):
         assert config["kernel_schedule"].startswith(schedule)
         assert cutlass.use_2cta(hint) == ("2Sm" in config["kernel_schedule"])
+
+
+@pytest.mark.parametrize(("arch", "rows"), [("h200", {64, 128, 192, 256}), ("b200", {64, 128, 256})])
+def test_cutlass_gets_rows_that_its_collectives_take(arch: str, rows: set[int]) -> None:
+    op = carver.MatmulTemplate(16, 4096, 4096).with_arch(arch)
+    every = op.recommend_hints(200, backend="tilelang")
+    configs = cutlass.configs(every)
+    assert 0 < len(configs) < len(every)
+    assert {config["tile_shape"][0] for config in configs} <= rows
+    assert all(config["tile_shape"][0] < 256 or "1Sm" not in config["kernel_schedule"] for config in configs)
+    with pytest.raises(ConfigError, match="has tiles of 16 rows: ask for more hints"):
+        cutlass.configs([hint for hint in every if hint.block[0] == 16])
 
 
 def test_cutlass_comes_back_and_is_ranked() -> None:
     configs = TILELANG.to_cutlass()
     assert OP.rank(configs, backend="tilelang").indices == list(range(6))
     blackwell = carver.MatmulTemplate(8192, 8192, 8192).with_arch("b200").recommend_hints(10, backend="triton")
-    for hint, config in zip(blackwell, cutlass.cute_dsl(blackwell), strict=True):
+    for hint, config in zip(filter(cutlass.rows_fit, blackwell), cutlass.cute_dsl(blackwell), strict=True):
         pair = config["use_2cta_instrs"]
         assert config["mma_tiler_mn"] == (hint.block[0] * (2 if pair else 1), hint.block[1])
         assert cutlass.from_config(config)["block_M"] == hint.block[0]
