@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
 from .table import Column, rich_table, screen_width, without_colour
 from .types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from .records import Measurement
 
 SAMPLES = 128
 """Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
@@ -83,15 +86,18 @@ class Portfolio:
         """The hint of a size, predicted for that size."""
         return _hint(self, self.place(size), size)
 
-    def measured(self, timings: Iterable[tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+    def measured(self, timings: Iterable[Measurement | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
         """Measured loss by size: time of what the table picks over the best measured, less 1.
 
-        `timings` are (size, configuration, seconds). A size where the pick was not measured is left out; where none
-        was, ConfigError.
+        `timings` are (size, configuration, seconds) or records, of which those of this problem at some size, this
+        device and backend count. A size where the pick was not measured is left out; where none was, ConfigError.
         """
         rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
-        for size, config, seconds in timings:
-            rows.setdefault(int(size), []).append((dict(config), float(seconds)))
+        for timing in timings:
+            known = timing if isinstance(timing, tuple) else self._timing(timing)
+            if known is not None:
+                size, config, seconds = known
+                rows.setdefault(int(size), []).append((dict(config), float(seconds)))
         out = {}
         for size, found in sorted(rows.items()):
             picked = [s for config, s in found if config == dict(self[size])]
@@ -100,6 +106,15 @@ class Portfolio:
         if not out:
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
         return out
+
+    def _timing(self, m: Measurement) -> tuple[int, Mapping[str, int], float] | None:
+        if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
+            self.problem.operator, self.arch.name, self.backend
+        ):  # fmt: skip
+            return None
+        there = Problem.from_dict(m.problem)
+        size = there.sizes.get(self.axis, 0)
+        return (size, m.config, m.median_ms * 1e-3) if size and there == at(self.problem, self.axis, size) else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
