@@ -182,8 +182,9 @@ def portfolio(
         if as_json:
             text = json.dumps({**found.to_dict(), "measured_loss": losses}, indent=1)
         elif not as_python:
+            mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
             each = ", ".join(f"{loss:.1%} at {size}" for size, loss in losses.items())
-            text += f"\nmeasured loss {statistics.geometric_mean(1 + x for x in losses.values()) - 1:.1%} in the mean: {each}"
+            text += f"\nmeasured loss {mean:.1%} in the mean: {each}"
     _write(text, output)
 
 
