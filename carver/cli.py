@@ -27,6 +27,7 @@ from .cli_tune import cache, doctor, simulate
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
+from .export.plain import SAID
 from .hint import Hint
 from .operands import device, per_operator
 from .ranking import Ranking, default_backend
@@ -364,7 +365,7 @@ def _objects(text: str) -> list[Any]:
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
-    """A CSV's header names tunables; a cell may be empty."""
+    """A CSV's header names tunables; a cell may be empty. What `carver export csv` says besides is left out."""
     header, *rows = (row for row in csv.reader(io.StringIO(text)) if row)
     names = [name.strip() for name in header]
     if not all(name.isidentifier() for name in names):
@@ -373,12 +374,14 @@ def _rows(text: str) -> list[dict[str, Any]]:
             f"line is {text.strip().splitlines()[0][:60]!r}"
         )
     out = []
+    besides = SAID if SAID[-1] in names else ()
     for place, row in enumerate(rows):
         if len(row) != len(names):
             raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")
-        if bad := [f"{name} is {cell!r}" for name, cell in zip(names, row, strict=True) if not _whole(cell)]:
+        cells = {name: cell for name, cell in zip(names, row, strict=True) if name not in besides}
+        if bad := [f"{name} is {cell!r}" for name, cell in cells.items() if not _whole(cell)]:
             raise ConfigError(f"row {place} of the CSV must have whole numbers; {', '.join(bad)}")
-        out.append({name: int(cell) for name, cell in zip(names, row, strict=True) if cell})
+        out.append({name: int(cell) for name, cell in cells.items() if cell})
     return out
 
 

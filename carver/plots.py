@@ -124,7 +124,10 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
     bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
     for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
-        at = np.sqrt(max(low, bottom / rise) * peak / rise)
+        start, end = max(low, bottom / rise), peak / rise
+        if start < compulsory < end:  # beside that line and its label: on the side with more room
+            start, end = max((start, compulsory), (1.3 * compulsory, end), key=lambda side: side[1] / side[0])
+        at = np.sqrt(start * end)
         if low * 1.2 < at < peak / rise / 1.2:  # of a slope that is all but out of sight there is nothing to say
             if rise == l2:
                 ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,6 +17,7 @@ from .hint import Hint
 from .kernel import Kernel
 from .pricing import price
 from .problem import Problem
+from .problem import size as whole
 from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
 from .table import Column, rich_table, screen_width, without_colour
@@ -171,13 +173,14 @@ def portfolio(
     """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
 
     `sizes` is a range, which counts each factor of size alike (a size between 1 and 2 weighs as much as one between
-    4096 and 8192), a list, which counts each entry alike, or a mapping from size to weight. Chosen greedily on a
-    matrix of predicted times, then improved by exchanges; each configuration can run at every sampled size.
+    4096 and 8192), a list, which counts each entry alike (a size that is there twice, twice), or a mapping from size to
+    weight. Chosen greedily on a matrix of predicted times, then improved by exchanges; each configuration can run at
+    every sampled size.
     """
     if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
         raise ProblemError(f"k must be a whole number of at least 1, got {k!r}")
     axis = _axis(problem, axis)
-    chosen, weights, others, other_weights = _sampled(sizes, samples)
+    chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
     rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
     union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
     candidates = list(union.values())
@@ -225,7 +228,7 @@ def at(problem: Problem, axis: str, size: int) -> Problem:
 
 
 def _sampled(
-    sizes: Iterable[int] | Mapping[int, float], samples: int
+    axis: str, sizes: Iterable[int] | Mapping[int, float], samples: int
 ) -> tuple[list[int], FloatArray, list[int], FloatArray]:
     """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
     if isinstance(sizes, range):
@@ -236,8 +239,11 @@ def _sampled(
         steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
-    given = dict(sizes) if isinstance(sizes, Mapping) else dict.fromkeys(sizes, 1.0)
-    if not given or min(given) < 1 or min(given.values()) < 0 or not sum(given.values()) > 0:
+    if not isinstance(sizes, Iterable):
+        raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
+    counted = sizes if isinstance(sizes, Mapping) else Counter(sizes)
+    given = {whole(axis, n): weight for n, weight in counted.items()}
+    if not given or min(given.values()) < 0 or not sum(given.values()) > 0:
         raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
     keys = sorted(given)
     weights = np.array([given[n] for n in keys], float)

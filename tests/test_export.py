@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import carver
 from carver.cli import main
 from carver.errors import ConfigError, NoCandidates, ProblemError
-from carver.export import adopt, cutlass, helion, kernel_tuner, plain, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -275,6 +275,21 @@ def test_serving_files_from_the_command_line(tmp_path: Path) -> None:
     assert said["name"].startswith("E=8,N=256,device_name=NVIDIA_A100")
     done = CliRunner().invoke(main, ["export", "vllm-block-fp8", "64", "64", "--arch", "h200", "--batches", "few"])
     assert done.exit_code == 2 and "--batches takes numbers" in done.output
+
+
+@pytest.mark.parametrize("file", ["json", "csv"])
+def test_what_is_exported_is_ranked_again(file: str, tmp_path: Path) -> None:
+    path = tmp_path / f"hints.{file}"
+    run("export", file, *MATMUL, "-k", "4", "-o", str(path))
+    said = json.loads(run("rank", *MATMUL, "--configs", str(path), "--backend", "cuda", "--json"))
+    assert [hint["index"] for hint in said["hints"]] == [0, 1, 2, 3]
+
+
+def test_a_matmul_s_exporters_take_no_other_operator() -> None:
+    attention = carver.FlashAttentionTemplate(1, 8, 8, 512, 512, 64).with_arch("h200").recommend_hints(1)
+    for export in (cutlass.configs, inductor.configs, helion.seed_configs):
+        with pytest.raises(ConfigError, match=r"takes hints of a matmul, got attention|needs its package"):
+            export(attention)
 
 
 def test_no_kernel_without_split_k_is_said() -> None:

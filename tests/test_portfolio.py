@@ -135,6 +135,12 @@ def test_weights_decide() -> None:
     assert many.loss < 0.05
 
 
+def test_a_size_that_is_listed_twice_counts_twice() -> None:
+    listed = OP.portfolio(M=[16, 16, 16, 4096], k=1, backend="triton")
+    weighed = OP.portfolio(M={16: 3, 4096: 1}, k=1, backend="triton")
+    assert listed.to_dict() == weighed.to_dict() != OP.portfolio(M=[16, 4096], k=1, backend="triton").to_dict()
+
+
 def test_measured_loss() -> None:
     found = OP.portfolio(M=[64, 4096], k=2, backend="triton")
     other = {"BLOCK_M": 1}
@@ -189,6 +195,9 @@ def test_rows_along_the_axis_are_dense_again() -> None:
         (dict(M=range(1, 9), N=range(1, 9)), "name the one axis"),
         (dict(M=range(0, 9)), "starts at 1 or above"),
         (dict(M=[]), "whole numbers of at least 1"),
+        (dict(M=64), "a range, a list, or a mapping from size to weight, got 64"),
+        (dict(M=["64"]), "size m must be a whole number"),
+        (dict(M=[0, 64]), "size m must be a whole number"),
         (dict(M=range(1, 9), k=0), "k must be a whole number"),
     ],
 )

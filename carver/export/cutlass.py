@@ -112,7 +112,7 @@ def _cluster(hint: Hint) -> tuple[int, int, int]:
 
 
 def _matrix(hints: Iterable[Hint]) -> list[Hint]:
-    found = chosen(hints, "CUTLASS", BACKENDS)
+    found = chosen(hints, "CUTLASS", BACKENDS, "matmul")
     if any(not hint.use_tc for hint in found):
         raise ConfigError("these hints run on the vector units, for which CUTLASS has no collective to name")
     if not (fit := [hint for hint in found if rows_fit(hint)]):

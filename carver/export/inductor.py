@@ -77,7 +77,7 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
         raise needs("PyTorch Inductor", "torch>=2.10") from None
     return [
         GemmConfig(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
-        for hint in chosen(hints, "PyTorch Inductor", ("triton",))
+        for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
         if (c := hint.config)["SPLIT_K"] == 1
     ]
 
