@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,15 @@ def test_helion_without_helion() -> None:
         helion.from_config({"block_sizes": [64]})
     with pytest.raises(ConfigError, match="letters m, n and k"):
         helion.from_config(given, "mmk")
+
+
+def test_no_target_is_imported_before_it_is_asked_for() -> None:
+    code = "import sys, pkgutil, importlib, carver.export as e\n"
+    code += "for module in pkgutil.iter_modules(e.__path__): importlib.import_module(f'carver.export.{module.name}')\n"
+    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 9\n"
+    code += "targets = {'triton', 'tilelang', 'kernel_tuner', 'helion', 'optuna', 'torch', 'cutlass', 'vllm'}\n"
+    code += "assert not targets & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_hint_of_another_kernel_is_refused() -> None:

@@ -114,8 +114,8 @@ def _problem(inputs: Any) -> Template:
 
 
 def _handler(arch: Arch, topk: int) -> InductorChoices:
-    if isinstance(topk, bool) or topk < 1:
-        raise ConfigError(f"topk must be at least 1, got {topk!r}")
+    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
+        raise ConfigError(f"topk must be a whole number of at least 1, got {topk!r}")
     try:
         from torch._inductor.choices import InductorChoices
     except ImportError:
