@@ -27,6 +27,7 @@ from .cli_tune import cache, doctor, simulate
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
+from .export.plain import SAID
 from .hint import Hint
 from .operands import device, per_operator
 from .ranking import Ranking, default_backend
@@ -73,22 +74,39 @@ backend_option = click.option(
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
 
 
+heatmap_option = click.option(
+    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE", help="Save the predicted time over two tunables."
+)
+
+
 @as_json
+@heatmap_option
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 @backend_option
 @topk_option
 def recommend(
-    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None, as_json: bool
-) -> None:
+    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None,
+    heatmap: tuple[str, str, Path] | None, as_json: bool,
+) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend)
     _show(ranking, topk, as_json)
+    _save_plots(ranking, plot, roofline, heatmap)
+
+
+def _save_plots(
+    ranking: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
+) -> None:
     save_plot(plot, ranking.plot)
     save_plot(roofline, ranking.plot_roofline)
+    if heatmap is not None:
+        x, y, file = heatmap
+        save_plot(file, lambda: ranking.plot_heatmap(x, y))
 
 
 @as_json
+@heatmap_option
 @click.option("--backend", default="triton", show_default=True, metavar="NAME", help="Whose vocabulary they are in.")
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @click.option(
@@ -99,7 +117,7 @@ def recommend(
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
     template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
-    roofline: Path | None, as_json: bool,
+    roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
@@ -107,8 +125,7 @@ def rank(
     ranking = template.rank(read_configs(_text(configs)), backend)
     shown = ranking[:topk] if topk else ranking
     _show(shown, len(shown), as_json)
-    save_plot(plot, shown.plot)
-    save_plot(roofline, shown.plot_roofline)
+    _save_plots(shown, plot, roofline, heatmap)
 
 
 @as_json
@@ -348,7 +365,7 @@ def _objects(text: str) -> list[Any]:
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
-    """A CSV's header names tunables; a cell may be empty."""
+    """A CSV's header names tunables; a cell may be empty. What `carver export csv` says besides is left out."""
     header, *rows = (row for row in csv.reader(io.StringIO(text)) if row)
     names = [name.strip() for name in header]
     if not all(name.isidentifier() for name in names):
@@ -357,12 +374,14 @@ def _rows(text: str) -> list[dict[str, Any]]:
             f"line is {text.strip().splitlines()[0][:60]!r}"
         )
     out = []
+    besides = SAID if SAID[-1] in names else ()
     for place, row in enumerate(rows):
         if len(row) != len(names):
             raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")
-        if bad := [f"{name} is {cell!r}" for name, cell in zip(names, row, strict=True) if not _whole(cell)]:
+        cells = {name: cell for name, cell in zip(names, row, strict=True) if name not in besides}
+        if bad := [f"{name} is {cell!r}" for name, cell in cells.items() if not _whole(cell)]:
             raise ConfigError(f"row {place} of the CSV must have whole numbers; {', '.join(bad)}")
-        out.append({name: int(cell) for name, cell in zip(names, row, strict=True) if cell})
+        out.append({name: int(cell) for name, cell in cells.items() if cell})
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .operands import device, per_operator
 from .portfolio import Portfolio
 from .portfolio import portfolio as find_portfolio
 from .ranking import Ranking
+from .records import Records
 from .templates import Template
 
 EVENLY = 4096
@@ -160,19 +162,30 @@ def vllm_block_fp8(
 @output_option
 @click.option("--python", "as_python", is_flag=True, help="Print a Python function from the size to the configuration.")
 @backend_option
+@click.option("--measured", is_flag=True, help="Say, too, what it loses in the times that the records hold.")
 @click.option("--uniform", is_flag=True, help="Each size counts alike.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies and its range: m=1:8192.")
 @click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
 def portfolio(
-    template: Template, count: int, over: str, uniform: bool, backend: str | None, as_python: bool, output: Path | None,
-    as_json: bool,
+    template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
+    output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """The few configurations that lose least over a range of sizes. A table says which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
-    _write(found.to_json() if as_json else found.to_python() if as_python else repr(found), output)
+    text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
+    if measured:
+        with Records() as store:
+            losses = found.measured(store.find(problem=None, operator=template.problem.operator))
+        if as_json:
+            text = json.dumps({**found.to_dict(), "measured_loss": losses}, indent=1)
+        elif not as_python:
+            mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
+            each = ", ".join(f"{loss:.1%} at {size}" for size, loss in losses.items())
+            text += f"\nmeasured loss {mean:.1%} in the mean: {each}"
+    _write(text, output)
 
 
 def _range(text: str) -> tuple[str, range]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .templates import Template
+
+if TYPE_CHECKING:
+    from .export.triton import Pruner
 
 
 def triton_pruner(
     template: Template | Callable[..., Template], topk: int = 10, names: Mapping[str, str] | None = None,
     ignore: Sequence[str] = (), propose: bool = False,
-) -> Callable[..., list[Any]]:  # fmt: skip
-    """`triton.autotune(configs, key, prune_configs_by={"early_config_prune": carver.triton_pruner(op, topk=5)})`.
+) -> Pruner:  # fmt: skip
+    """`triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or the same in a dict:
+    `{"early_config_prune": carver.triton_pruner(op, topk=5)}`.
 
     Keeps the `topk` of the kernel's own list that are predicted fastest. `template` is an operator with its device or
     a function of the kernel's arguments that makes one:

@@ -264,8 +264,8 @@ class Chain:
     def template(self) -> Template:
         """The chain as the fused kernel that carver has a declaration for. Raises ProblemError where it has none.
 
-        A matmul followed by `add` of a vector or an activation; silu_mul of two matmuls of one operand; a matmul and a
-        softmax; attention.
+        A matmul followed by `add` of a vector or an activation; silu_mul, or silu and mul, of two matmuls of one
+        operand; a matmul and a softmax; attention.
         """
         words = [node.word for node in self.nodes]
         first = self.nodes[0]
@@ -276,7 +276,7 @@ class Chain:
                 r = self._roles(first)
                 b, m, n, k = (prod(self.sizes[axis] for axis in r[role]) for role in "bmnk")
                 return MatmulSoftmaxTemplate(m, n, k, b, first.inputs[1].axes[-1] in r["k"], in_dtype=self.dtype)
-            if words == ["+=", "+=", "silu_mul"]:
+            if words.count("+=") == 2 and [word for word in words if word != "+="] in (["silu_mul"], ["silu", "mul"]):
                 return self._gated()
             if all(word in (*ACTIVATIONS, "add") for word in words[1:]):
                 return self._epilogue()
@@ -333,9 +333,11 @@ class Chain:
         )  # fmt: skip
 
     def _gated(self) -> Template:
-        gate, up, last = self.nodes
+        gate, up = (node for node in self.nodes if node.contracts)
+        *silu, last = (node for node in self.nodes if not node.contracts)
+        behind = {node.output.name: node.inputs[0].name for node in silu}
         r, other = self._roles(gate), self._roles(up)
-        if gate.inputs[0] != up.inputs[0] or r != other or {t.name for t in last.inputs} != {
+        if gate.inputs[0] != up.inputs[0] or r != other or {behind.get(t.name, t.name) for t in last.inputs} != {
             gate.output.name, up.output.name
         } or r["b"]:  # fmt: skip
             raise ProblemError(f"{gate} and {up} are no gated MLP: both multiply the same operand, unbatched")

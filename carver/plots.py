@@ -124,7 +124,10 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
     bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
     for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
-        at = np.sqrt(max(low, bottom / rise) * peak / rise)
+        start, end = max(low, bottom / rise), peak / rise
+        if start < compulsory < end:  # beside that line and its label: on the side with more room
+            start, end = max((start, compulsory), (1.3 * compulsory, end), key=lambda side: side[1] / side[0])
+        at = np.sqrt(start * end)
         if low * 1.2 < at < peak / rise / 1.2:  # of a slope that is all but out of sight there is nothing to say
             if rise == l2:
                 ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
@@ -141,8 +144,9 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
         marker, colour = MARKERS.get(bound, _OTHER)
-        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=30, lw=0.2, edgecolors="white",
-                   zorder=4 - 0.1 * i, label=f"{bound} ({chosen.sum()})")  # fmt: skip
+        # no edges: white ones of candidates on top of each other would bleach the colour
+        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=24, zorder=4 - 0.1 * i,
+                   label=f"{bound} ({chosen.sum()})")  # fmt: skip
     ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
                 arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
@@ -188,6 +192,7 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
     _title(ax, _heading(ranking), f"{said[over]}; framed: the fastest; –: {empty}")
     bar = ax.figure.colorbar(image, ax=ax, label="predicted time [ms]", extend="max" if worst > top else "neither")
     ticks = [best * factor for factor in (1, 1.2, 1.5, 2, 3, 4) if best * factor <= top * 1.001]
+    ticks += [top] * (top > 1.1 * ticks[-1])
     bar.set_ticks(ticks, labels=list(aligned(ticks, 3)))
     bar.minorticks_off()
     return ax

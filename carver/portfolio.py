@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +17,14 @@ from .hint import Hint
 from .kernel import Kernel
 from .pricing import price
 from .problem import Problem
+from .problem import size as whole
 from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
 from .table import Column, rich_table, screen_width, without_colour
 from .types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from .records import Measurement
 
 SAMPLES = 128
 """Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
@@ -83,15 +88,18 @@ class Portfolio:
         """The hint of a size, predicted for that size."""
         return _hint(self, self.place(size), size)
 
-    def measured(self, timings: Iterable[tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+    def measured(self, timings: Iterable[Measurement | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
         """Measured loss by size: time of what the table picks over the best measured, less 1.
 
-        `timings` are (size, configuration, seconds). A size where the pick was not measured is left out; where none
-        was, ConfigError.
+        `timings` are (size, configuration, seconds) or records, of which those of this problem at some size, this
+        device and backend count. A size where the pick was not measured is left out; where none was, ConfigError.
         """
         rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
-        for size, config, seconds in timings:
-            rows.setdefault(int(size), []).append((dict(config), float(seconds)))
+        for timing in timings:
+            known = timing if isinstance(timing, tuple) else self._timing(timing)
+            if known is not None:
+                size, config, seconds = known
+                rows.setdefault(int(size), []).append((dict(config), float(seconds)))
         out = {}
         for size, found in sorted(rows.items()):
             picked = [s for config, s in found if config == dict(self[size])]
@@ -100,6 +108,15 @@ class Portfolio:
         if not out:
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
         return out
+
+    def _timing(self, m: Measurement) -> tuple[int, Mapping[str, int], float] | None:
+        if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
+            self.problem.operator, self.arch.name, self.backend
+        ):  # fmt: skip
+            return None
+        there = Problem.from_dict(m.problem)
+        size = there.sizes.get(self.axis, 0)
+        return (size, m.config, m.median_ms * 1e-3) if size and there == at(self.problem, self.axis, size) else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -156,13 +173,14 @@ def portfolio(
     """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
 
     `sizes` is a range, which counts each factor of size alike (a size between 1 and 2 weighs as much as one between
-    4096 and 8192), a list, which counts each entry alike, or a mapping from size to weight. Chosen greedily on a
-    matrix of predicted times, then improved by exchanges; each configuration can run at every sampled size.
+    4096 and 8192), a list, which counts each entry alike (a size that is there twice, twice), or a mapping from size to
+    weight. Chosen greedily on a matrix of predicted times, then improved by exchanges; each configuration can run at
+    every sampled size.
     """
     if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
         raise ProblemError(f"k must be a whole number of at least 1, got {k!r}")
     axis = _axis(problem, axis)
-    chosen, weights, others, other_weights = _sampled(sizes, samples)
+    chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
     rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
     union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
     candidates = list(union.values())
@@ -210,7 +228,7 @@ def at(problem: Problem, axis: str, size: int) -> Problem:
 
 
 def _sampled(
-    sizes: Iterable[int] | Mapping[int, float], samples: int
+    axis: str, sizes: Iterable[int] | Mapping[int, float], samples: int
 ) -> tuple[list[int], FloatArray, list[int], FloatArray]:
     """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
     if isinstance(sizes, range):
@@ -221,8 +239,11 @@ def _sampled(
         steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
-    given = dict(sizes) if isinstance(sizes, Mapping) else dict.fromkeys(sizes, 1.0)
-    if not given or min(given) < 1 or min(given.values()) < 0 or not sum(given.values()) > 0:
+    if not isinstance(sizes, Iterable):
+        raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
+    counted = sizes if isinstance(sizes, Mapping) else Counter(sizes)
+    given = {whole(axis, n): weight for n, weight in counted.items()}
+    if not given or min(given.values()) < 0 or not sum(given.values()) > 0:
         raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
     keys = sorted(given)
     weights = np.array([given[n] for n in keys], float)

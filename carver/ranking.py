@@ -255,7 +255,7 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
 
 def _in_our_words(config: Any, backend: str) -> Any:
     """Another tool's configuration in carver's keys; a dict in them already comes back as it is."""
-    foreign = {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn"}
+    foreign = {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn", "predicted_ms"}
     if isinstance(config, Mapping) and not config.keys() & foreign:
         return config
     from .export import adopt

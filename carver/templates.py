@@ -107,7 +107,8 @@ class MatmulTemplate(Template):
     """C = activation(A @ B + bias), batched and row-major; `trans_A`, `trans_B` say which operands are transposed.
 
     `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
-    a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say).
+    a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say). `epilogue` is another way to say
+    what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order.
     """
 
     def __init__(
@@ -127,7 +128,15 @@ class MatmulTemplate(Template):
         lda: int | None = None,
         ldb: int | None = None,
         ldc: int | None = None,
+        epilogue: str | Sequence[str] = (),
     ) -> None:
+        if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
+            if with_bias or activation != "none":
+                raise ProblemError(f"the epilogue is given twice: {words} and with_bias or activation")
+            with_bias, rest = words[0] == "bias", words[words[0] == "bias" :]
+            if len(rest) > 1 or "bias" in rest:
+                raise ProblemError(f"an epilogue is a bias, an activation, or one after the other; got {words}")
+            activation = rest[0] if rest else "none"
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
         accumulate = dtypes.canonical(accum_dtype or default_accumulate(a))
         out = dtypes.canonical(out_dtype or default_out(a))

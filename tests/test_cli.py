@@ -147,6 +147,10 @@ def test_plots_are_saved(tmp_path: Path) -> None:
     assert run("recommend", *MATMUL, "--plot", str(png), "--roofline", str(svg)).exit_code == 0
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()
+    heat = tmp_path / "heat.svg"
+    assert run("recommend", *MATMUL, "--heatmap", "BLOCK_M", "BLOCK_N", str(heat)).exit_code == 0
+    assert "<svg" in heat.read_text()
+    assert run("recommend", *MATMUL, "--heatmap", "BLOCK_M", "BLOCK_Q", str(heat)).exit_code == 2
 
 
 NO_ANSWER = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from click.testing import CliRunner
 import carver
 from carver.cli import main
 from carver.errors import ConfigError, NoCandidates, ProblemError
-from carver.export import adopt, cutlass, helion, kernel_tuner, plain, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -84,6 +86,15 @@ def test_helion_without_helion() -> None:
         helion.from_config(given, "mmk")
 
 
+def test_no_target_is_imported_before_it_is_asked_for() -> None:
+    code = "import sys, pkgutil, importlib, carver.export as e\n"
+    code += "for module in pkgutil.iter_modules(e.__path__): importlib.import_module(f'carver.export.{module.name}')\n"
+    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 9\n"
+    code += "targets = {'triton', 'tilelang', 'kernel_tuner', 'helion', 'optuna', 'torch', 'cutlass', 'vllm'}\n"
+    code += "assert not targets & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_hint_of_another_kernel_is_refused() -> None:
     with pytest.raises(ConfigError, match="CUTLASS takes hints of backend 'tilelang' or 'triton' or 'cuda', got 'cpu'"):
         cutlass.configs(carver.MatmulTemplate(64, 64, 64, in_dtype="float32").with_arch("cpu_avx2").recommend_hints(2))
@@ -119,16 +130,28 @@ def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
     arch: str, dtype: str, schedule: str
 ) -> None:
     hints = carver.MatmulTemplate(8192, 8192, 8192, in_dtype=dtype).with_arch(arch).recommend_hints(3, "triton")
-    for hint, config in zip(hints, cutlass.configs(hints), strict=True):
+    for hint, config in zip(filter(cutlass.rows_fit, hints), cutlass.configs(hints), strict=True):
         assert config["kernel_schedule"].startswith(schedule)
         assert cutlass.use_2cta(hint) == ("2Sm" in config["kernel_schedule"])
+
+
+@pytest.mark.parametrize(("arch", "rows"), [("h200", {64, 128, 192, 256}), ("b200", {64, 128, 256})])
+def test_cutlass_gets_rows_that_its_collectives_take(arch: str, rows: set[int]) -> None:
+    op = carver.MatmulTemplate(16, 4096, 4096).with_arch(arch)
+    every = op.recommend_hints(200, backend="tilelang")
+    configs = cutlass.configs(every)
+    assert 0 < len(configs) < len(every)
+    assert {config["tile_shape"][0] for config in configs} <= rows
+    assert all(config["tile_shape"][0] < 256 or "1Sm" not in config["kernel_schedule"] for config in configs)
+    with pytest.raises(ConfigError, match="has tiles of 16 rows: ask for more hints"):
+        cutlass.configs([hint for hint in every if hint.block[0] == 16])
 
 
 def test_cutlass_comes_back_and_is_ranked() -> None:
     configs = TILELANG.to_cutlass()
     assert OP.rank(configs, backend="tilelang").indices == list(range(6))
     blackwell = carver.MatmulTemplate(8192, 8192, 8192).with_arch("b200").recommend_hints(10, backend="triton")
-    for hint, config in zip(blackwell, cutlass.cute_dsl(blackwell), strict=True):
+    for hint, config in zip(filter(cutlass.rows_fit, blackwell), cutlass.cute_dsl(blackwell), strict=True):
         pair = config["use_2cta_instrs"]
         assert config["mma_tiler_mn"] == (hint.block[0] * (2 if pair else 1), hint.block[1])
         assert cutlass.from_config(config)["block_M"] == hint.block[0]
@@ -263,6 +286,21 @@ def test_serving_files_from_the_command_line(tmp_path: Path) -> None:
     assert said["name"].startswith("E=8,N=256,device_name=NVIDIA_A100")
     done = CliRunner().invoke(main, ["export", "vllm-block-fp8", "64", "64", "--arch", "h200", "--batches", "few"])
     assert done.exit_code == 2 and "--batches takes numbers" in done.output
+
+
+@pytest.mark.parametrize("file", ["json", "csv"])
+def test_what_is_exported_is_ranked_again(file: str, tmp_path: Path) -> None:
+    path = tmp_path / f"hints.{file}"
+    run("export", file, *MATMUL, "-k", "4", "-o", str(path))
+    said = json.loads(run("rank", *MATMUL, "--configs", str(path), "--backend", "cuda", "--json"))
+    assert [hint["index"] for hint in said["hints"]] == [0, 1, 2, 3]
+
+
+def test_a_matmul_s_exporters_take_no_other_operator() -> None:
+    attention = carver.FlashAttentionTemplate(1, 8, 8, 512, 512, 64).with_arch("h200").recommend_hints(1)
+    for export in (cutlass.configs, inductor.configs, helion.seed_configs):
+        with pytest.raises(ConfigError, match=r"takes hints of a matmul, got attention|needs its package"):
+            export(attention)
 
 
 def test_no_kernel_without_split_k_is_said() -> None:

@@ -107,6 +107,18 @@ class TestTriton:
             tuner.nargs = dict(zip(("M", "N", "K"), sizes, strict=True)) | {"a_ptr": object()}
             assert tuner.prune_configs({}) == self._best(configs, *sizes)[:5]
 
+    def test_the_pruner_is_also_the_whole_of_prune_configs_by(self) -> None:
+        triton, configs = package("triton"), self._list()
+        pruner = carver.triton_pruner(OP, topk=5)
+
+        @triton.autotune(configs, key=[], prune_configs_by=pruner)
+        @triton.jit
+        def kernel(a_ptr, BLOCK_SIZE_M: int, BLOCK_SIZE_N: int, BLOCK_SIZE_K: int):  # type: ignore[no-untyped-def]
+            pass
+
+        kernel.nargs = {}
+        assert kernel.prune_configs({}) == pruner(configs, {}) == self._best(configs, 4096, 4096, 4096)[:5]
+
     def test_perf_model_inside_the_tuner(self) -> None:
         configs = self._list()
         too_big = package("triton").Config(

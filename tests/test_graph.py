@@ -129,6 +129,17 @@ def test_a_gated_mlp_costs_what_one_matmul_twice_as_wide_costs() -> None:
     assert gated().recommend_hints("a100", 1).seconds == pytest.approx(fused.seconds)
 
 
+def test_silu_and_a_product_are_the_same_gated_mlp() -> None:
+    gate, up, _ = GATED
+    sizes = dict(m=64, n=512, k=512, in_dtype="bfloat16")
+    one = gated(64, 512, 512).template.problem
+    silu, product = "H[m,n] = silu(G[m,n])", "C[m,n] = mul(U[m,n], H[m,n])"
+    for statements in ((gate, up, silu, product), (gate, silu, up, product)):
+        assert carver.Chain(*statements, **sizes).template.problem == one
+    with pytest.raises(ProblemError, match="no gated MLP"):
+        carver.Chain(gate, "U[m,n] += B[m,k] * X[k,n]", silu, product, **sizes).recommend_hints("h200")
+
+
 def test_a_gated_mlp_of_few_rows_reads_its_weights_once() -> None:
     h = carver.GatedMLPTemplate(16, 14336, 4096, in_dtype="bfloat16").with_arch("h200").recommend_hints(1)[0]
     assert h.bound == "DRAM"

@@ -55,6 +55,14 @@ def test_each_step_has_a_few_lines_of_text(path: Path) -> None:
             assert len("".join(cell["source"])) < 700
 
 
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_nothing_is_measured_on_the_machine_that_runs_it(path: Path) -> None:
+    """Else each run has other pictures, and other work on the machine is in them."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert not re.search(r"\.benchmark\(|\bcalibrate\(|\.tune\(|[\"']auto[\"']", code)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_runs_from_a_clean_kernel(path: Path) -> None:

@@ -289,6 +289,14 @@ def test_labels_of_a_roofline_do_not_cover_each_other(op: carver.templates.Templ
             assert not boxes[one].overlaps(boxes[other]), (one, other)
 
 
+def test_slopes_are_named_beside_the_line_of_compulsory_traffic() -> None:
+    ax = carver.ReductionTemplate("softmax", (2048, 4096)).with_arch("cpu_avx512").recommend_hints(9).plot_roofline()
+    ax.figure.canvas.draw()
+    boxes = {t.get_text(): matplotlib.text.Text.get_window_extent(t) for t in ax.texts}
+    foot = boxes.pop("each byte moved once")
+    assert len(boxes) == 4 and not any(box.overlaps(foot) for box in boxes.values())
+
+
 def test_ticks_of_a_logarithmic_axis_stand_in_one_line(ranking: Ranking) -> None:
     ax = ranking.plot_roofline()
     for axis in (ax.xaxis, ax.yaxis):

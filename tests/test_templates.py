@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,22 @@ def test_matmul_by_hand() -> None:
     assert p.flops == 2 * 2 * 3 * 5 * 7
     assert dict(p.options) == {"trans_a": 1, "trans_b": 0, "bias": 1, "activation": 2}
     assert p.dtypes == {"A": "float16", "B": "float16", "C": "float16"}
+
+
+def test_an_epilogue_is_a_bias_and_an_activation() -> None:
+    def problem(**how: Any) -> carver.problem.Problem:
+        return carver.MatmulTemplate(64, 64, 64, **how).problem
+
+    assert problem(epilogue=("bias", "gelu")) == problem(with_bias=True, activation="gelu")
+    assert problem(epilogue="bias") == problem(with_bias=True)
+    assert problem(epilogue="silu") == problem(activation="silu")
+    assert problem(epilogue=()) == problem()
+    with pytest.raises(ProblemError, match="one after the other; got \\('gelu', 'bias'\\)"):
+        problem(epilogue=("gelu", "bias"))
+    with pytest.raises(ProblemError, match="unknown activation 'softmax'"):
+        problem(epilogue="softmax")
+    with pytest.raises(ProblemError, match="given twice"):
+        problem(epilogue="bias", activation="relu")
 
 
 @pytest.mark.parametrize(("dtype", "accumulate", "out"), [

@@ -18,6 +18,7 @@ from ..ranking import recommend
 
 _FOREIGN_KEYS = {
     "BLOCK_SIZE_M": "triton", "block_sizes": "helion", "tile_shape": "cutlass", "mma_tiler_mn": "cutlass",
+    "predicted_ms": "plain",
 }  # fmt: skip
 """Which module reads a dict, by a key that gives it away."""
 _FOREIGN_TYPES = {"triton": "triton", "helion": "helion", "optuna": "optuna", "torch": "inductor"}
@@ -27,8 +28,8 @@ _FOREIGN_TYPES = {"triton": "triton", "helion": "helion", "optuna": "optuna", "t
 def adopt(config: Any, backend: str) -> Any:
     """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
 
-    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, and the dicts of vLLM, Helion and
-    CUTLASS.
+    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
+    and the rows of `to_json` and `to_csv`.
     """
     from importlib import import_module
 
@@ -40,10 +41,11 @@ def adopt(config: Any, backend: str) -> Any:
     return import_module(f".{name}", __name__).from_config(config)
 
 
-def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...]) -> list[Hint]:
+def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
     """The hints as a list, checked to be of kernels that the target runs.
 
-    Raises ConfigError for hints of another backend: a tile that is fast in one kernel is not in another.
+    Raises ConfigError for hints of another backend, as a tile that is fast in one kernel is not in another, and, where
+    one is named, of another operator.
     """
     found = list(hints)
     if not found:
@@ -53,6 +55,8 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...]) -> lis
         raise ConfigError(
             f"{target} takes hints of backend {taken}, got {got}; ask with recommend_hints(backend={backends[0]!r})"
         )
+    if odd := {h.problem.operator for h in found} - {operator or h.problem.operator for h in found}:
+        raise ConfigError(f"{target} takes hints of a {operator}, got {', '.join(sorted(odd))}")
     return found
 
 

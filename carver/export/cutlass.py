@@ -24,7 +24,8 @@ def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{tile_shape, cluster_shape, stages, kernel_schedule, epilogue_schedule, split_k, raster_group}` of each hint.
 
     Names are those of the collective builder (sm_90, sm_100) and of the sm_80 main loop; elsewhere the builder's Auto.
-    A pair of Blackwell SMs has one tile: `tile_shape` is the pair's.
+    A pair of Blackwell SMs has one tile: `tile_shape` is the pair's. Hints whose rows no instruction of the collective
+    takes are left out: Hopper's have multiples of 64, Blackwell's 64 or 128 an SM.
     """
     return [_config(hint) for hint in _matrix(hints)]
 
@@ -111,7 +112,20 @@ def _cluster(hint: Hint) -> tuple[int, int, int]:
 
 
 def _matrix(hints: Iterable[Hint]) -> list[Hint]:
-    found = chosen(hints, "CUTLASS", BACKENDS)
+    found = chosen(hints, "CUTLASS", BACKENDS, "matmul")
     if any(not hint.use_tc for hint in found):
         raise ConfigError("these hints run on the vector units, for which CUTLASS has no collective to name")
-    return found
+    if not (fit := [hint for hint in found if rows_fit(hint)]):
+        rows = ", ".join(map(str, sorted({hint.block[0] for hint in found})))
+        raise ConfigError(
+            f"no collective of CUTLASS for {found[0].arch} has tiles of {rows} rows: ask for more hints, or exchange "
+            "the operands, so that the short side is that of the columns"
+        )
+    return fit
+
+
+def rows_fit(hint: Hint) -> bool:
+    """Whether an instruction of the device's collectives has the tile's rows."""
+    if _tcgen05(hint):
+        return hint.block[0] in (64, 128)
+    return (load(hint.arch).cc or (0, 0))[0] != 9 or hint.block[0] % 64 == 0

@@ -32,7 +32,7 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Confi
     except ImportError:
         raise needs("Helion", "helion==1.5.1 packaging") from None
     order = _order(tiles)
-    found = [h.config for h in chosen(hints, "Helion", ("triton",)) if h.config["SPLIT_K"] == 1]
+    found = [h.config for h in chosen(hints, "Helion", ("triton",), "matmul") if h.config["SPLIT_K"] == 1]
     if not found:
         raise ConfigError("every hint splits K, which a Helion loop does not; ask for more hints")
     return [

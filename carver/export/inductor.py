@@ -77,7 +77,7 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
         raise needs("PyTorch Inductor", "torch>=2.10") from None
     return [
         GemmConfig(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
-        for hint in chosen(hints, "PyTorch Inductor", ("triton",))
+        for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
         if (c := hint.config)["SPLIT_K"] == 1
     ]
 
@@ -114,8 +114,8 @@ def _problem(inputs: Any) -> Template:
 
 
 def _handler(arch: Arch, topk: int) -> InductorChoices:
-    if isinstance(topk, bool) or topk < 1:
-        raise ConfigError(f"topk must be at least 1, got {topk!r}")
+    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
+        raise ConfigError(f"topk must be a whole number of at least 1, got {topk!r}")
     try:
         from torch._inductor.choices import InductorChoices
     except ImportError:

@@ -12,6 +12,9 @@ from ..errors import ConfigError
 from ..hint import Hint
 from . import renamed
 
+SAID = ("rank", "kernel", "predicted_ms")
+"""Keys of an exported row that are none of the configuration."""
+
 
 def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, int]]:
     """Only the configurations, in rank order, in the keys of their backend or of `names`."""
@@ -39,9 +42,8 @@ def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str
 
 def from_config(config: Mapping[str, Any]) -> dict[str, int]:
     """A row of either form without what it says besides the configuration; numbers may be text."""
-    said = ("rank", "kernel", "predicted_ms")
     try:
-        return {key: int(value) for key, value in config.items() if key not in said and value not in ("", None)}
+        return {key: int(value) for key, value in config.items() if key not in SAID and value not in ("", None)}
     except (TypeError, ValueError):
         raise ConfigError(f"a configuration holds whole numbers, got {dict(config)}") from None
 

@@ -98,17 +98,27 @@ def _all_kwargs(config: triton.Config) -> dict[str, Any]:
             "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
 
 
+class Pruner(dict[str, Callable[..., list[Any]]]):
+    """An `early_config_prune` that is the dict with it, too: `prune_configs_by` takes either."""
+
+    def __init__(self, prune: Callable[..., list[Any]]) -> None:
+        super().__init__(early_config_prune=prune)
+
+    def __call__(self, configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+        return self["early_config_prune"](configs, named_args, **kwargs)
+
+
 def pruner(
     template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
     propose: bool = False,
-) -> Callable[..., list[Any]]:
+) -> Pruner:
     """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.
 
     With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead.
     Raises NoCandidates where the model holds that none of the list can run, with the rules that say so.
     """
-    if isinstance(topk, bool) or topk < 1:
-        raise ConfigError(f"topk must be at least 1, got {topk!r}")
+    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
+        raise ConfigError(f"topk must be a whole number of at least 1, got {topk!r}")
 
     def early_config_prune(configs_: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         op = make(template, {**named_args, **kwargs})
@@ -121,7 +131,7 @@ def pruner(
         ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
         return [configs_[i] for i in ranking.indices[:topk]]
 
-    return early_config_prune
+    return Pruner(early_config_prune)
 
 
 def perf_model(
