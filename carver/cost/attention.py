@@ -21,7 +21,7 @@ from ..space import Space
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .stream import EXCHANGE_CLK
-from .tile import VECTOR, WGMMA, instruction_rows, peak
+from .tile import VECTOR, WGMMA, instruction_rows, peaks
 from .traffic import sector_waste
 from .work import Work, joined
 
@@ -70,13 +70,12 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     busy = np.minimum(trips / steps, 1.0)
 
     # arithmetic of the padded tile
-    rate = np.select([kind == i for i in range(4)], [peak(problem, arch, i) for i in range(4)])
     inst_m = instruction_rows(kind, col("mma_m", 1))
     rows_padded = np.ceil(tm / inst_m) * inst_m
     tile_flops = 2 * rows_padded * tk * (head + value)
     own_tiles = rows_padded / 64 / np.maximum(warps // 4, 1)
     lone = np.where((kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
-    products_clk = tile_flops / (rate * k["math_efficiency"])
+    products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, tm * tk, tm * value)
     soft_clk = exp_clk + vector_clk
     # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
@@ -162,12 +161,10 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 def softmax_clk(arch: Arch, scores: FloatArray, accumulators: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Clocks of an SM's special-function units and of its vector units in one step, and the instructions. [clk]
 
-    Every score is exponentiated and every accumulator rescaled. Where a device does not say what its
-    special-function units do, an exponential counts as four vector operations.
+    Every score is exponentiated and every accumulator rescaled.
     """
-    exp = scores / (arch.sfu_per_clk or arch.lanes_per_sm / 4)
     vector_ops = scores * SCORE_OPS + accumulators
-    return exp, vector_ops / arch.lanes_per_sm, (vector_ops + scores) / arch.warp_size
+    return scores / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, (vector_ops + scores) / arch.warp_size
 
 
 def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ from ..space import Space, warp_matrix_unit
 from ..types import FloatArray
 from .occupancy import resident_blocks, spill_slowdown
 from .threads import delivery
-from .tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, peak
+from .tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, peak, peaks
 from .traffic import sector_waste, traffic
 from .work import Work, joined
 
@@ -113,11 +113,10 @@ def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray
     A group of warps with one accumulator tile issues each wgmma behind the one that it depends on, and reaches
     `lone_tile` of the rate. Source: measured, Triton on an H200, 2026-11-20 (README, Accuracy).
     """
-    rate = np.select([t.kind == i for i in range(4)], [peak(t.space.problem, t.arch, i) for i in range(4)])
     groups, groups_m = warp_groups(t)
     own_tiles = t.tm / 64 / groups_m * np.ceil(t.tn / (groups / groups_m) / 256)
     lone = np.where((t.kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
-    out: FloatArray = flops / (rate * k["math_efficiency"] * lone)
+    out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"] * lone)
     return out
 
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..space import Space
-from ..types import FloatArray
 from .occupancy import resident_blocks
 from .traffic import sector_waste
 from .work import Work
@@ -50,17 +49,17 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     load_clk = warps * (1 + col("uniform_loads") / outputs) * request_clk * k["narrow_load"]
     convert_clk = warps * col("conversions") * arch.warp_size / arch.sfu_per_clk
     instructions = k["channel_instr"] + col("uniform_loads") / outputs
-    block_x, block_y = lanes_x, tm / col("thread_m")
-    block_span = ((block_x - 1) * col("apart_n") + (block_y - 1) * col("apart_m") * delay + 1) * width
+    block_span = ((lanes_x - 1) * col("apart_n") + (tm / col("thread_m") - 1) * col("apart_m") * delay + 1) * width
     sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
-    read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - hits(space, k, resident)))
+    # share of the input that a row of blocks finds in L2 because the row before it left it there
+    kept = np.clip(k["l2_usable"] * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
+    read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - kept))
     return Work(
         grid=grid,
         resident=resident,
         warps=warps,
         steps=steps,
         ahead=one * k["channel_unroll"],
-        exposed=np.zeros(n),
         math_clk=convert_clk,
         chain_clk=instructions * k["dependent_issue_clk"],
         smem_clk=load_clk,
@@ -71,23 +70,11 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         dram_bytes=read / (grid * steps),
         l3_bytes=read / (grid * steps),
         store_bytes=tm * tn * RESULT_BYTES * sector_waste(tn * RESULT_BYTES, one * RESULT_BYTES, arch.sector_bytes),
-        store_clk=np.zeros(n),
-        store_chain_clk=np.zeros(n),
-        reduction_s=np.zeros(n),
         slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # the slowest of many, in standard deviations
         facts={
             "dram_bytes": read + trials * samples * RESULT_BYTES,
             "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
-            "l2_hit_rate": hits(space, k, resident),
+            "l2_hit_rate": kept,
             "padding": grid * tm * tn / (trials * samples),
         },
     )
-
-
-def hits(space: Space, k: Mapping[str, float], resident: FloatArray) -> FloatArray:
-    """Share of the input that a row of blocks finds in L2 because the row before it left it there."""
-    arch = space.arch
-    size = np.asarray(space["t"], np.float64) * space["h"] * space["i_bytes"]
-    share = np.clip(k["l2_usable"] * max(arch.l2_bytes, arch.l3_bytes) / size, 0.0, 1.0)
-    out: FloatArray = share * np.ones(len(resident))
-    return out

@@ -85,6 +85,5 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
 def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, special: float) -> FloatArray:
     """Clocks of an SM for a few operations on every element of a tile. [clk]"""
-    lanes = space.arch.lanes_per_sm
-    out: FloatArray = elements * (vector_ops / lanes + special / (space.arch.sfu_per_clk or lanes / 4))
+    out: FloatArray = elements * (vector_ops / space.arch.lanes_per_sm + special / space.arch.sfu_per_clk)
     return out

@@ -42,11 +42,6 @@ class _Phase:
     rows: tuple[FloatArray, ...]
     latency: FloatArray
 
-    @property
-    def total(self) -> FloatArray:
-        out: FloatArray = self.start + self.loop + self.store
-        return out
-
 
 def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     """Seconds of every candidate.
@@ -68,10 +63,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     in_waves = waves > 0
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
-    launch = np.full(len(work), k["launch_s"] * work.launches)
     hidden = work.resident ** -k["block_overlap"]
     terms = {
-        "launch": launch,
+        "launch": np.full(len(work), k["launch_s"]),
         "prologue": np.where(in_waves, head.start * (1.0 + (waves - 1.0) * hidden), some * tail.start) / clk,
         "main loop": np.where(in_waves, waves * head.loop, some * tail.loop) / clk,
         "epilogue": np.where(in_waves, head.store * (1.0 + (waves - 1.0) * hidden), some * tail.store) / clk,
@@ -100,12 +94,10 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     reads = everywhere * work.dram_bytes / dram
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
     issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
-    rows = (shared, resident * work.smem_clk, port, reads, issue)
     fed = resident * work.smem_clk
-    if work.body_overlap is None:
-        core = _norm((shared, fed, port, issue)) + k["step_sync_clk"]
-    else:
-        core = _norm((joined(shared, fed, work.body_overlap), port, issue)) + k["step_sync_clk"]
+    rows = (shared, fed, port, reads, issue)
+    body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
+    core = _norm((*body, port, issue)) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -34,8 +35,7 @@ def occupancy_limits(
 
 def resident_blocks(arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray) -> FloatArray:
     """Blocks that an SM holds at once, at least 1: a kernel whose estimate says none spills and runs. [blocks/SM]"""
-    limits = occupancy_limits(arch, warps, smem_bytes, registers)
-    return np.maximum(np.minimum(np.minimum(limits[0], limits[1]), np.minimum(limits[2], limits[3])), 1.0)
+    return np.maximum(reduce(np.minimum, occupancy_limits(arch, warps, smem_bytes, registers)), 1.0)
 
 
 def spill_slowdown(registers: FloatArray, arch: Arch, k: Mapping[str, float]) -> FloatArray:

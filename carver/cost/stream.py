@@ -5,7 +5,7 @@ held at once · `run_elements` contiguous elements of one row of the tile · `wa
 instruction moves for a thread · `passes` [1] over the input · `ahead` [1] trips that loads run ahead ·
 `exchanges` [0] rounds through shared memory at the end of a block · `step_exchanges` [0] the same in every step ·
 `tree_levels tree_instr` [0] shuffles one after the other, and instructions of a thread, that add a warp's results ·
-`split` [1] blocks that share one result · `smem_bytes registers` [0].
+`split` [1] blocks that share one result · `outputs_per_element` [0] · `smem_bytes` [0] · `registers` [32].
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
     lanes = warps * arch.warp_size
-    inputs, outputs = col("inputs", 1), col("outputs_per_element", 0)
+    inputs, outputs = col("inputs"), col("outputs_per_element", 0)
     alone = col("scattered", 0)
     accesses = (np.ceil(tile / lanes / access) * (inputs + outputs - alone) + np.ceil(tile / lanes) * alone) * passes
-    arithmetic = np.ceil(tile / lanes) * (col("flops_per_element", 1) + k["element_instr"]) * passes
+    arithmetic = np.ceil(tile / lanes) * (col("flops_per_element") + k["element_instr"]) * passes
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
     instructions = warps * warp_instr
     chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * col("step_exchanges", 0)
@@ -69,17 +69,14 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         warps=warps,
         steps=steps,
         ahead=col("ahead", 1),
-        exposed=np.zeros(n),
-        math_clk=tile * col("flops_per_element", 1) * passes / (arch.vector_flops_per_clk(computed) / 2),
+        math_clk=tile * col("flops_per_element") * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
-        smem_clk=np.zeros(n),
         issue_clk=instructions / issue_per_clk(arch),
         fill_bytes=fill,
         l2_bytes=fill,
         l2_read_bytes=np.maximum(fresh * passes / trips, 1.0),
         dram_bytes=dram,
         l3_bytes=dram,
-        store_bytes=np.zeros(n),
         store_clk=warps * col("tree_instr", 0) / issue_per_clk(arch),
         store_chain_clk=tree_clk,
         reduction_s=np.where(split > 1, join_s, 0.0),

@@ -94,6 +94,12 @@ def peak(problem: Problem, arch: Arch, kind: int) -> float:
     return unit.flops_per_clk_per_sm * arch.clock_of(unit) / arch.clock_hz
 
 
+def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
+    """`peak` of each candidate's instruction kind."""
+    out: FloatArray = np.select([kind == i for i in range(4)], [peak(problem, arch, i) for i in range(4)])
+    return out
+
+
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
     """Rows of the tile that one matrix instruction multiplies at full rate, 1 without one.
 

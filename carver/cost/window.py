@@ -23,12 +23,11 @@ from ..descriptor import Arch
 from ..space import Space, multiply_dtype
 from ..types import FloatArray, IntArray
 from .occupancy import resident_blocks
+from .threads import BANKS, WORD_BYTES, lanes_clk
 from .tile import compiled_peak
 from .traffic import sector_waste
 from .work import Work
 
-BANKS = 32
-BANK_BYTES = 4
 COPY_UNROLL = 4
 """How far compilers unroll a loop whose trip count they do not know."""
 
@@ -72,9 +71,9 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
 
     # bytes
     row_bytes = halo_cols * width
-    waste = sector_waste(row_bytes, np.full(n, BANK_BYTES), arch.sector_bytes)
-    spill_bytes = spilled * 2 * BANK_BYTES * warps * arch.warp_size * k["spill_traffic"]
-    footprint = spilled / np.maximum(loads, 1) * col("live") * BANK_BYTES * warps * arch.warp_size * resident
+    waste = sector_waste(row_bytes, np.full(n, WORD_BYTES), arch.sector_bytes)
+    spill_bytes = spilled * 2 * WORD_BYTES * warps * arch.warp_size * k["spill_traffic"]
+    footprint = spilled / np.maximum(loads, 1) * col("live") * WORD_BYTES * warps * arch.warp_size * resident
     missed = 1 - np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
     fill = halo_rows * row_bytes * waste + spill_bytes
     image = np.minimum(tm, y) * np.minimum(tn, x) * width
@@ -100,10 +99,6 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         dram_bytes=dram,
         l3_bytes=dram,
         store_bytes=image * sector_waste(np.minimum(threads_x, x) * width, np.full(n, 4.0), arch.sector_bytes),
-        store_clk=np.zeros(n),
-        store_chain_clk=np.zeros(n),
-        reduction_s=np.zeros(n),
-        slowdown=one,
         body_overlap=k["port_overlap"],
         facts={
             "dram_bytes": dram * grid + y * x * width,
@@ -124,15 +119,15 @@ def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, wid
     key = np.stack([threads_x, pitch, width]).astype(np.int64)
     kinds, which = np.unique(key, axis=1, return_inverse=True)
     turns = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
-    bank_clk = turns[which.reshape(-1)] * arch.warp_size * BANK_BYTES / arch.smem_bytes_per_clk
-    return np.maximum(arch.warp_size / arch.lsu_per_clk, bank_clk)
+    bank_clk = turns[which.reshape(-1)] * arch.warp_size * WORD_BYTES / arch.smem_bytes_per_clk
+    return np.maximum(lanes_clk(arch), bank_clk)
 
 
 def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
     """Most distinct words in one bank, in the mean over the groups of lanes that are served together."""
     groups = threads_x // gcd(threads_x, together)
     lane: IntArray = np.arange(groups * together).reshape(groups, together)
-    words = (lane // threads_x * pitch + lane % threads_x) * width // BANK_BYTES
+    words = (lane // threads_x * pitch + lane % threads_x) * width // WORD_BYTES
     return float(np.mean([np.bincount(np.unique(row) % BANKS).max() for row in words]))
 
 
@@ -160,7 +155,7 @@ def cached_request_clk(arch: Arch, threads_x: FloatArray, width: FloatArray, loo
     lanes = np.minimum(threads_x, arch.warp_size)
     rows = np.ceil(arch.warp_size / lanes)
     lines = rows * (1 + (lanes - 1) * width / arch.line_bytes)
-    return np.maximum(arch.warp_size / arch.lsu_per_clk, lines * lookup_clk)
+    return np.maximum(lanes_clk(arch), lines * lookup_clk)
 
 
 def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, loads: FloatArray) -> FloatArray:

@@ -11,7 +11,8 @@ from ..types import FloatArray
 
 @dataclass(frozen=True)
 class Work:
-    """Demands of each candidate, arrays of shape (n,). Clocks are the SM's at `arch.clock_hz`.
+    """Demands of each candidate, arrays of shape (n,), or a number that is the same for all. Clocks are the SM's at
+    `arch.clock_hz`.
 
     A kernel launches `grid` blocks; an SM holds `resident` of them. A block starts, runs `steps` trips of
     its main loop with loads issued `ahead` trips before their use, and stores its result.
@@ -23,16 +24,10 @@ class Work:
     """Warps of one block."""
     steps: FloatArray
     ahead: FloatArray
-    exposed: FloatArray
-    """Load latencies of one step that no pipelining hides."""
     math_clk: FloatArray
     """One step of one block on all of the SM's arithmetic pipes."""
     chain_clk: FloatArray
     """One step of a block that has the SM to itself: what its own warps cannot overlap."""
-    smem_clk: FloatArray
-    """One step on the shared-memory port."""
-    issue_clk: FloatArray
-    """Instructions of one step over the issue slots of an SM."""
     fill_bytes: FloatArray
     """Moved from L2 into the SM in one step."""
     l2_bytes: FloatArray
@@ -43,23 +38,28 @@ class Work:
     """Share of the device's DRAM reads in one step of one block."""
     l3_bytes: FloatArray
     """Share of the reads that miss L2, where a further cache stands before DRAM."""
-    store_bytes: FloatArray
-    """Written by one block, in whole sectors."""
-    store_clk: FloatArray
-    """Epilogue instructions of one block over the issue slots."""
-    store_chain_clk: FloatArray
-    """Part of the epilogue that runs at one warp's rate."""
-    reduction_s: FloatArray
-    """A second pass over partial results. [s]"""
-    slowdown: FloatArray
-    """Factor on the main loop: spilled registers."""
-    body_overlap: float | None = None
-    """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
-    scattered: FloatArray | float = 0.0
-    """Bytes of sectors that stores touch more than once, over those that they fill."""
+    exposed: FloatArray | float = 0.0
+    """Load latencies of one step that no pipelining hides."""
+    smem_clk: FloatArray | float = 0.0
+    """One step on the shared-memory port."""
+    issue_clk: FloatArray | float = 0.0
+    """Instructions of one step over the issue slots of an SM."""
     apart_clk: FloatArray | float = 0.0
     """Part of a step that follows its loads rather than overlapping with them."""
-    launches: int = 1
+    body_overlap: float | None = None
+    """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
+    slowdown: FloatArray | float = 1.0
+    """Factor on the main loop: spilled registers."""
+    store_bytes: FloatArray | float = 0.0
+    """Written by one block, in whole sectors."""
+    scattered: FloatArray | float = 0.0
+    """Bytes of sectors that stores touch more than once, over those that they fill."""
+    store_clk: FloatArray | float = 0.0
+    """Epilogue instructions of one block over the issue slots."""
+    store_chain_clk: FloatArray | float = 0.0
+    """Part of the epilogue that runs at one warp's rate."""
+    reduction_s: FloatArray | float = 0.0
+    """A second pass over partial results. [s]"""
     facts: dict[str, FloatArray] = field(default_factory=dict)
     """Numbers for people: traffic, hit rate, padding."""
 
