@@ -10,7 +10,7 @@ from typing import Any
 from . import dtypes
 from .errors import ProblemError, nearest
 from .problem import Problem, size
-from .templates import Template, counted
+from .templates import Template, counted, output_type
 
 NAMES = {
     "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",
@@ -51,14 +51,13 @@ class FlashAttentionTemplate(Template):
         kind = dtypes.canonical(in_dtype)
         if kind in ("int8", "int32", "float64"):
             raise ProblemError(f"attention takes floats of at most 32 bits, got in_dtype={in_dtype!r}")
-        wide = {"tf32": "float32", "float8_e4m3": "float16", "float8_e5m2": "float16"}.get(kind, kind)
         sizes = {
             "z": batch, "h": shared, "g": heads // shared, "q": seq,
             "e": head_dim if value_dim is None else value_dim, "d": head_dim,
             "s": seq if seq_kv is None else seq_kv,
         }  # fmt: skip
         options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
-        types = dict.fromkeys("QKV", kind) | {"O": dtypes.canonical(out_dtype or wide)}
+        types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
         computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"
         super().__init__(Problem("attention", computes, sizes, types, "float32", options))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import dtypes
 from .problem import Problem
-from .templates import Template, check_accumulate, default_accumulate, default_out
+from .templates import Template, accumulator, output_type
 
 
 class GatedMLPTemplate(Template):
@@ -21,11 +21,10 @@ class GatedMLPTemplate(Template):
         accum_dtype: str | None = None,
     ) -> None:
         kind = dtypes.canonical(in_dtype)
-        accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
-        check_accumulate(kind, accumulate)
-        types = {"A": kind, "W": kind, "C": dtypes.canonical(out_dtype or default_out(kind))}
+        types = {"A": kind, "W": kind, "C": output_type(kind, out_dtype)}
+        sizes, accumulate = {"m": M, "n": N, "k": K, "u": 2}, accumulator(kind, accum_dtype)
         computes = f"C[m,n] += A[m,k] * W[u,{'n,k' if trans_B else 'k,n'}]"
-        super().__init__(Problem("gated_mlp", computes, {"m": M, "n": N, "k": K, "u": 2}, types, accumulate))
+        super().__init__(Problem("gated_mlp", computes, sizes, types, accumulate))
 
 
 class MatmulSoftmaxTemplate(Template):
@@ -42,7 +41,7 @@ class MatmulSoftmaxTemplate(Template):
         out_dtype: str | None = None,
     ) -> None:
         kind = dtypes.canonical(in_dtype)
-        types = {"A": kind, "B": kind, "P": dtypes.canonical(out_dtype or default_out(kind))}
+        types = {"A": kind, "B": kind, "P": output_type(kind, out_dtype)}
         computes = f"P[b,m,n] += A[b,m,k] * B[b,{'n,k' if trans_B else 'k,n'}]"
         sizes = {"b": batch, "m": M, "n": N, "k": K}
-        super().__init__(Problem("matmul_softmax", computes, sizes, types, default_accumulate(kind)))
+        super().__init__(Problem("matmul_softmax", computes, sizes, types, accumulator(kind)))

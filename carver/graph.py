@@ -31,7 +31,7 @@ from .fused import GatedMLPTemplate, MatmulSoftmaxTemplate
 from .notation import Tensor
 from .problem import ACTIVATIONS, Problem, size
 from .ranking import Ranking
-from .templates import ElementwiseTemplate, ReductionTemplate, Template, default_accumulate
+from .templates import ElementwiseTemplate, ReductionTemplate, Template, accumulator
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -359,7 +359,7 @@ class Chain:
         statement = notation.parse(str(matmul))
         types = {t.name: self.dtype for t in statement.tensors}
         sizes = {axis: self.sizes[axis] for axis in statement.axes}
-        return Template(Problem("matmul", str(matmul), sizes, types, default_accumulate(self.dtype), options))
+        return Template(Problem("matmul", str(matmul), sizes, types, accumulator(self.dtype), options))
 
     def __repr__(self) -> str:
         return f"Chain({'; '.join(map(str, self.nodes))})"

@@ -23,6 +23,8 @@ MAX_ALIGN_BYTES = 128
 
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
+NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
+"""Those whose result has the shape of the input."""
 
 _NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
@@ -89,6 +91,11 @@ class Problem:
     def contracts(self) -> bool:
         """Whether it sums products of operands that are walked differently."""
         return bool(self.statement.reduced) and len({t.index for t in self.statement.inputs}) > 1
+
+    @property
+    def reduction(self) -> str:
+        """Which of REDUCTIONS a problem of that operator is; empty for any other."""
+        return REDUCTIONS[self.options.get("reduce_op", 0)] if self.operator == "reduction" else ""
 
     def stored(self, tensor: Tensor) -> Tensor:
         """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
@@ -185,10 +192,8 @@ class Problem:
         names = self.names
         axes = " ".join(f"{names.get(axis, axis)}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
         types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
-        what = self.operator
-        if "reduce_op" in self.options:
-            along = "rows" if self.options.get("axis", 1) else "columns"
-            what = f"{REDUCTIONS[self.options['reduce_op']]} along {along}"
+        along = "rows" if self.options.get("axis", 1) else "columns"
+        what = f"{self.reduction} along {along}" if self.reduction else self.operator
         return f"{what} {axes} ({types})"
 
 

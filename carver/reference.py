@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .device import decode, encode
-from .device.library import reduction_kind
 from .errors import ProblemError
 from .notation import Tensor
-from .problem import ACTIVATIONS, Problem
+from .problem import ACTIVATIONS, NORMALISATIONS, Problem
 
 Array = npt.NDArray[Any]
 
@@ -39,9 +38,6 @@ _ONES = 0.75
 
 _FLOAT8_SUM_BITS = 13
 """Integers up to 2^13 are exact in the sums of 8-bit products, of which Hopper keeps 14 bits."""
-
-NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
-"""Those whose result has the shape of the input."""
 
 EPSILON = 1e-5
 """What layer norm and RMS norm add to the mean square."""
@@ -84,8 +80,7 @@ def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
     the accumulator holds fewer integers than there are terms, zeros take the place of what it has no room for.
     """
     s, floats = problem.statement, ROUNDOFF[problem.accumulate] > 0
-    normal = problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS
-    if s.combine != "+=" or not s.reduced or not floats or normal:
+    if s.combine != "+=" or not s.reduced or not floats or problem.reduction in NORMALISATIONS:
         return None
     bits = -log2(ROUNDOFF[problem.accumulate])
     if any(problem.dtypes[t.name].startswith("float8") for t in s.inputs):
@@ -121,7 +116,7 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     s = problem.statement
     if problem.operator == "elementwise":
         return _elementwise(problem, inputs, xp)
-    if problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS:
+    if problem.reduction in NORMALISATIONS:
         return _normalise(problem, inputs[s.inputs[0].name], xp)
     views = [_by_axis(inputs[t.name], problem, t, xp) for t in s.inputs]
     if s.combine in ("max=", "min="):
@@ -132,7 +127,7 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     else:
         value = _contract(views, s.spatial, xp)
         magnitude = _contract([(abs(x), axes) for x, axes in views], s.spatial, xp)
-    if problem.operator == "reduction" and reduction_kind(problem) == "mean":
+    if problem.reduction == "mean":
         count = prod(problem.sizes[axis] for axis in s.reduced)
         value, magnitude = value / count, magnitude / count
     if problem.options.get("bias"):
@@ -143,8 +138,7 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
 def output_shape(problem: Problem) -> tuple[int, ...]:
     """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
     s = problem.statement
-    keeps = problem.operator == "reduction" and reduction_kind(problem) in NORMALISATIONS
-    return (s.inputs[0] if keeps else s.output).shape(problem.sizes)
+    return (s.inputs[0] if problem.reduction in NORMALISATIONS else s.output).shape(problem.sizes)
 
 
 def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
@@ -165,7 +159,7 @@ def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[
 def _normalise(problem: Problem, x: Any, xp: Any) -> tuple[Any, Any]:
     """softmax, layer norm or RMS norm along the reduced axis; x has two axes and so has the result."""
     axis = [dim[0][0] for dim in problem.statement.inputs[0].index].index(problem.statement.reduced[0])
-    kind = reduction_kind(problem)
+    kind = problem.reduction
     if kind == "softmax":
         raised = xp.exp(x - xp.amax(x, axis, keepdims=True))
         value = raised / raised.sum(axis, keepdims=True)

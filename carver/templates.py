@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import dtypes, notation
 from .arch import load
-from .descriptor import Arch
+from .descriptor import ACCUMULATES_IN, Arch
 from .errors import ProblemError, nearest
 from .hint import Hint
-from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, REDUCTIONS, Problem, size
+from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, NORMALISATIONS, REDUCTIONS, Problem, size
 from .ranking import Ranking, own_backend, rank, recommend
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
-
 
 
 class Template:
@@ -138,11 +137,9 @@ class MatmulTemplate(Template):
                 raise ProblemError(f"an epilogue is a bias, an activation, or one after the other; got {words}")
             activation = rest[0] if rest else "none"
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
-        accumulate = dtypes.canonical(accum_dtype or default_accumulate(a))
-        out = dtypes.canonical(out_dtype or default_out(a))
+        accumulate, out = accumulator(a, accum_dtype), output_type(a, out_dtype)
         if activation not in ACTIVATIONS:
             raise ProblemError(f"unknown activation {activation!r}; {nearest(str(activation), ACTIVATIONS)}")
-        check_accumulate(a, accumulate)
         left = "A[b,k,m]" if trans_A else "A[b,m,k]"
         right = "B[b,n,k]" if trans_B else "B[b,k,n]"
         rows = {"A": lda, "B": ldb, "C": ldc}
@@ -187,12 +184,10 @@ class GEMVTemplate(Template):
         with_bias: bool = False,
     ) -> None:
         a = dtypes.canonical(in_dtype)
-        accumulate = dtypes.canonical(accum_dtype or default_accumulate(a))
-        check_accumulate(a, accumulate)
-        types = {"Y": dtypes.canonical(out_dtype or default_out(a)), "X": a, "A": a}
+        types = {"Y": output_type(a, out_dtype), "X": a, "A": a}
         matrix = "A[b,k,n]" if trans_A else "A[b,n,k]"
         sizes = {"b": batch, "n": N, "k": K}
-        options = {"trans_a": trans_A, "bias": with_bias}
+        accumulate, options = accumulator(a, accum_dtype), {"trans_a": trans_A, "bias": with_bias}
         super().__init__(Problem("gemv", f"Y[b,n] += X[b,k] * {matrix}", sizes, types, accumulate, options))
 
 
@@ -247,7 +242,7 @@ class ReductionTemplate(Template):
         if axis not in (0, 1, -1) or isinstance(axis, bool):
             raise ProblemError(f"axis must be 1 (along a row) or 0 (down a column), got {axis!r}")
         kind = dtypes.canonical(in_dtype)
-        keeps = op in ("softmax", "layer_norm", "rms_norm")
+        keeps = op in NORMALISATIONS
         out = dtypes.canonical(out_dtype or (kind if keeps or op == "max" else _wide(kind)))
         down = axis == 0
         sign = "max=" if op == "max" else "+="
@@ -290,7 +285,7 @@ class Conv2DTemplate(Template):
         sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
         types = dict.fromkeys(("O", "I", "F"), kind)
         computes = "O[y,x] += I[y+r,x+s] * F[r,s]"
-        super().__init__(Problem("conv2d", computes, sizes, types, default_accumulate(kind)))
+        super().__init__(Problem("conv2d", computes, sizes, types, accumulator(kind)))
 
 
 class ConvTemplate(Template):
@@ -325,12 +320,10 @@ class ConvTemplate(Template):
                 raise ProblemError(f"a filter that spans {reach} does not fit {name}={image} with pad={border}")
             out[name] = (padded - reach) // step + 1
         kind = dtypes.canonical(in_dtype)
-        accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
-        check_accumulate(kind, accumulate)
-        types = {"O": dtypes.canonical(out_dtype or default_out(kind)), "I": kind, "W": kind}
+        types = {"O": output_type(kind, out_dtype), "I": kind, "W": kind}
         sizes = {"n": N, "p": out["H"], "q": out["W"], "f": F, "r": KH, "s": KW, "c": C}
         computes = f"O[n,p,q,f] += I[n,{step}*p+{apart}*r,{step}*q+{apart}*s,c] * W[r,s,c,f]"
-        super().__init__(Problem("matmul", computes, sizes, types, accumulate))
+        super().__init__(Problem("matmul", computes, sizes, types, accumulator(kind, accum_dtype)))
 
 
 class DedispersionTemplate(Template):
@@ -364,9 +357,7 @@ class OpTemplate(Template):
     ) -> None:
         statement = notation.parse(computes)
         kind = dtypes.canonical(in_dtype)
-        out = dtypes.canonical(out_dtype or default_out(kind))
-        accumulate = dtypes.canonical(accum_dtype or default_accumulate(kind))
-        check_accumulate(kind, accumulate)
+        out, accumulate = output_type(kind, out_dtype), accumulator(kind, accum_dtype)
         _check_statement(statement)
         types = {t.name: kind for t in statement.inputs} | {statement.output.name: out}
         operator = "matmul" if statement.reduced else "elementwise"
@@ -467,23 +458,19 @@ def _wide(dtype: str) -> str:
     return "float64" if dtype == "float64" else "float32"
 
 
-def default_accumulate(dtype: str) -> str:
-    return {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
-
-
-def default_out(dtype: str) -> str:
-    return {"tf32": "float32", "int8": "int32", "float8_e4m3": "float16", "float8_e5m2": "float16"}.get(dtype, dtype)
-
-
-def check_accumulate(dtype: str, accumulate: str) -> None:
-    """Sums are kept at least as wide as the products."""
-    allowed = {
-        "float16": ("float16", "float32"),
-        "float64": ("float64",),
-        "int8": ("int32",),
-    }.get(dtype, ("float32",))
-    if accumulate not in allowed:
+def accumulator(dtype: str, asked: str | None = None) -> str:
+    """The type that sums of `dtype` are kept in, at least as wide as the products: the usual one unless asked."""
+    usual = ACCUMULATES_IN.get(dtype, "float32")
+    allowed = ("float16", "float32") if dtype == "float16" else (usual,)
+    if (accumulate := dtypes.canonical(asked or usual)) not in allowed:
         raise ProblemError(f"{dtype} accumulates in {' or '.join(allowed)}, got accum_dtype={accumulate!r}")
+    return accumulate
+
+
+def output_type(dtype: str, asked: str | None) -> str:
+    """The type of results of `dtype` operands: their own where it is wide enough, unless asked."""
+    wide = {"tf32": "float32", "int8": "int32", "float8_e4m3": "float16", "float8_e5m2": "float16"}
+    return dtypes.canonical(asked or wide.get(dtype, dtype))
 
 
 def flat_shape(shape: Sequence[int]) -> tuple[int, int]:

@@ -35,7 +35,8 @@ def occupancy_limits(
 
 def resident_blocks(arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray) -> FloatArray:
     """Blocks that an SM holds at once, at least 1: a kernel whose estimate says none spills and runs. [blocks/SM]"""
-    return np.maximum(reduce(np.minimum, occupancy_limits(arch, warps, smem_bytes, registers)), 1.0)
+    fit: FloatArray = reduce(np.minimum, occupancy_limits(arch, warps, smem_bytes, registers))
+    return np.maximum(fit, 1.0)
 
 
 def spill_slowdown(registers: FloatArray, arch: Arch, k: Mapping[str, float]) -> FloatArray:

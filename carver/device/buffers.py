@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ class Buffer:
 
     @property
     def size_bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * dtypes.BYTES[self.dtype]
+        return prod(self.shape) * dtypes.BYTES[self.dtype]
 
 
 STORAGE: dict[str, type[np.generic]] = {
@@ -48,6 +49,8 @@ STORAGE: dict[str, type[np.generic]] = {
     "int32": np.int32,
 }
 """What NumPy stores an element in; the bits where it knows no such type."""
+TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
+"""Where torch calls an element type otherwise."""
 
 
 def encode(values: npt.ArrayLike, dtype: str) -> Array:
@@ -165,7 +168,7 @@ def empty_like(inputs: Sequence[object], spec: TensorSpec) -> Any | None:
     if is_torch(first):
         torch: Any = sys.modules["torch"]
         like: Any = first
-        name = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}.get(spec.dtype, spec.dtype)
+        name = TORCH_NAMES.get(spec.dtype, spec.dtype)
         return torch.empty(spec.shape, dtype=getattr(torch, name), device=like.device)
     if is_gpuarray(first):
         gpuarray: Any = sys.modules["pycuda.gpuarray"]

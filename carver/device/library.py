@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DeviceError
-from ..problem import REDUCTIONS, Problem
-from .buffers import Buffer
+from ..problem import Problem
+from .buffers import TORCH_NAMES, Buffer
+
+if TYPE_CHECKING:
+    from . import Device
 
 _TORCH_BITS = {
     "float64": "<f8", "float32": "<f4", "tf32": "<f4", "float16": "<f2", "bfloat16": "<i2", "float8_e4m3": "|u1",
     "float8_e5m2": "|u1", "int8": "|i1", "int32": "<i4",
 }  # fmt: skip
-_TORCH_NAMES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
-
-
-def reduction_kind(problem: Problem) -> str:
-    """Which reduction of `carver.problem.REDUCTIONS` a problem of that operator is."""
-    return REDUCTIONS[problem.options.get("reduce_op", 0)]
-
-
-class Downloads(Protocol):
-    kind: str
-
-    def download(self, buffer: Buffer) -> Any: ...
 
 
 def namespace(kind: str) -> Any:
@@ -42,7 +33,7 @@ def namespace(kind: str) -> Any:
     return np
 
 
-def float64(device: Downloads, buffer: Buffer, xp: Any) -> Any:
+def float64(device: Device, buffer: Buffer, xp: Any) -> Any:
     """The values of a buffer as a float64 array of `xp`, on the GPU for torch."""
     return device.download(buffer).astype(np.float64) if xp is np else as_torch(buffer, xp).to(xp.float64)
 
@@ -59,9 +50,8 @@ class _Interface:
 
 def as_torch(buffer: Buffer, torch: Any) -> Any:
     """A tensor on the same memory."""
-    tensor = torch.as_tensor(_Interface(buffer), device="cuda")
-    name = _TORCH_NAMES.get(buffer.dtype)
-    return tensor.view(getattr(torch, name)) if name else tensor
+    stored = torch.as_tensor(_Interface(buffer), device="cuda")
+    return stored.view(getattr(torch, TORCH_NAMES.get(buffer.dtype, buffer.dtype)))
 
 
 def library_call(
@@ -103,11 +93,9 @@ def _call(problem: Problem, arrays: Mapping[str, Any], out: Any, xp: Any) -> Cal
     if len(operands) > 1 or not s.reduced:
         raise none
     over = tuple(i for i, axis in enumerate(axes[0]) if axis in s.reduced)
-    return _reduction(problem, operands[0], over, out, xp) or _raise(none)
-
-
-def _raise(error: DeviceError) -> NoReturn:
-    raise error
+    if call := _reduction(problem, operands[0], over, out, xp):
+        return call
+    raise none
 
 
 def _sum(first: Any, others: Sequence[Any], out: Any, xp: Any) -> None:
@@ -121,7 +109,7 @@ def _sum(first: Any, others: Sequence[Any], out: Any, xp: Any) -> None:
 
 
 def _reduction(problem: Problem, x: Any, over: tuple[int, ...], out: Any, xp: Any) -> Callable[[], object] | None:
-    kind = reduction_kind(problem)
+    kind = problem.reduction
     if xp is np:
         plain: dict[str, Callable[..., object]] = {"sum": np.sum, "max": np.amax, "mean": np.mean}
         return partial(plain[kind], x, over, out=out) if kind in plain else None

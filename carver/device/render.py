@@ -225,15 +225,12 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
 
 
 def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
-    """Extents in memory: those of the statement, with two exceptions.
+    """Extents in memory: those of `Problem.stored`, with one exception.
 
     With trans_a (trans_b) a tensor A (B) that is spelt as in `op.toml` has its last two dimensions exchanged; a
-    statement that spells A[b,k,m] itself is in storage order. With `keeps_shape` the output has the input's shape.
+    statement that spells A[b,k,m] itself is in storage order.
     """
-    statement = problem.statement
-    if tensor == statement.output and problem.options.get("keeps_shape"):
-        return statement.inputs[0].shape(problem.sizes)
-    shape = tensor.shape(problem.sizes)
+    shape = problem.stored(tensor).shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):
         return shape
     declared = kernel.operators().get(problem.operator)
