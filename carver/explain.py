@@ -12,10 +12,10 @@ import numpy as np
 
 from .cost.occupancy import LIMITS, occupancy_limits
 from .descriptor import Arch
-from .errors import ConfigError, NoCandidates
+from .errors import NoCandidates
 from .expr import Expression
 from .hint import Hint
-from .kernel import Kernel, kernels
+from .kernel import Kernel, named
 from .pricing import Priced, price, roofline_seconds
 from .ranking import make_hint
 from .space import flops_per_s, given_space
@@ -193,16 +193,11 @@ def explain(hint: Hint, arch: Arch) -> Explanation:
 
     Raises NoCandidates when the configuration cannot run there.
     """
-    kernel = next((k for k in kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel), None)
-    if kernel is None:
-        names = ", ".join(k.name for k in kernels(hint.problem.operator, hint.backend))
-        raise ConfigError(
-            f"{hint.problem.operator} has no kernel {hint.kernel!r} of backend {hint.backend!r}; it has {names}"
-        )
+    kernel = named(hint.problem.operator, hint.backend, hint.kernel)
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
-    priced = Priced(space, *price(space), space.index)
+    priced = Priced(space, *price(space))
     again = replace(make_hint(priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
@@ -236,7 +231,7 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
         return
     space, why = given_space(hint.problem, arch, kernel, [{**hint.config, name: value} for name, value in moves])
     row_of = {int(place): row for row, place in enumerate(space.index)}
-    priced = Priced(space, *price(space), space.index) if len(space) else None
+    priced = Priced(space, *price(space)) if len(space) else None
     env = {**space.scope, **space.columns}
     avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
     for i, (name, value) in enumerate(moves):

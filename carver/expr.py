@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import CodeType
 from typing import Any
 
@@ -25,22 +25,15 @@ _OPERATORS = (
 )  # fmt: skip
 
 
-def _fold(ufunc: np.ufunc, *args: Any) -> Any:
-    out = args[0]
-    for arg in args[1:]:
-        out = ufunc(out, arg)
-    return out
-
-
 _ENV: dict[str, Any] = {
     "__builtins__": {},
-    "min": lambda *a: _fold(np.minimum, *a),
-    "max": lambda *a: _fold(np.maximum, *a),
+    "min": lambda *a: reduce(np.minimum, a),
+    "max": lambda *a: reduce(np.maximum, a),
     "ceil": lambda a, b: -(-a // b),
     "pow2": lambda x: 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64),
     "log2": lambda x: np.log2(np.maximum(x, 1)),
-    "_and": lambda *a: _fold(np.logical_and, *a),
-    "_or": lambda *a: _fold(np.logical_or, *a),
+    "_and": lambda *a: reduce(np.logical_and, a),
+    "_or": lambda *a: reduce(np.logical_or, a),
     "_not": np.logical_not,
     "_where": lambda c, a, b: np.where(c, a, b) if isinstance(c, np.ndarray) else (a if c else b),
 }

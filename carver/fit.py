@@ -61,7 +61,7 @@ def _joined(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
     """One sample of many problems, unless the kernel's model takes from the problem what columns do not carry."""
     together, apart = _join(group), [_join([part]) for part in group]
     k = resolve(together.space.kernel, together.space.arch)
-    same = np.allclose(predict(together, k), np.concatenate([predict(one, k) for one in apart]), rtol=1e-9)
+    same = np.allclose(predict(together.space, k), np.hstack([predict(one.space, k) for one in apart]), rtol=1e-9)
     return [together] if same else apart
 
 
@@ -81,10 +81,9 @@ def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
     return Sample(joined, np.concatenate([t for _, t in group]), np.repeat(np.arange(len(group)), lengths))
 
 
-def predict(sample: Sample, constants: Mapping[str, float]) -> FloatArray:
-    """Predicted seconds of a sample's candidates."""
-    kernel, arch = sample.space.kernel, sample.space.arch
-    return estimate(MODELS[kernel.model](sample.space, constants), arch, constants).seconds
+def predict(space: Space, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of the candidates of a space."""
+    return estimate(MODELS[space.kernel.model](space, constants), space.arch, constants).seconds
 
 
 def fit(
@@ -123,7 +122,7 @@ def fit(
 def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[FloatArray, IntArray]) -> FloatArray:
     """What `fit` makes small for one sample: each candidate's residual, then each problem's."""
     w, count = weights
-    d = np.log(predict(sample, constants) / sample.seconds)
+    d = np.log(predict(sample.space, constants) / sample.seconds)
     mean = np.bincount(sample.problem, w * d) / np.bincount(sample.problem, w)
     return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
 
@@ -134,19 +133,17 @@ def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None,
     Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either
     side) is more than a hundredth of what holds a constant to its prior.
     """
-    read: set[str] = set()
     effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
     for s in data:
         base = {**resolve(s.space.kernel, s.space.arch), **(start or {})}
         seen = _Noted(base)
         weights = _weights(s)
         here = deviations(s, seen, weights)
-        read |= seen.names
         for name in seen.names:
             steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
             effect[name] += max(float(step @ step) for step in steps) / 0.1**2
     least = (0.01 * prior) ** 2 * sum(len(s.seconds) for s in data)
-    return [name for name in CONSTANTS if name in read and effect[name] > least]
+    return [name for name in CONSTANTS if effect[name] > least]
 
 
 class _Noted(dict[str, float]):
@@ -174,6 +171,5 @@ def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
     """Predicted seconds of a case's candidates, NaN where one cannot run, with some constants replaced."""
     out = np.full(len(case.configs), np.nan)
     for space in spaces(case):
-        k = {**resolve(space.kernel, case.arch), **constants}
-        out[space.index] = estimate(MODELS[space.kernel.model](space, k), case.arch, k).seconds
+        out[space.index] = predict(space, {**resolve(space.kernel, case.arch), **constants})
     return out

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import expr
 from ._shipped import folder
-from .errors import KernelError, nearest
+from .errors import ConfigError, KernelError, nearest
 from .expr import Expression
 
 _KEYS = {
@@ -174,6 +174,14 @@ def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
         known = sorted({k.backend for k in every(operator)})
         raise KernelError(f"operator {operator!r} has no kernel for backend {backend!r}; it has {', '.join(known)}")
     return chosen
+
+
+def named(operator: str, backend: str, name: str) -> Kernel:
+    """The kernel that a hint is of; ConfigError where there is none."""
+    known = {kernel.name: kernel for kernel in kernels(operator, backend)}
+    if name not in known:
+        raise ConfigError(f"{operator} has no {backend} kernel {name!r}; {nearest(name, known)}")
+    return known[name]
 
 
 @lru_cache(maxsize=256)

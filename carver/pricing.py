@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from .cost import MODELS
 from .cost.constants import resolve
 from .cost.model import Estimate, estimate
@@ -26,8 +24,6 @@ class Priced:
     space: Space
     work: Work
     estimate: Estimate
-    place: np.ndarray
-    """Place of each candidate in the list that the user gave; in carver's own space the running number."""
 
 
 def price(space: Space) -> tuple[Work, Estimate]:

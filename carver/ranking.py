@@ -84,7 +84,7 @@ class Ranking(Sequence[Hint]):
     @property
     def indices(self) -> list[int]:
         """Places of the ranked configurations in the list that was given, best first."""
-        return [int(self.parts[part].place[row]) for part, row in self.order]
+        return [int(self.parts[part].space.index[row]) for part, row in self.order]
 
     @property
     def seconds(self) -> FloatArray:
@@ -220,7 +220,7 @@ def recommend(
             removed.update(none.removed)
             continue
         removed.update(space.removed)
-        parts.append(Priced(space, *price(space), space.index))
+        parts.append(Priced(space, *price(space)))
     if not parts:
         avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
         told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
@@ -243,7 +243,8 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
         space, why = given_space(problem, arch, kernel, [tunables_of(given[i]) for i in places])
         reasons |= {places[i]: reason for i, reason in why.items()}
         if len(space):
-            parts.append(Priced(space, *price(space), np.asarray(places)[space.index]))
+            space = replace(space, index=np.asarray(places)[space.index])
+            parts.append(Priced(space, *price(space)))
     if not given:
         raise ConfigError(f"no configurations given to rank for {problem}")
     rejected = Counter(reasons.values())
@@ -423,7 +424,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     thread: tuple[int, ...] = () if kind else (threads,)
     if not kind and "thread_m" in space.columns:
         thread = (col("thread_m", 1), col("thread_n", 1))
-    rstep = (col("tile_k", 1),) if contraction else ((col("tile_k", 1),) if problem.statement.reduced else ())
+    rstep = (col("tile_k", 1),) if problem.statement.reduced else ()
     plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
     inputs = [t.name for t in problem.statement.inputs]
     copies = {name: col(f"copy_{letter}_bytes", 16) for name, letter in zip(inputs, "ab", strict=False)}
@@ -449,7 +450,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         "roofline_share": roofline_seconds(problem, arch) / seconds,
     }
     return Hint(
-        rank=rank, index=int(part.place[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
+        rank=rank, index=int(space.index[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
         config=space.config(row), predicted_ms=seconds * 1e3, bound=bound, terms_ms=terms,
         launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
         block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from . import notation
 from .descriptor import Arch, Matrix
 from .dtypes import BYTES
 from .errors import ConfigError, NoCandidates, nearest
-from .expr import Expression
+from .expr import Expression, parse
 from .kernel import Kernel, operators
 from .notation import Statement, Tensor
 from .problem import Problem
@@ -75,7 +75,7 @@ class Space:
 
     def where(self, keep: BoolArray) -> Space:
         columns = {name: column[keep] for name, column in self.columns.items()}
-        return Space(self.problem, self.arch, self.kernel, self.scope, columns, self.index[keep], self.removed)
+        return replace(self, columns=columns, index=self.index[keep])
 
 
 def roles(problem: Problem) -> dict[str, int]:
@@ -272,9 +272,9 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
     Raises NoCandidates, with what each rule removed, when none is left.
     """
-    half = _static_half(kernel, arch, _static_key(problem))
-    table = _Table(half.scope | size_scope(problem), dict(half.columns), half.index, dict(half.removed))
-    table.settle(half.rest)
+    half, rest = _static_half(kernel, arch, replace(problem, sizes=dict.fromkeys(problem.sizes, 1)))
+    table = _Table({**half.scope, **size_scope(problem)}, dict(half.columns), half.index, dict(half.removed))
+    table.settle(rest)
     space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
     if not len(space):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
@@ -329,38 +329,13 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
     return row
 
 
-@dataclass(frozen=True)
-class _Half:
-    """Candidates after everything that sizes have no part in; `rest` is what still has to be evaluated."""
-
-    scope: dict[str, Any]
-    columns: dict[str, Any]
-    index: np.ndarray
-    removed: dict[str, int]
-    rest: tuple[tuple[str, Expression, bool], ...]
-
-
-def _static_key(problem: Problem) -> Problem:
-    """The problem with its sizes taken out: what the static half of a space may depend on."""
-    ones = dict.fromkeys(problem.sizes, 1)
-    return Problem(
-        problem.operator,
-        problem.computes,
-        ones,
-        problem.dtypes,
-        problem.accumulate,
-        problem.options,
-        problem.align_bytes,
-    )
-
-
 @lru_cache(maxsize=256)
-def _static_half(kernel: Kernel, arch: Arch, problem: Problem) -> _Half:
-    scope = dict(static_scope(problem, arch))
+def _static_half(kernel: Kernel, arch: Arch, sizeless: Problem) -> tuple[_Table, list[_Step]]:
+    """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.schedule.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
-    table = _Table(scope, {}, np.zeros(1, np.int64), {})
+    table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
     for tunable, values in kernel.tunables.items():
         if isinstance(values, Expression):
             continue
@@ -369,7 +344,7 @@ def _static_half(kernel: Kernel, arch: Arch, problem: Problem) -> _Half:
             raise NoCandidates(f"{kernel.title}: its declaration spans more than {MAX_CANDIDATES} candidates", {})
         table.cross(tunable, new)
         steps = table.settle(steps)
-    return _Half(scope, table.columns, table.index, table.removed, tuple(steps))
+    return table, steps
 
 
 _Step: TypeAlias = tuple[str, Expression, bool]
@@ -416,17 +391,17 @@ class _Table:
         return left
 
 
-@lru_cache(maxsize=256)
-def _device_rules(kernel: Kernel) -> tuple[tuple[str, Expression], ...]:
-    """What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""
-    from .expr import parse
+_DEVICE_RULES = {
+    "threads": ("a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block"),
+    "smem_bytes": (
+        "shared memory of one block fits arch.smem_per_block_bytes", "smem_bytes <= arch.smem_per_block_bytes",
+    ),
+}  # fmt: skip
+"""What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""
 
-    rules = {}
-    if "threads" in kernel.schedule:
-        rules["a block holds at most arch.max_threads_per_block threads"] = "threads <= arch.max_threads_per_block"
-    if "smem_bytes" in kernel.schedule:
-        rules["shared memory of one block fits arch.smem_per_block_bytes"] = "smem_bytes <= arch.smem_per_block_bytes"
-    return tuple((why, parse(text)) for why, text in rules.items())
+
+def _device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
+    return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.schedule]
 
 
 def _column(value: Any, n: int) -> np.ndarray:

@@ -384,7 +384,7 @@ def test_problems_fitted_together_are_priced_as_they_are_alone(causal: bool) -> 
     cases = [Case("", r.problem, H200, "triton", [h.config for h in r], r.seconds) for r in rankings]
     for sample in samples(cases):
         k = resolve(sample.space.kernel, H200)
-        np.testing.assert_allclose(predict(sample, k), sample.seconds)
+        np.testing.assert_allclose(predict(sample.space, k), sample.seconds)
 
 
 @pytest.mark.parametrize(("operator", "backend"), list(answerable()))

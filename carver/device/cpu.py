@@ -20,7 +20,7 @@ from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import CPU_FLAGS, Program, Scalar, Source
+from .render import CPU_FLAGS, Program, Scalar, Source, passed
 
 _ALIGN_BYTES = 64
 _POINTER = ctypes.c_void_p
@@ -61,19 +61,13 @@ class CpuProgram:
         if self._set_threads:
             self._set_threads(self._threads)
         for function, args in self._calls:
-            function(*(_value(arg, pointers) for arg in args))
+            function(*(passed(arg, pointers) for arg in args))
 
 
 def _c_type(arg: str | int | Scalar | None) -> Any:
     if isinstance(arg, Scalar):
         return _SCALARS[arg.kind]
     return ctypes.c_int64 if isinstance(arg, int) else _POINTER
-
-
-def _value(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float | None:
-    if isinstance(arg, Scalar):
-        return arg.value
-    return pointers[arg] if isinstance(arg, str) else arg
 
 
 def cores_taken() -> int:

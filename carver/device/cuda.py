@@ -24,7 +24,7 @@ from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import Program, Scalar, Source
+from .render import Program, Scalar, Source, passed
 
 _INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use the device 'cpu' with hints for a CPU"
 
@@ -103,19 +103,13 @@ class CudaProgram:
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
                 block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
-                args = (_value(arg, pointers) for arg in call.args)
+                args = (passed(arg, pointers) for arg in call.args)
                 function.prepared_call(call.grid, block, *args, shared_size=call.dynamic_smem_bytes)
 
 
 def _letter(arg: str | int | Scalar | None) -> str:
     """As `prepare` takes it, in the letters of Python's `struct`."""
     return arg.kind if isinstance(arg, Scalar) else "q" if isinstance(arg, int) else "P"
-
-
-def _value(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float:
-    if isinstance(arg, Scalar):
-        return arg.value
-    return pointers[arg] if isinstance(arg, str) else arg or 0
 
 
 class CudaDevice:

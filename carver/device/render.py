@@ -155,15 +155,17 @@ class Program:
         return (*self.inputs, self.output)
 
 
+def passed(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float:
+    """What a launch is given for one of `Call.args`, the tensors being at `pointers`."""
+    if isinstance(arg, Scalar):
+        return arg.value
+    return pointers[arg] if isinstance(arg, str) else arg or 0
+
+
 def render(hint: Hint, arch: Arch, defines: Mapping[str, str] | None = None) -> Program:
     """The program of a hint. `defines` adds macros that a source documents, such as EXPRESSION."""
-    chosen = [k for k in kernel.kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel]
-    if not chosen:
-        names = [k.name for k in kernel.kernels(hint.problem.operator, hint.backend)]
-        raise ConfigError(
-            f"{hint.problem.operator} has no {hint.backend} kernel {hint.kernel!r}; {nearest(hint.kernel, names)}"
-        )
-    return concrete(chosen[0], hint.problem, hint.config, arch, defines)
+    chosen = kernel.named(hint.problem.operator, hint.backend, hint.kernel)
+    return concrete(chosen, hint.problem, hint.config, arch, defines)
 
 
 def concrete(
