@@ -65,9 +65,8 @@ def load(name: str | os.PathLike[str]) -> Arch:
 
 
 def match(device_name: str) -> Arch | None:
-    """The descriptor whose `device_names` or aliases hold what a driver prints; the user's own come first."""
-    key = _key(device_name)
-    path = _own_index().get(key) or _index().get(key)
+    """The descriptor whose `device_names` or aliases hold what a driver prints."""
+    path = _known_as(device_name)
     return read(path, path.stat().st_mtime_ns) if path else None
 
 
@@ -228,7 +227,12 @@ def _find(name: str | os.PathLike[str]) -> Path | None:
         if not path.is_file():
             raise ArchError(f"there is no file {text!r}")
         return path
-    key = _key(text)
+    return _known_as(text)
+
+
+def _known_as(name: str) -> Path | None:
+    """The user's own descriptors come first."""
+    key = _key(name)
     return _own_index().get(key) or _index().get(key)
 
 

@@ -23,13 +23,13 @@ from ._version import __version__
 from .cli_bench import PICTURE, as_json, bench, records, save_plot
 from .cli_calibrate import calibrate
 from .cli_evaluate import evaluate
+from .cli_operators import device, per_operator
 from .cli_tune import cache, doctor, simulate
 from .descriptor import IDENTITY, SECTIONS, Arch
 from .errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from .explain import explain as explain_hint
 from .export.plain import SAID
 from .hint import Hint
-from .operands import device, per_operator
 from .ranking import Ranking, default_backend
 from .ranking import recommend as recommend_problem
 from .table import WIDTH, Column, console, ranking_table, rich_table, screen_width

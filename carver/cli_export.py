@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from .cli_bench import OUTPUT, as_json
+from .cli_operators import device, per_operator
 from .errors import ConfigError
 from .export import cutlass, plain, tilelang, vllm
-from .operands import device, per_operator
 from .portfolio import Portfolio
 from .portfolio import portfolio as find_portfolio
 from .ranking import Ranking

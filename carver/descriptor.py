@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from .dtypes import BYTES
 from .errors import ArchError
@@ -154,11 +154,10 @@ class Arch:
 
         A matrix clock that equals the clock follows it.
         """
-        values: dict[str, Any] = {}
-        for name, value in fields.items():
+        for name in fields:
             if name not in _FIELDS:
                 raise ArchError(f"{self.name} has no field {name!r}; {_nearest(name, _FIELDS)}")
-            values[name] = value
+        values: dict[str, Any] = dict(fields)
         if "clock_hz" in values and "matrix_clock_hz" not in values and self.matrix_clock_hz == self.clock_hz:
             values["matrix_clock_hz"] = values["clock_hz"]
         if "source" not in values:
@@ -209,8 +208,7 @@ class Arch:
         A dtype without a rate of its own is converted first and runs at the rate of `CONVERTS_TO`.
         """
         rates = dict(self.vector)
-        if dtype not in BYTES:
-            _unknown_dtype(dtype)
+        _check_dtype(dtype)
         while dtype not in rates:
             if dtype not in CONVERTS_TO:
                 said = f"its vector units compute {', '.join(rates)}; take another dtype or another device"
@@ -224,8 +222,7 @@ class Arch:
         `accumulate` is the usual wide type unless given: GeForce cards run float16 twice as fast when it
         accumulates in float16, which nobody means by a float16 matmul.
         """
-        if dtype not in BYTES:
-            _unknown_dtype(dtype)
+        _check_dtype(dtype)
         wanted = accumulate or ACCUMULATES_IN.get(dtype, "float32")
         rows = (
             row
@@ -281,7 +278,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
 _OPTIONAL = {"matrix_clock_hz": None, "lsu_per_clk": 32.0, "l3_bytes": 0, "l3_bytes_per_s": 0.0}  # None: as clock_hz
-_TABLES = ("vector", "matrix", "datasheet", "source", "fitted")
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 section_of = {name: section for section, names in SECTIONS.items() for name in names}
@@ -361,7 +357,8 @@ def _build(raw: dict[str, Any]) -> Arch:
     values["matrix"] = tuple(_matrix_row(row) for row in _rows(raw.get("matrix", [])))
     values["datasheet"] = _datasheet(_table("datasheet", raw.get("datasheet", {})))
     values["fitted"] = _fitted(_table("fitted", raw.get("fitted", {})))
-    values["source"] = _sources(_table("source", raw["source"]), [s for s in (*sections, *_TABLES[:3]) if s in raw])
+    sourced = [section for section in (*sections, "vector", "matrix", "datasheet") if section in raw]
+    values["source"] = _sources(_table("source", raw["source"]), sourced)
     return Arch(**values)
 
 
@@ -482,8 +479,9 @@ def _one_of(label: str, value: object, allowed: Iterable[str]) -> None:
         raise ArchError(f"{label} {value!r} is unknown; {_nearest(str(value), allowed)}")
 
 
-def _unknown_dtype(dtype: str) -> NoReturn:
-    raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES)}")
+def _check_dtype(dtype: str) -> None:
+    if dtype not in BYTES:
+        raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES)}")
 
 
 def _toml_key(key: str) -> str:

@@ -2,9 +2,9 @@
 
 A declaration says which tunables a kernel has, what they imply (threads, shared memory, registers, the
 tile of each axis), which combinations it cannot run (`rules`), which are never worth recommending
-(`avoid`), and how it is launched. Kernels of other tools have a
-declaration without a source: that is all the model needs to rank their configurations. A kernel that nobody
-has fitted can take the constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
+(`avoid`), and how it is launched. Kernels of other tools have a declaration without a source: that is all
+the model needs to rank their configurations. A kernel that nobody has fitted can take the constants of one
+that its compiler builds alike (`constants_of = "matmul/triton"`).
 """
 
 from __future__ import annotations

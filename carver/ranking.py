@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -18,7 +19,7 @@ from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, Rasteriz
 from .kernel import Kernel, every, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem
-from .space import enumerate_space, given_space, multiply_dtype, plain, static_scope
+from .space import Space, enumerate_space, given_space, multiply_dtype, plain, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
 from .uncertainty import trust
@@ -400,11 +401,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     """The hint of one candidate."""
     space, work, est = part.space, part.work, part.estimate
     arch, problem, kernel = space.arch, space.problem, space.kernel
-
-    def col(name: str, default: int) -> int:
-        value = space.get(name, default)
-        return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
-
+    col = partial(space.at, row)
     warps = int(work.warps[row])
     smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", warps * arch.warp_size)
@@ -427,18 +424,8 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     rstep = (col("tile_k", 1),) if problem.statement.reduced else ()
     plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
     inputs = [t.name for t in problem.statement.inputs]
-    copies = {name: col(f"copy_{letter}_bytes", 16) for name, letter in zip(inputs, "ab", strict=False)}
-    if "access_elements" in space.columns:
-        copies = {name: col("access_elements", 1) * problem.itemsize(name) for name in inputs}
-    vector = {
-        name: max(1, min(width, problem.align_bytes[name]) // problem.itemsize(name)) for name, width in copies.items()
-    }
-    loop = LIMITERS[int(est.limiter[row])]
     trusted = trust(kernel, arch, multiply_dtype(problem))
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
-    largest = max(terms, key=terms.__getitem__)
-    in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
-    bound = loop if in_loop or largest in ("main loop", "tail wave") else largest
     seconds = float(est.seconds[row])
     details = {name: float(np.broadcast_to(v, len(work))[row]) for name, v in work.facts.items()}
     details |= {
@@ -451,15 +438,34 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     }
     return Hint(
         rank=rank, index=int(space.index[row]), backend=backend, kernel=kernel.name, arch=arch.name, problem=problem,
-        config=space.config(row), predicted_ms=seconds * 1e3, bound=bound, terms_ms=terms,
+        config=space.config(row), predicted_ms=seconds * 1e3, terms_ms=terms,
+        bound=_bound(terms, LIMITERS[int(est.limiter[row])]),
         launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
         block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
         num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
-        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=vector, rasterization_plan=plan,
-        split_k=split,
-        cluster=(1, 1, 1), cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details,
-        limited_by=limited_by, band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
+        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(space, row),
+        rasterization_plan=plan, split_k=split, cluster=(1, 1, 1),
+        cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details, limited_by=limited_by,
+        band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
     )  # fmt: skip
+
+
+def _bound(terms: Mapping[str, float], loop: str) -> str:
+    """The largest term; of the main loop, which the tail wave is part of, what bounds that."""
+    largest = max(terms, key=terms.__getitem__)
+    in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
+    return loop if in_loop or largest in ("main loop", "tail wave") else largest
+
+
+def _vectorize(space: Space, row: int) -> dict[str, int]:
+    """Elements that one instruction moves of each input."""
+    problem = space.problem
+    inputs = [t.name for t in problem.statement.inputs]
+    if "access_elements" in space.columns:
+        copies = {name: space.at(row, "access_elements", 1) * problem.itemsize(name) for name in inputs}
+    else:
+        copies = {name: space.at(row, f"copy_{x}_bytes", 16) for name, x in zip(inputs, "ab", strict=False)}
+    return {name: max(1, min(n, problem.align_bytes[name]) // problem.itemsize(name)) for name, n in copies.items()}
 
 
 def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:

@@ -61,6 +61,11 @@ class Space:
     def get(self, name: str, default: Any) -> Any:
         return self.columns.get(name, self.scope.get(name, default))
 
+    def at(self, row: int, name: str, default: int) -> int:
+        """The value in one row."""
+        value = self.get(name, default)
+        return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
+
     def column(self, name: str, default: float | FloatArray | None = None) -> FloatArray:
         """In floating point, of shape (n,) or (); without a default it must be there."""
         return np.asarray(self[name] if default is None else self.get(name, default), np.float64)

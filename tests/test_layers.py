@@ -37,7 +37,7 @@ report
 bench
 evaluate
 fit tune calibrate
-operands cli_bench cli_evaluate cli_calibrate cli_tune cli_export cli
+cli_operators cli_bench cli_evaluate cli_calibrate cli_tune cli_export cli
 __init__ __main__
 """.strip().splitlines()
 """Lowest first. A module imports from its own line and those above; what a new module may see is where it is put."""

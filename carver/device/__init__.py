@@ -5,7 +5,7 @@
     c = kernel(a, b)                              # torch tensors, PyCUDA arrays, NumPy arrays on the CPU
 
 Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported
-nowhere else in carver, and here only by the device that needs them.
+nowhere else in carver, and here only when a device needs them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..descriptor import Arch
 from ..errors import ConfigError, DeviceError, RunError
 from ..hint import Hint
+from . import cpu, cuda
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
 from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
@@ -89,8 +90,6 @@ def open_device(name: str = "auto") -> Device:
     asked = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", name)
     if asked is None:
         raise ConfigError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
-    from . import cpu, cuda
-
     if name == "cpu" or (name == "auto" and not cuda.device_count()):
         return cpu.CpuDevice()
     return cuda.CudaDevice(int(asked[1] or 0))
@@ -103,8 +102,6 @@ def device_for(hint: Hint, device: str = "auto") -> str:
 
 def lease_name(device: str) -> str:
     """`Device.lease` of the device of that name, which is not opened."""
-    from . import cpu, cuda
-
     return cpu.CpuDevice.lease if device == "cpu" else cuda.lease_of(int(device.partition(":")[2] or 0))
 
 
@@ -140,7 +137,7 @@ class CompiledKernel:
         """Checked addresses of the inputs in order and the output, as `loaded.launch` takes them."""
         specs = self.program.tensors
         found = {spec.name: address(t, spec, self.device.kind) for spec, t in zip(specs, tensors, strict=True)}
-        return found | ({"workspace": self.workspace.pointer} if self.workspace else {"workspace": 0})
+        return found | {"workspace": self.workspace.pointer if self.workspace else 0}
 
     def __call__(self, *tensors: Any) -> Any:
         inputs = len(self.program.inputs)
@@ -169,6 +166,6 @@ def prepare(program: Program, device: Device) -> CompiledKernel:
 def compile_hint(hint: Hint, device: Device | str = "auto", defines: Mapping[str, str] | None = None) -> CompiledKernel:
     """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
     opened = open_device(device_for(hint, device)) if isinstance(device, str) else device
-    if hint.backend not in ("cuda", "cpu") or hint.backend != opened.kind:
+    if hint.backend != opened.kind:
         raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on {opened.name} ({opened.kind})")
     return prepare(render(hint, opened.arch, defines), opened)

@@ -94,11 +94,10 @@ def cuda_compiler() -> Compiler:
         path = shutil.which(chosen)
         if path is None:
             raise DeviceError(f"CARVER_NVCC={chosen!r} is not a program; set it to the path of nvcc, or unset it")
-        return _nvcc(Path(path))
-    homes = [Path(home) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
-    for where in (*map(str, homes), None, _USUAL_CUDA):
+        return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
+    for where in (*(str(home / "bin") for home in _cuda_homes()), None, _USUAL_CUDA):
         if path := shutil.which("nvcc", path=where):
-            return _nvcc(Path(path))
+            return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
     library = _find_nvrtc()
     if library is None:
         raise DeviceError(
@@ -106,6 +105,10 @@ def cuda_compiler() -> Compiler:
             "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' for this Python"
         )
     return _nvrtc(library)
+
+
+def _cuda_homes() -> list[Path]:
+    return [Path(home) for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
 
 
 def c_compiler() -> Compiler:
@@ -201,12 +204,8 @@ def _process(command: Sequence[str], timeout_s: float | None = None) -> subproce
     return subprocess.CompletedProcess(command, child.returncode, said, complained)
 
 
-def _nvcc(path: Path) -> Compiler:
-    return _nvcc_at(path, path.stat().st_mtime_ns)
-
-
 @lru_cache(maxsize=8)
-def _nvcc_at(path: Path, modified_ns: int) -> Compiler:
+def _nvcc(path: Path, modified_ns: int) -> Compiler:
     done = _process([str(path), "--version"])
     release = re.search(r"V\d[\d.]*", done.stdout)
     if done.returncode or release is None:
@@ -230,9 +229,8 @@ def _cc(path: Path, modified_ns: int) -> Compiler:
 
 def _find_nvrtc() -> Path | None:
     """libnvrtc in the toolkit, in NVIDIA's wheels for this Python, or where the loader looks."""
-    homes = [Path(home) for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
     wheels = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
-    patterns = [(home, pattern) for home in homes for pattern in ("lib64/libnvrtc.so*", "lib/libnvrtc.so*")]
+    patterns = [(home, pattern) for home in _cuda_homes() for pattern in ("lib64/libnvrtc.so*", "lib/libnvrtc.so*")]
     patterns += [(wheels, "cu*/lib/libnvrtc.so*"), (wheels, "cuda_nvrtc/lib/libnvrtc.so*")]
     for where, pattern in patterns:
         if found := sorted(p for p in where.glob(pattern) if "builtins" not in p.name and "alt" not in p.name):

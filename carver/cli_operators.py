@@ -102,10 +102,6 @@ def _gemv(dtype: str, bias: bool, trans_a: bool, n: int, k: int, **rest: Any) ->
     return GEMVTemplate(n, k, in_dtype=dtype, with_bias=bias, trans_A=trans_a, **rest)
 
 
-def _elementwise(shape: Sequence[int], **rest: Any) -> Template:
-    return ElementwiseTemplate(shape, **rest)
-
-
 def _reduction(op: str, rows: int, cols: int, axis: int, dtype: str, out_dtype: str | None) -> Template:
     return ReductionTemplate(op, (rows, cols), axis, in_dtype=dtype, out_dtype=out_dtype)
 
@@ -154,7 +150,7 @@ FACES = {
             _option("--broadcast", type=int, default=0, show_default=True, help="inputs along the last axis only"),
             _option("--flops-per-element", type=int, default=1, show_default=True),
         ),
-        _elementwise,
+        ElementwiseTemplate,
     ),
     "reduction": Face(
         f"{', '.join(REDUCTIONS)} of a matrix.",
