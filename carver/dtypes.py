@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+
 from .errors import ProblemError, nearest
 
 BYTES = {
@@ -41,6 +44,11 @@ _ALIASES = {
     "i8": "int8",
     "i32": "int32",
 }
+
+
+def size_bytes(shape: Iterable[int], dtype: str) -> int:
+    """Of a dense array."""
+    return prod(shape) * BYTES[dtype]
 
 
 def canonical(dtype: object) -> str:

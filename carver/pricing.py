@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from .cost import MODELS
 from .cost.constants import resolve
@@ -12,7 +10,6 @@ from .cost.model import Estimate, estimate
 from .cost.work import Work
 from .descriptor import Arch
 from .errors import KernelError, nearest
-from .kernel import Kernel
 from .problem import Problem
 from .space import Space, flops_per_s
 
@@ -31,14 +28,9 @@ def price(space: Space) -> tuple[Work, Estimate]:
     kernel, arch = space.kernel, space.arch
     if kernel.model not in MODELS:
         raise KernelError(f"{kernel.path}: unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")
-    k = _constants(kernel, arch)
+    k = resolve(kernel, arch)
     work = MODELS[kernel.model](space, k)
     return work, estimate(work, arch, k)
-
-
-@lru_cache(maxsize=256)
-def _constants(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
-    return resolve(kernel, arch)
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

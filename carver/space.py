@@ -151,21 +151,22 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
             scope |= _aligned(name, problem.align_bytes[tensor.name])
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
+    multiplied = multiply_dtype(problem)
     unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
     scope["matrix"] = int(unit is not None)
-    scope["wgmma"] = int(unit is not None and unit.instruction == "wgmma")
-    scope["tcgen05"] = int(unit is not None and unit.instruction == "tcgen05")
+    for instruction in ("wgmma", "tcgen05"):
+        scope[instruction] = int(unit is not None and unit.instruction == instruction)
     by_warps = warp_matrix_unit(problem, arch) if unit else None
     # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
     scope["mma_m"], scope["mma_n"] = (min(16, rows) for rows in (by_warps.shape[:2] if by_warps else (1, 1)))
-    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiply_dtype(problem))
-    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiply_dtype(problem))
+    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
+    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)
-    for name, tensor in zip("ab", s.inputs, strict=False):
-        scope[f"{name}_converts"] = int(problem.dtypes[tensor.name] != multiply_dtype(problem))
-        scope[f"{name}_float8"] = int(problem.dtypes[tensor.name].startswith("float8"))
-        scope[f"{name}_integer"] = int(problem.dtypes[tensor.name].startswith("int"))
+    for name, dtype in zip("ab", types, strict=False):
+        scope[f"{name}_converts"] = int(dtype != multiplied)
+        scope[f"{name}_float8"] = int(dtype.startswith("float8"))
+        scope[f"{name}_integer"] = int(dtype.startswith("int"))
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["axis"] = int(reduces_rows(problem))
@@ -196,7 +197,7 @@ def size_scope(problem: Problem) -> dict[str, float]:
             operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
     traffic: dict[str, float] = {
         "elements": prod(problem.sizes.values()),
-        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in problem.statement.inputs),
+        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
     return dict(problem.sizes) | roles(problem) | traffic | operands

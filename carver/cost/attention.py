@@ -46,8 +46,7 @@ INDEX_LOADS = 2
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n, col = space.arch, len(space), space.broadcast
-    problem = space.problem
+    arch, problem, col = space.arch, space.problem, space.broadcast
 
     queries, keys, heads_kv, group = col("q"), col("s"), col("z") * col("h"), col("g")
     tm, tk, head, value = col("tile_m"), col("tile_k"), col("head"), col("value")
@@ -150,7 +149,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         slowdown=spill_slowdown(registers, arch, k),
         facts={
             "dram_bytes": read_q + read_kv + outputs * eo,
-            "compulsory_bytes": np.full(n, float(problem.compulsory_bytes)),
+            "compulsory_bytes": float(problem.compulsory_bytes),
             "l2_hit_rate": hit,
             "padding": grid * parts * np.maximum(mean / parts, 1e-9) * tm * tk
             / np.maximum(heads_kv * group * problem.attended_pairs * split, 1.0),

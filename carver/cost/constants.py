@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..descriptor import Arch
 from ..errors import KernelError, nearest
 from ..kernel import Kernel
+from ..types import FrozenDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ CONSTANTS = {
 }
 
 
-def resolve(kernel: Kernel, arch: Arch) -> dict[str, float]:
+@lru_cache(maxsize=256)
+def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
     """The constants in force: priors, then the kernel's, then what was measured on the device, for all kernels
     (`[fitted.constants]` of its descriptor) and for this one (`[fitted."operator/kernel"]`)."""
     out = {name: c.prior for name, c in CONSTANTS.items()}
@@ -108,12 +111,8 @@ def resolve(kernel: Kernel, arch: Arch) -> dict[str, float]:
         (arch.name, arch.fitted_constants("constants")),
         (arch.name, arch.fitted_constants(own)),
     ):
-        _known(source, given)
+        for name in given:
+            if name not in CONSTANTS:
+                raise KernelError(f"{source}: unknown constant {name!r}; {nearest(name, CONSTANTS)}")
         out.update(given)
-    return out
-
-
-def _known(source: str, given: Mapping[str, float]) -> None:
-    for name in given:
-        if name not in CONSTANTS:
-            raise KernelError(f"{source}: unknown constant {name!r}; {nearest(name, CONSTANTS)}")
+    return FrozenDict(out)

@@ -146,8 +146,8 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
         reduction_s=np.where(partial > 0, k["launch_s"] + 2 * partial / rate, 0.0),
         facts={
             "dram_bytes": walked + writes,
-            "compulsory_bytes": (reads + writes) * np.ones(n),
+            "compulsory_bytes": reads + writes,
             "l2_hit_rate": np.where(kept & (passes > 1), 1 - 1 / passes, 0.0),
-            "padding": np.ones(n),
+            "padding": 1.0,
         },
     )

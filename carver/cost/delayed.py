@@ -73,7 +73,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # the slowest of many, in standard deviations
         facts={
             "dram_bytes": read + trials * samples * RESULT_BYTES,
-            "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
             "l2_hit_rate": kept,
             "padding": grid * tm * tn / (trials * samples),
         },

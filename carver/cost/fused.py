@@ -38,7 +38,7 @@ def gated(space: Space, k: Mapping[str, float]) -> Work:
         store_clk=work.store_clk / products + _elementwise_clk(space, elements, GATE_OPS, GATE_SFU),
         facts=work.facts | {
             "dram_bytes": work.facts["dram_bytes"] - (products - 1) * out_bytes,
-            "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
         },
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
         store_chain_clk=(work.store_chain_clk + exchange) * column_tiles,
         facts=work.facts | {
             "dram_bytes": reads + batch * m * n * col("out_bytes"),
-            "compulsory_bytes": np.full(len(space), float(space.problem.compulsory_bytes)),
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
             "l2_hit_rate": hit,
             "padding": work.facts["padding"] * passes,
         },

@@ -83,7 +83,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         slowdown=spill_slowdown(registers, arch, k),
         facts={
             "dram_bytes": dram * trips,
-            "compulsory_bytes": np.full(n, float(problem.compulsory_bytes)),
+            "compulsory_bytes": float(problem.compulsory_bytes),
             "l2_hit_rate": kept * (1 - 1 / passes),
             "padding": tile * trips / elements,
         },

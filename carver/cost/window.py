@@ -102,7 +102,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         body_overlap=k["port_overlap"],
         facts={
             "dram_bytes": dram * grid + y * x * width,
-            "compulsory_bytes": np.full(n, float(space.problem.compulsory_bytes)),
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
             "l2_hit_rate": 1 - np.minimum(1, image / (halo_rows * row_bytes)),
             "padding": grid * tm * tn / (y * x),
         },

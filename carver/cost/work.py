@@ -60,7 +60,7 @@ class Work:
     """Part of the epilogue that runs at one warp's rate."""
     reduction_s: FloatArray | float = 0.0
     """A second pass over partial results. [s]"""
-    facts: dict[str, FloatArray] = field(default_factory=dict)
+    facts: dict[str, FloatArray | float] = field(default_factory=dict)
     """Numbers for people: traffic, hit rate, padding."""
 
     def __len__(self) -> int:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,7 +33,7 @@ class Buffer:
 
     @property
     def size_bytes(self) -> int:
-        return prod(self.shape) * dtypes.BYTES[self.dtype]
+        return dtypes.size_bytes(self.shape, self.dtype)
 
 
 STORAGE: dict[str, type[np.generic]] = {

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .. import arch
 from .._shipped import folder
 from ..descriptor import Arch
+from ..dtypes import size_bytes
 from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
@@ -101,7 +102,7 @@ class CpuDevice:
         return CpuProgram(_open(binary.path), program, self.threads)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(STORAGE[dtype]).itemsize
+        size = size_bytes(shape, dtype)
         try:
             owner = np.empty(size + _ALIGN_BYTES, np.uint8)
         except MemoryError as e:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .. import arch, detect
 from ..descriptor import Arch
+from ..dtypes import size_bytes
 from ..errors import DeviceError, RunError
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
@@ -138,7 +139,7 @@ class CudaDevice:
         return CudaProgram(self._driver, binary, program)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(STORAGE[dtype]).itemsize
+        size = size_bytes(shape, dtype)
         with _errors(self._driver, f"allocating {size} bytes on {self.name}"):
             owner = self._driver.mem_alloc(max(size, 1))
         return Buffer(int(owner), shape, dtype, owner)
