@@ -399,7 +399,7 @@ def _show(ranking: Ranking, most: int, as_json: bool) -> None:
             "hints": [hint.to_dict() for hint in ranking],
         })  # fmt: skip
     else:
-        console().print(ranking_table(ranking, most, screen_width()))
+        console().print(ranking_table(ranking, most, width=screen_width()))
 
 
 def _print(found: object) -> None:

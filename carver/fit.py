@@ -90,7 +90,6 @@ def fit(
     data: Sequence[Sample],
     names: Sequence[str],
     start: Mapping[str, float] | None = None,
-    prior: float = PRIOR,
     max_evaluations: int = 60,
 ) -> dict[str, float]:
     """The constants `names` that order the candidates of each problem best, the rest as they are.
@@ -111,7 +110,7 @@ def fit(
     def residuals(x: FloatArray) -> FloatArray:
         k = dict(zip(names, np.exp(x), strict=True))
         told = (deviations(s, {**b, **k}, w) for s, b, w in zip(data, base, weights, strict=True))
-        return np.concatenate([prior * np.sqrt(total) * (x - x0), *told])
+        return np.concatenate([PRIOR * np.sqrt(total) * (x - x0), *told])
 
     result = least_squares(
         residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations
@@ -127,7 +126,7 @@ def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[Fl
     return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
 
 
-def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None, prior: float = PRIOR) -> list[str]:
+def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None) -> list[str]:
     """The constants that these data say something about, in the order of `CONSTANTS`.
 
     Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either
@@ -142,7 +141,7 @@ def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None,
         for name in seen.names:
             steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
             effect[name] += max(float(step @ step) for step in steps) / 0.1**2
-    least = (0.01 * prior) ** 2 * sum(len(s.seconds) for s in data)
+    least = (0.01 * PRIOR) ** 2 * sum(len(s.seconds) for s in data)
     return [name for name in CONSTANTS if effect[name] > least]
 
 

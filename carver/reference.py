@@ -306,6 +306,6 @@ def worst(got: Any, value: Any, allowed: Any) -> tuple[float, str]:
     with np.errstate(invalid="ignore"):
         ratio = float((error / (allowed + (allowed == 0) * 1e-300)).max())
     return ratio if ratio > 1 else float("inf"), (
-        f"wrong at {count} of {int(np.prod(tuple(wrong.shape)))} elements, first at {[int(i) for i in where]}: "
+        f"wrong at {count} of {prod(wrong.shape)} elements, first at {[int(i) for i in where]}: "
         f"{a:g} where {b:g} is right within {t:.2g}"
     )

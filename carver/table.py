@@ -103,7 +103,7 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
     return table
 
 
-def columns(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
+def columns(ranking: Ranking, most: int, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
     """The columns of the first hints, and the tunables that need none: they have one value in all of them. Those of a
     single hint have a column each as long as that fits.
     """
@@ -148,7 +148,7 @@ def heading(ranking: Ranking) -> str:
     return f"{ranking.problem} on {ranking.arch.title}, backend {ranking.backend}"
 
 
-def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[str]:
+def footing(ranking: Ranking, same: dict[str, int], most: int) -> list[str]:
     """What a reader should know besides the rows."""
     lines = []
     if same:
@@ -170,7 +170,7 @@ def footing(ranking: Ranking, same: dict[str, int], most: int = MOST) -> list[st
     return lines
 
 
-def ranking_table(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> Group:
+def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
     """For rich: one line a hint, at most `width` columns wide."""
     from rich.console import Group
     from rich.text import Text
@@ -183,10 +183,10 @@ def ranking_table(ranking: Ranking, most: int = MOST, width: int = WIDTH) -> Gro
     return Group(Text(heading(ranking), "bold"), rich_table(shown, width), Text("\n".join(foot), "dim"))
 
 
-def ranking_text(ranking: Ranking, most: int = MOST) -> str:
+def ranking_text(ranking: Ranking) -> str:
     """The same without colour."""
     width = screen_width()
-    return without_colour(ranking_table(ranking, most, width), width)
+    return without_colour(ranking_table(ranking, width=width), width)
 
 
 def without_colour(drawn: Group | Table, width: int) -> str:
@@ -197,10 +197,10 @@ def without_colour(drawn: Group | Table, width: int) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def ranking_html(ranking: Ranking, most: int = MOST) -> str:
+def ranking_html(ranking: Ranking) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
-    shown, same = columns(ranking, most)
-    hints = list(islice(ranking, most))
+    shown, same = columns(ranking, MOST)
+    hints = list(islice(ranking, MOST))
     longest = max((h.predicted_ms for h in hints), default=0.0)
     head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
     rows = []
@@ -211,7 +211,7 @@ def ranking_html(ranking: Ranking, most: int = MOST) -> str:
         )
         parts = _bar(h, longest)
         rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
-    foot = "<br>".join(map(escape, footing(ranking, same, most)))
+    foot = "<br>".join(map(escape, footing(ranking, same, MOST)))
     return (
         f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
