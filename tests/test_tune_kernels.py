@@ -222,7 +222,8 @@ def test_a_triton_function() -> None:
 def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
     import json
 
-    from carver.device.cuda import _letter, _value
+    from carver.device.cuda import _letter
+    from carver.device.render import passed
     from carver.trial import program_from_dict, program_to_dict
 
     kernel = carver.Kernel(
@@ -236,5 +237,5 @@ def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
     assert (call.grid, call.block, call.dynamic_smem_bytes) == ((4, 2, 1), (32, 2, 1), 512)
     assert dict(program.source.defines) == {"FAST": "1", "N": "3"} and program.source.isa == "sm_90a"
     assert "".join(map(_letter, call.args)) == "PPifq"
-    assert [_value(a, {"X": 100, "Y": 200}) for a in call.args] == [100, 200, 7, 0.5, 9]
+    assert [passed(a, {"X": 100, "Y": 200}) for a in call.args] == [100, 200, 7, 0.5, 9]
     assert [_letter(a) for a in (None, 5, "X")] == ["P", "q", "P"]
