@@ -119,6 +119,13 @@ def test_missing_keys_are_named() -> None:
 
     with pytest.raises(ConfigError, match=r"config 1 of two and config 0 do not both give 'tile'"):
         tuner(two, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    def reserved(n: int, tile: Any = None, ways: Any = None) -> carver.Kernel:
+        return scale.fn(n, ways)
+
+    with pytest.raises(ConfigError, match=r"config 1 of reserved and config 0 do not both give 'tile'"):
+        tuner(reserved, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    said = tuner(carver.jit(out_idx=-1)(reserved), [{"ways": 1, "tile": 2}, {"ways": 1, "tile": None}])
+    assert said.run().table[0].ok, "None is a value if it is given as one"
     with pytest.raises(ConfigError, match=r"tile of two get a value neither from the call nor from the configs"):
         tuner(two, [{"ways": 1}]).run()
 
@@ -138,13 +145,32 @@ def test_configs_of_other_kinds() -> None:
     import inspect
 
     class TritonConfig:
-        def __init__(self) -> None:
+        def __init__(self, num_ctas: int = 1, maxnreg: int | None = None, pre_hook: Any = None) -> None:
             self.kwargs, self.num_warps, self.num_stages = {"BLOCK": 64}, 4, 2
+            self.num_ctas, self.maxnreg, self.pre_hook, self.ir_override = num_ctas, maxnreg, pre_hook, None
 
     def fn(n: int, BLOCK: int, num_warps: int = 4, num_stages: int = 3) -> None: ...
+    def clusters(n: int, BLOCK: int, num_warps: int, num_stages: int, num_ctas: int) -> None: ...
 
-    found = expand([TritonConfig()], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
-    assert found[0].config == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+    def config(of: Any, **options: Any) -> Any:
+        found = expand([TritonConfig(**options)], inspect.signature(of), {"n": 1}, lambda: carver.CPU("auto"), "fn")
+        return found[0].config
+
+    assert config(fn) == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+    assert config(clusters) == {"BLOCK": 64, "num_warps": 4, "num_stages": 2, "num_ctas": 1}
+    for options, said in (
+        ({"num_ctas": 2}, "unknown key 'num_ctas'"), ({"maxnreg": 64}, "unknown key 'maxnreg'"),
+        ({"pre_hook": print}, "has a pre_hook of its own.*give pre_hook= to the tuning"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=said):
+            config(fn, **options)
+
+
+def test_a_generator_serves_every_call() -> None:
+    work = carver.autotune(configs=({"ways": w} for w in (1, 2)), **QUICK)(scale)
+    assert [len(work.result(n).table) for n in (64, 32)] == [2, 2]
+    made = tuner(scale, ({"ways": w} for w in (1, 2)))
+    assert [len(made.run(fresh=fresh).table) for fresh in (False, True)] == [2, 2]
 
 
 def test_the_baseline_is_measured_and_compared() -> None:

@@ -118,7 +118,7 @@ class TensorSpec:
 
     @property
     def size_bytes(self) -> int:
-        return prod(self.shape) * dtypes.BYTES[self.dtype]
+        return prod(self.shape) * dtypes.ARRAY_BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

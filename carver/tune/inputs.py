@@ -28,9 +28,10 @@ _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=
 class TensorSupplyType(Enum):
     """How inputs are drawn where none are given. `Auto` looks at the element type.
 
-    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`. Uniform: [-1, 1) too, integers
-    like Auto. Normal: mean 0, deviation 1; Randn: the same name for it. Zero, One: constants. Normal draws of an
-    integer type are rounded. 8-bit floats saturate.
+    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`; unsigned ones in 0 to 2, truth values
+    in 0 and 1. Uniform: [-1, 1) too, integers like Auto. Normal: mean 0, deviation 1; Randn: the same name for it.
+    Zero, One: constants. Normal draws of an integer type are rounded. 8-bit floats saturate. Complex numbers have
+    both parts drawn.
     """
 
     Auto = "auto"
@@ -163,7 +164,11 @@ def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, fo
 
 
 def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
-    shape, whole = p.extents, p.dtype.startswith("int")
+    shape, whole = p.extents, "int" in p.dtype or p.dtype == "bool"
+    least, most = (0, 1) if p.dtype == "bool" else (0, 2) if p.dtype.startswith("uint") else (-2, 2)
+    if p.dtype.startswith("complex") and how not in (TensorSupplyType.Zero, TensorSupplyType.One):
+        real, imaginary = (_draw(rng, Param(p.name, shape, "float32"), how) for _ in range(2))
+        return np.asarray(real + 1j * imaginary)
     match how:
         case TensorSupplyType.Zero:
             return np.zeros(shape, np.float32)
@@ -172,8 +177,8 @@ def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
         case TensorSupplyType.Normal | TensorSupplyType.Randn:
             return rng.standard_normal(shape, np.float32)
         case TensorSupplyType.Integer:
-            return rng.integers(-2, 3, shape).astype(np.float32)
-    return rng.integers(-2, 3, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
+            whole = True
+    return rng.integers(least, most + 1, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
 
 
 def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
@@ -216,9 +221,10 @@ def _read(entry: Mapping[str, Any]) -> Value:
 
 
 def host(array: Any) -> Array:
-    """Any array as float64 on the host, to be compared."""
+    """Any array as float64 (complex128) on the host, to be compared."""
     if is_torch(array):
-        return np.asarray(array.detach().to("cpu").double().numpy())
-    if is_gpuarray(array):
-        array = array.get()
-    return np.asarray(array, np.float64)
+        there = array.detach().cpu()
+        return np.asarray((there.cdouble().resolve_conj() if there.is_complex() else there.double()).numpy())
+    values = np.asarray(array.get() if is_gpuarray(array) else array)
+    values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
+    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)

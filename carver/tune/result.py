@@ -31,7 +31,7 @@ from ..records import Measurement
 from ..table import screen_width
 from ..trial import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, unpack
+from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, sizes_of, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -112,6 +112,9 @@ class Built:
         if len(arrays) < count:
             for place in sorted(out):
                 every.insert(place, None)
+            if any(p.symbolic for p in params):
+                sizes = sizes_of(params, [None if a is None else param_of("", a) for a in every], "params")
+                params = [p.at(sizes) for p in params]
             for place in out:
                 spec = params[place].tensor()
                 made = empty_like(arrays, spec)

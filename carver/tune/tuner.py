@@ -22,7 +22,7 @@ from ..records import Measurement, Records, now
 from ..templates import Template
 from . import cache
 from .checks import OperatorReference
-from .configs import Entry
+from .configs import Entry, once
 from .jitted import JIT
 from .lane import Work, digest
 from .log import RunLog
@@ -49,7 +49,7 @@ class AutoTuner:
         if isinstance(decorated := getattr(fn, "jit", None), JIT):
             inner = decorated
         self.jit = inner if isinstance(inner, JIT) else JIT(inner)
-        self.configs = configs
+        self.configs = once(configs)
         self.template = template
         self._args: tuple[Any, ...] = ()
         self._kwargs: dict[str, Any] = {}
@@ -311,7 +311,7 @@ class _Attempt:
             first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
                 f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
-                f"log: {self.log.path}"
+                f"{_taken(plan)}log: {self.log.path}"
             )
         best = min(right, key=lambda i: _seconds(self.tried[i]))
         m = self.tried[best]
@@ -361,6 +361,18 @@ def build_python(plan: Plan, entry: Entry) -> Any:
         return run
     made = plan.jit.fn(**{**plan.bound, **options})
     return plan.jit.build(made, plan.bound)
+
+
+def _taken(plan: Plan) -> str:
+    """What a kernel that does not describe its arrays was called with, in a line."""
+    if plan.described or plan.python:
+        return ""
+    count = len(plan.inputs.values)
+    out = {place % count for place in plan.out}
+    said = ", ".join(
+        f"{v.name} {v.dtype}{list(v.content.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
+    )
+    return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
 
 
 def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
