@@ -148,6 +148,19 @@ def test_keys_of_calls(options: dict[str, Any], same: bool) -> None:
     assert (other == keys[0]) is (options.get("key") == ["m"] or callable(options.get("key")))
 
 
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({}, 4), ({"key": "n"}, 2), ({"key": ["n", "delay"]}, 3), ({"key": lambda delay: delay}, 2),
+        ({"do_not_specialize": "n"}, 3), ({"key": ["n", "delay"], "bucket": "pow2"}, 2),
+    ],
+)  # fmt: skip
+def test_a_default_is_what_the_call_gives(options: dict[str, Any], groups: int) -> None:
+    work = carver.autotune(configs=[{"ways": 1}], **options, **QUICK)(scale)
+    calls: list[dict[str, int]] = [{"n": 100}, {"n": 100, "delay": 3000}, {"n": 120}, {"n": 120, "delay": 5}]
+    assert len({work._key((), call) for call in calls}) == groups
+
+
 def test_arrays_are_keyed_by_type_and_shape() -> None:
     def key(x: Any, bucket: str | None = None) -> Any:
         return call_key({"x": x}, None, bucket, (), "f")
