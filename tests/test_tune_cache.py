@@ -498,6 +498,35 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".stale")]
 
 
+def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of several devices of one kind a cached kernel is for the one that is asked for."""
+    from carver.errors import DeviceError
+    from carver.tune import result as module
+
+    def nothing(name: str) -> Any:
+        raise DeviceError("no NVIDIA GPU here")
+
+    program = {
+        "source": ["k.cu", {}, [], ["f"], "sm_90"], "calls": [["f", [1, 1, 1], 1, 0, ["Y"]]], "workspace_bytes": 0,
+        "tensors": [["Y", [1], "float32", 1]],
+    }  # fmt: skip
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    found, _ = made.run()._files()
+    found["kernel"] |= {"program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "device": "cuda:0"}
+    disk.write(tmp_path / "shipped", found, {"k.cu": b"__global__ void f() {}\n", "kernel.cubin": b"cubin"})
+    with monkeypatch.context() as patch:
+        patch.setattr(module.archs, "load", nothing)
+        patch.setattr(module, "_device", nothing)
+        loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+        assert loaded.config == {"ways": 1} and len(loaded.table) == 1
+        with pytest.raises(DeviceError, match="no NVIDIA GPU here"):
+            loaded.kernel(X, X)
+    asked: list[str | None] = []
+    monkeypatch.setattr(module, "_restore", lambda d, folder, device: asked.append(device))
+    made.run()
+    assert asked == ["cpu"]
+
+
 def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("carver.tune.decorator.MANY_KEYS", 2)
     work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)

@@ -121,6 +121,26 @@ def test_inputs_of_another_type_than_the_hints_problem(tmp_path: Path) -> None:
         assert made.run(ref_prog=lambda A, B: A @ B).table[0].ok, "a kernel that is given all may take others"
 
 
+def test_another_size_of_a_bucket_takes_the_arrays_of_its_own_hints(tmp_path: Path) -> None:
+    (tmp_path / "my_gemm.c").write_text(GEMM)
+
+    def hints(n: int) -> Any:
+        return carver.MatmulTemplate(M=n, N=n, K=n, in_dtype="float32").recommend_hints(topk=2)
+
+    @carver.autotune(configs=hints, bucket="pow2", **QUICK)
+    @carver.jit(out_idx=[-1], target="cpu")
+    def matmul(n: int, block_M: int = 128) -> carver.Kernel:
+        defines = {"M": n, "N": n, "K": n, "BLOCK_M": block_M}
+        return carver.Kernel(source=tmp_path / "my_gemm.c", entry="gemm", defines=defines)
+
+    for n in (40, 50):
+        kernel = matmul(n)
+        assert repr(kernel) == f"<kernel gemm on cpu: A float32[{n}, {n}], B float32[{n}, {n}], C float32[{n}, {n}]>"
+        a, b = (np.random.default_rng(i).random((n, n), np.float32) for i in (0, 1))
+        np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+    assert repr(matmul).endswith("1 tuned>")
+
+
 def test_a_kernel_that_takes_other_arrays_than_are_given() -> None:
     @carver.jit(out_idx=[-1])
     def double(n: int, ways: int = 5) -> carver.Kernel:

@@ -20,7 +20,7 @@ from .lane import digest
 from .plan import Settings, likely_arch, names_of
 from .result import AutotuneResult
 from .spec import param_of
-from .tuner import AutoTuner, build_python
+from .tuner import AutoTuner, build
 
 MANY_KEYS = 64
 """Tunings of one function in one process after which it is probably keyed on too much."""
@@ -152,7 +152,7 @@ class Autotuned:
             plan = self._tuner(args, kwargs).plan(Settings(**self.settings))
             same = next((e for e in plan.entries if dict(e.config) == dict(found.config)), None)
             entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
-            self._kernels[key] = build_python(plan, entry)
+            self._kernels[key] = build(plan, entry)
         return self._kernels[key]
 
 

@@ -31,7 +31,7 @@ from .pool import Pool
 from .result import AutotuneResult, Built, outcomes, summarise, words
 from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
-from .spec import HintKernel, Kernel
+from .spec import HintKernel
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -165,7 +165,7 @@ class AutoTuner:
         if not folder.exists():
             return None
         try:
-            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, None)
+            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device)
         except (cache.Foreign, KeyError, ConfigError) as e:
             warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
             return None
@@ -338,17 +338,14 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
         place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
     if place is None or found.built is not None:
         return found
-    kernel, entry = plan.kernels[place], plan.entries[place]
-    if isinstance(kernel, Kernel | HintKernel) and not (isinstance(kernel, Kernel) and kernel.is_triton):
-        values = plan.inputs.values
-        out = {p % len(values) for p in plan.out}
-        params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
-        return replace(found, built=Built(kernel, plan.device, params, plan.out))
-    return replace(found, make=lambda: build_python(plan, entry))
+    entry = plan.entries[place]
+    if plan.python:
+        return replace(found, make=lambda: build(plan, entry))
+    return replace(found, built=build(plan, entry))
 
 
-def build_python(plan: Plan, entry: Entry) -> Any:
-    """The winner of Python code, in this process."""
+def build(plan: Plan, entry: Entry) -> Any:
+    """What a config makes of the function in this process: a kernel of source with the arrays of the plan, or code."""
     options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
     if plan.code.direct:
         names = [v.name for v in plan.inputs.values]
@@ -360,7 +357,12 @@ def build_python(plan: Plan, entry: Entry) -> Any:
 
         return run
     made = plan.jit.fn(**{**plan.bound, **options})
-    return plan.jit.build(made, plan.bound)
+    if plan.python:
+        return plan.jit.build(made, plan.bound)
+    values = plan.inputs.values
+    out = {p % len(values) for p in plan.out}
+    params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
+    return Built(made, plan.device, params, plan.out)
 
 
 def _taken(plan: Plan) -> str:
