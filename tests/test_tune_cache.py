@@ -333,6 +333,19 @@ def test_nothing_is_pickled_and_everything_is_readable() -> None:
     assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".")], "no staging is left"
 
 
+def test_what_is_found_needs_no_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing them for a large problem takes seconds."""
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    first = made.run()
+
+    def draw(*_: Any) -> Any:
+        raise AssertionError("drawn")
+
+    monkeypatch.setattr("carver.tune.inputs._draw", draw)
+    assert made.run().env["inputs_sha256"] == first.env["inputs_sha256"]
+    np.testing.assert_array_equal(made.run().kernel(X), 2 * X)
+
+
 def test_fresh_measures_again() -> None:
     made = tuner(scale, [{"ways": 1}])
     first, second = made.run(), made.run(fresh=True)

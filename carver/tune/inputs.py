@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,26 @@ def given_inputs() -> tuple[Any, ...] | None:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """An array that is drawn when it is first needed: what was tuned before is found without."""
+
+    param: Param
+    how: TensorSupplyType
+    seed: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.param.extents
+
+    def array(self) -> Array:
+        """As stored bits; the same for the same seed."""
+        p, drawn = self.param, _draw(np.random.default_rng(self.seed), self.param, self.how)
+        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
+            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        return encode(drawn, p.dtype)
+
+
+@dataclass(frozen=True)
 class Value:
     """One argument as it travels: an array on the host as stored bits, or a plain number or text.
 
@@ -79,11 +99,15 @@ class Value:
     name: str
     form: str
     dtype: str
-    content: Any
+    given: Any
+
+    @cached_property
+    def content(self) -> Any:
+        return self.given.array() if isinstance(self.given, Draw) else self.given
 
     @property
     def param(self) -> Param:
-        return Param(self.name, self.content.shape, self.dtype)
+        return Param(self.name, self.given.shape, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -153,13 +177,10 @@ def _torch_bits(dtype: str, tensor: Any) -> Any:
 
 def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, form: str) -> Inputs:
     """Inputs drawn by type, the same for the same seed; outputs are zeros. Needs sizes in numbers."""
-    rng = np.random.default_rng(seed)
     values = []
-    for p in params:
-        drawn = np.zeros(p.extents, np.float32) if p.is_output else _draw(rng, p, supply_type)
-        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
-            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-        values.append(Value(p.name, form, p.dtype, encode(drawn, p.dtype)))
+    for place, p in enumerate(params):
+        how = TensorSupplyType.Zero if p.is_output else supply_type
+        values.append(Value(p.name, form, p.dtype, Draw(replace(p, shape=p.extents), how, (seed, place))))
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
 
 

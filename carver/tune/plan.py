@@ -357,7 +357,7 @@ def _keyed(plan: Plan) -> Plan:
     timeout_s = profile.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
-        [v.name, v.form, v.dtype, v.content if v.form == "plain" else list(v.content.shape)] for v in plan.inputs.values
+        [v.name, v.form, v.dtype, v.given if v.form == "plain" else list(v.given.shape)] for v in plan.inputs.values
     ]
     try:
         identity: list[Any] = [
@@ -391,4 +391,4 @@ def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan)
         return str(e)
 
 
-_SCHEMA = 1
+_SCHEMA = 2

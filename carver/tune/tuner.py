@@ -372,7 +372,7 @@ def _taken(plan: Plan) -> str:
     count = len(plan.inputs.values)
     out = {place % count for place in plan.out}
     said = ", ".join(
-        f"{v.name} {v.dtype}{list(v.content.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
+        f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
     )
     return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
 
