@@ -207,6 +207,7 @@ def test_check_bucket_says_what_sharing_costs() -> None:
     assert rows[0].measured == rows[3].measured == 0
     assert rows[2].measured and 3 < rows[2].measured < 9
     assert rows[0].predicted is None
+    assert repr(rows[0]) == "<(10,) with small=True: +0 % measured; its best is small=True>"
     with pytest.raises(ConfigError, match="needs the argument sets"):
         carver.check_bucket(work, [])
 

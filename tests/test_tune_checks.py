@@ -13,6 +13,7 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, SCALE, scale, twice
 
 import carver
+from carver.device import encode
 from carver.errors import ConfigError, RunError
 from carver.tune.checks import Checker, OperatorReference
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
@@ -127,6 +128,24 @@ void copy(const void *X, void *Y, int n) {
     with carver.set_autotune_inputs(x):
         result = carver.AutoTuner.from_kernel(python, [{"ways": 1}, {"ways": 2}]).run(ref_prog=lambda x: x, **QUICK)
     assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "bfloat16"])
+def test_bits_stand_for_what_numpy_has_no_type_for(dtype: str) -> None:
+    """The kernel gets them as they are, the reference as numbers."""
+    source = "#include <string.h>\nvoid copy(const void *X, void *Y, int n) {\n    memcpy(Y, X, n);\n}\n"
+    bits = encode(np.linspace(-2, 2, 60), dtype)
+    params = [("X", (60,), dtype), ("Y", (60,), dtype)]
+
+    @carver.jit(out_idx=[-1])
+    def copy(ways: int) -> carver.Kernel:
+        return carver.Kernel(source, "copy", scalars=[bits.nbytes], params=params)
+
+    seen: list[Any] = []
+    made = carver.AutoTuner.from_kernel(copy, [{"ways": 1}]).set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(bits):
+        assert made.run(ref_prog=lambda x: seen.append(x) or x).table[0].ok  # type: ignore[func-returns-value]
+    assert np.abs(seen[0] - np.linspace(-2, 2, 60)).max() < 0.1
 
 
 def test_the_imaginary_part_counts() -> None:

@@ -18,7 +18,7 @@ from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .lane import digest
 from .plan import Settings, likely_arch, names_of
-from .result import AutotuneResult
+from .result import AutotuneResult, words
 from .spec import param_of
 from .tuner import AutoTuner, build
 
@@ -196,7 +196,7 @@ def autotune(
     return decorate if fn is None else decorate(fn)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BucketCost:
     """What a call loses by the configuration of its bucket's first call: ratios minus 1, None where unknown."""
 
@@ -206,6 +206,11 @@ class BucketCost:
     best_config: Mapping[str, Any]
     predicted: float | None
     measured: float | None
+
+    def __repr__(self) -> str:
+        known = {"predicted": self.predicted, "measured": self.measured}
+        loss = ", ".join(f"{100 * x:+.3g} % {how}" for how, x in known.items() if x is not None) or "unknown"
+        return f"<{self.call} with {words(self.config)}: {loss}; its best is {words(self.best_config)}>"
 
 
 def check_bucket(
