@@ -269,7 +269,7 @@ def test_reset_to_zero_and_restore_value() -> None:
         with pytest.raises(RunError, match="1 wrong result"):
             made.run(ref_prog=lambda x: x + 5)
         zeroed = made.run(ref_prog=lambda x: x, reset_to_zero="y")
-        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=1)
+        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=-1)
         with pytest.raises(ConfigError, match="no argument 'z'; the kernel's are x, y"):
             made.run(reset_to_zero=["z"])
     assert zeroed.config == restored.config

@@ -106,6 +106,7 @@ def test_carvers_own_kernels_from_a_template() -> None:
         ([3], ConfigError, "config 0 of scale must be a dict or a hint, got 3"),
         ({"ways": 1}, ConfigError, "must be a list of dicts or hints"),
         (lambda size: [], ConfigError, "configs of scale asks for 'size'"),
+        (lambda n: None, ConfigError, "must be a list of dicts or hints, or what gives one; got None"),
     ],
 )
 def test_bad_candidates(configs: Any, error: type[Exception], said: str) -> None:

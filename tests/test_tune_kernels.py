@@ -151,6 +151,15 @@ def test_a_kernel_that_takes_other_arrays_than_are_given() -> None:
         tuner(double, [{"ways": 5}]).run()
 
 
+@pytest.mark.parametrize("place", [2, -3])
+def test_outputs_are_among_the_arrays(place: int) -> None:
+    made = tuner(scale, [{"ways": 1}]).set_compile_args(out_idx=[place])
+    with pytest.raises(ConfigError, match=f"out_idx {place} is none of the 2 arrays"):
+        made.run()
+    with pytest.raises(ConfigError, match=f"out_idx {place} is none of the 2 arrays"):
+        made.jit(100)(X)
+
+
 def test_arrays_are_no_sizes() -> None:
     """As many arrays as the function has arguments without a value."""
 

@@ -122,7 +122,7 @@ def expand(
     if callable(configs) and not isinstance(configs, Iterable):
         with answering_for(arch()):
             made = _call(configs, bound, what)
-            made = made if isinstance(made, Template) else list(made)
+            made = list(made) if isinstance(made, Iterator) else made
     if isinstance(made, Template):
         with answering_for(arch()):
             made = made.recommend_hints()

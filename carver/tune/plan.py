@@ -22,7 +22,7 @@ from .keys import Unstable, device_key, plain, source_key
 from .lane import Profile, Spec, Work, digest
 from .runner import Code, sent
 from .search import strategy
-from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, sizes_of
+from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 
 
 def names_of(given: Any) -> tuple[Any, ...]:
@@ -123,10 +123,11 @@ class Plan:
 
     def spec(self, device: str) -> Spec:
         count = len(self.inputs.values)
-        out = tuple(place % count for place in self.out)
+        out = places(self.out, count)
         names = [v.name for v in self.inputs.values]
-        restored = names_of(self.settings.restore_value)
-        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored if n in (*names, *range(count))}
+        known = [*names, *range(-count, count)]
+        restored = [n for n in names_of(self.settings.restore_value) if n in known]
+        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.profile(),
@@ -344,8 +345,8 @@ def _labels(names: Sequence[str], marked: Sequence[Param], count: int) -> list[s
 
 
 def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
-    places = {place % len(params) for place in out}
-    return tuple(Param(p.name, p.shape, p.dtype, i in places) for i, p in enumerate(params))
+    chosen = places(out, len(params))
+    return tuple(Param(p.name, p.shape, p.dtype, i in chosen) for i, p in enumerate(params))
 
 
 def _keyed(plan: Plan) -> Plan:

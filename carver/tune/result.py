@@ -32,7 +32,7 @@ from ..records import Measurement
 from ..table import screen_width
 from ..trial import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, sizes_of, unpack
+from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, places, retargeted, sizes_of, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -104,7 +104,7 @@ class Built:
                 raise RunError(f"takes arrays; got {', '.join(type(a).__name__ for a in arrays)}")
             params = [p for p in found if p is not None]
         count = len(params)
-        out = [place % count for place in self.out]
+        out = places(self.out, count)
         if len(arrays) not in (count, count - len(out)):
             names = ", ".join(p.name for p in params)
             outputs = ", ".join(params[i].name for i in out) or "none"

@@ -102,6 +102,13 @@ def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -
     return sizes
 
 
+def places(out: Sequence[int], count: int) -> tuple[int, ...]:
+    """Places of outputs among so many arrays, counted from the front. Raises ConfigError for one that there is not."""
+    if beyond := [place for place in out if not -count <= place < count]:
+        raise ConfigError(f"out_idx {beyond[0]} is none of the {count} arrays")
+    return tuple(place % count for place in out)
+
+
 def gpu_of(values: Iterable[Any]) -> str | None:
     """Where the first of the arrays is that is on a GPU: "cuda:1", or "cuda" for PyCUDA's, which do not say."""
     for value in values:

@@ -31,7 +31,7 @@ from .pool import Pool
 from .result import AutotuneResult, Built, outcomes, summarise, words
 from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
-from .spec import HintKernel
+from .spec import HintKernel, places
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -214,15 +214,17 @@ class _Attempt:
             wanted = wanted[: s.trials - len(self.tried)]
             if not wanted:
                 raise BudgetSpent(f"the budget of {s.trials} trials is spent")
-        if wanted and self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
-            raise BudgetSpent(f"the budget of {s.seconds:g} s is spent")
-        fresh = []
-        for i in wanted:
-            if (known := self._recorded(i)) is not None:
-                self._keep(i, known, recorded=True)
-            else:
-                fresh.append(i)
-        self._run(fresh)
+        step = self.pool.width if s.seconds is not None else max(len(wanted), 1)
+        for start in range(0, len(wanted), step):
+            if self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
+                raise BudgetSpent(f"the budget of {s.seconds:g} s is spent")
+            fresh = []
+            for i in wanted[start : start + step]:
+                if (known := self._recorded(i)) is not None:
+                    self._keep(i, known, recorded=True)
+                else:
+                    fresh.append(i)
+            self._run(fresh)
         if any(i not in self.tried for i in batch):
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
         return [_seconds(self.tried[i]) for i in batch]
@@ -250,8 +252,8 @@ class _Attempt:
                 self._keep(i, twin, recorded=True)
 
     def _ahead(self, indices: Sequence[int]) -> dict[int, Work]:
-        """What rank order measures next."""
-        if self.plan.settings.search != "rank":
+        """What is measured next where that is known: in rank order."""
+        if self.plan.settings.search not in ("rank", "exhaustive"):
             return {}
         rest = (i for i in self.order if i not in self.tried and i not in indices)
         return {i: work for i in rest if isinstance(work := self.works[i], Work)}
@@ -360,7 +362,7 @@ def build(plan: Plan, entry: Entry) -> Any:
     if plan.python:
         return plan.jit.build(made, plan.bound)
     values = plan.inputs.values
-    out = {p % len(values) for p in plan.out}
+    out = places(plan.out, len(values))
     params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
     return Built(made, plan.device, params, plan.out)
 
@@ -369,8 +371,7 @@ def _taken(plan: Plan) -> str:
     """What a kernel that does not describe its arrays was called with, in a line."""
     if plan.described or plan.python:
         return ""
-    count = len(plan.inputs.values)
-    out = {place % count for place in plan.out}
+    out = places(plan.out, len(plan.inputs.values))
     said = ", ".join(
         f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
     )
