@@ -199,6 +199,22 @@ def test_a_function_that_refuses_a_config_costs_that_config_only() -> None:
         tuner(choosy, [{"ways": 7}]).run()
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_python_code_on_the_arrays_of_hints_returns_its_output(given: bool) -> None:
+    op = carver.MatmulTemplate(M=32, N=32, K=32, in_dtype="float32").with_arch("cpu")
+
+    def product(block_m: int) -> Any:
+        return lambda a, b: a @ b
+
+    made = carver.AutoTuner.from_kernel(product, op.recommend_hints(2)).set_profile_args(**QUICK)
+    if given:
+        with carver.set_autotune_inputs(*(np.ones((32, 32), np.float32) for _ in "ab")):
+            result = made.run(ref_prog=lambda a, b: a @ b)
+    else:
+        result = made.run(ref_prog=lambda a, b: a @ b)
+    assert {m.outcome for m in result.table} == {"ok"}
+
+
 def test_arguments_and_configs_that_are_not_plain() -> None:
     """Hints and tuples arrive as they were; an argument that JSON does not know is inherited by a forked process."""
     op = carver.MatmulTemplate(M=32, N=32, K=32, in_dtype="float32").with_arch("cpu")

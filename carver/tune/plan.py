@@ -204,10 +204,13 @@ def make_plan(
     params = jit.params_of(made, fixed)
     described = params is not None
     if params is None and hint is not None and not direct:
-        params = hint_params(hint)
+        returns = made is None and jit.out_idx is None  # Python code gives back what it makes
+        params = tuple(p for p in hint_params(hint) if not (returns and p.is_output))
     out = jit.outputs(None if python else made, params)
     names = open_names if direct else [p.name for p in params or ()]
     inputs = _inputs(given, params, described, names, out, settings, device, arch, name)
+    if not described and params and len(inputs.values) != len(params):
+        out = jit.outputs(None if python else made, None)
     code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
