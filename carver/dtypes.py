@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from .errors import ProblemError, nearest
@@ -19,6 +19,12 @@ BYTES = {
     "int32": 4,
 }
 """Storage of one element. [bytes] tf32 is stored as float32 and multiplied by the matrix unit."""
+
+ARRAY_BYTES = BYTES | {
+    "bool": 1, "int16": 2, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex64": 8,
+    "complex128": 16,
+}  # fmt: skip
+"""The same for the arrays of users' own kernels, which may be of types that no problem of carver's has."""
 
 CODES = {name: code for code, name in enumerate(BYTES)}
 """What kernels see as -DA_DTYPE=...; templates/common/carver.cuh names the same codes."""
@@ -48,14 +54,23 @@ _ALIASES = {
 
 def size_bytes(shape: Iterable[int], dtype: str) -> int:
     """Of a dense array."""
-    return prod(shape) * BYTES[dtype]
+    return prod(shape) * ARRAY_BYTES[dtype]
 
 
 def canonical(dtype: object) -> str:
     """The one name of an element type: takes "fp16", "torch.float16" or a NumPy dtype alike."""
+    return _known(dtype, BYTES)
+
+
+def of_array(dtype: object) -> str:
+    """The same for an array of a user's own kernel."""
+    return _known(dtype, ARRAY_BYTES)
+
+
+def _known(dtype: object, known: Mapping[str, int]) -> str:
     name = getattr(dtype, "__name__", None) or str(dtype)
-    name = name.removeprefix("torch.").lower()
+    name = name.removeprefix("torch.").removesuffix("_").lower()  # numpy.bool_ was called so before NumPy 2
     name = _ALIASES.get(name, name)
-    if name not in BYTES:
-        raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, BYTES, 2)}")
+    if name not in known:
+        raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, known, 2)}")
     return name

@@ -22,10 +22,11 @@ from . import reference
 from .descriptor import Arch, Matrix
 from .device import Binary, Buffer, Call, Loaded, Program, Scalar, Source, TensorSpec, open_device
 from .device.library import float64, library_call, namespace
+from .dtypes import ARRAY_BYTES
 from .errors import CarverError, DeviceError
 from .problem import Problem
 
-POISON = {"int8": 0x7F, "int32": 0x7F}
+POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""
 
 WARM_UP_RUNS = 3

@@ -148,6 +148,19 @@ def test_keys_of_calls(options: dict[str, Any], same: bool) -> None:
     assert (other == keys[0]) is (options.get("key") == ["m"] or callable(options.get("key")))
 
 
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({}, 4), ({"key": "n"}, 2), ({"key": ["n", "delay"]}, 3), ({"key": lambda delay: delay}, 2),
+        ({"do_not_specialize": "n"}, 3), ({"key": ["n", "delay"], "bucket": "pow2"}, 2),
+    ],
+)  # fmt: skip
+def test_a_default_is_what_the_call_gives(options: dict[str, Any], groups: int) -> None:
+    work = carver.autotune(configs=[{"ways": 1}], **options, **QUICK)(scale)
+    calls: list[dict[str, int]] = [{"n": 100}, {"n": 100, "delay": 3000}, {"n": 120}, {"n": 120, "delay": 5}]
+    assert len({work._key((), call) for call in calls}) == groups
+
+
 def test_arrays_are_keyed_by_type_and_shape() -> None:
     def key(x: Any, bucket: str | None = None) -> Any:
         return call_key({"x": x}, None, bucket, (), "f")
@@ -194,6 +207,7 @@ def test_check_bucket_says_what_sharing_costs() -> None:
     assert rows[0].measured == rows[3].measured == 0
     assert rows[2].measured and 3 < rows[2].measured < 9
     assert rows[0].predicted is None
+    assert repr(rows[0]) == "<(10,) with small=True: +0 % measured; its best is small=True>"
     with pytest.raises(ConfigError, match="needs the argument sets"):
         carver.check_bucket(work, [])
 
@@ -318,6 +332,19 @@ def test_nothing_is_pickled_and_everything_is_readable() -> None:
     assert (folder / "kernel.c").read_text() == tuned.SCALE
     assert not [p for p in Path(os.environ["CARVER_CACHE_DIR"]).rglob("*.pkl")]
     assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".")], "no staging is left"
+
+
+def test_what_is_found_needs_no_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing them for a large problem takes seconds."""
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    first = made.run()
+
+    def draw(*_: Any) -> Any:
+        raise AssertionError("drawn")
+
+    monkeypatch.setattr("carver.tune.inputs._draw", draw)
+    assert made.run().env["inputs_sha256"] == first.env["inputs_sha256"]
+    np.testing.assert_array_equal(made.run().kernel(X), 2 * X)
 
 
 def test_fresh_measures_again() -> None:
@@ -483,6 +510,35 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert len(rows) == 2 * count and all(m.ok for m in rows)
     assert [e.problem for e in disk.entries()] == ["", ""], "no torn entry"
     assert not [p for p in disk.tune_folder().iterdir() if p.name.startswith(".stale")]
+
+
+def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of several devices of one kind a cached kernel is for the one that is asked for."""
+    from carver.errors import DeviceError
+    from carver.tune import result as module
+
+    def nothing(name: str) -> Any:
+        raise DeviceError("no NVIDIA GPU here")
+
+    program = {
+        "source": ["k.cu", {}, [], ["f"], "sm_90"], "calls": [["f", [1, 1, 1], 1, 0, ["Y"]]], "workspace_bytes": 0,
+        "tensors": [["Y", [1], "float32", 1]],
+    }  # fmt: skip
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    found, _ = made.run()._files()
+    found["kernel"] |= {"program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "device": "cuda:0"}
+    disk.write(tmp_path / "shipped", found, {"k.cu": b"__global__ void f() {}\n", "kernel.cubin": b"cubin"})
+    with monkeypatch.context() as patch:
+        patch.setattr(module.archs, "load", nothing)
+        patch.setattr(module, "_device", nothing)
+        loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+        assert loaded.config == {"ways": 1} and len(loaded.table) == 1
+        with pytest.raises(DeviceError, match="no NVIDIA GPU here"):
+            loaded.kernel(X, X)
+    asked: list[str | None] = []
+    monkeypatch.setattr(module, "_restore", lambda d, folder, device: asked.append(device))
+    made.run()
+    assert asked == ["cpu"]
 
 
 def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:

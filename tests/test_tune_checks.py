@@ -13,11 +13,12 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, SCALE, scale, twice
 
 import carver
+from carver.device import encode
 from carver.errors import ConfigError, RunError
 from carver.tune.checks import Checker, OperatorReference
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.tune.plan import Settings
-from carver.tune.spec import Param
+from carver.tune.spec import Param, sizes_of
 
 
 def test_inputs_come_in_order_of_precedence() -> None:
@@ -70,6 +71,87 @@ def test_symbolic_sizes_need_inputs_and_the_error_says_so() -> None:
         made.run()
     with carver.set_autotune_inputs(X, np.zeros_like(X)):
         np.testing.assert_array_equal(made.run(ref_prog=twice).kernel(X, np.zeros_like(X)), 2 * X)
+    with carver.set_autotune_inputs(X):
+        np.testing.assert_array_equal(made.run(ref_prog=twice).kernel(X), 2 * X), "an output has the sizes of inputs"
+    np.testing.assert_array_equal(dynamic()(X), 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([X[:50]], r"X is float32\[100\] by the kernel's params; given is float32\[50\]"),
+        ([X.astype(np.float64)], r"X is float32\[100\] by .* given is float64\[100\]"),
+        ([X, X, X], "scale takes X, Y; set_autotune_inputs gives 3"),
+    ],
+)
+def test_inputs_are_what_the_kernel_says_it_takes(given: list[Any], said: str) -> None:
+    """Else a kernel would read and write beyond their ends."""
+    with carver.set_autotune_inputs(given), pytest.raises(ConfigError, match=said):
+        tuner(scale, [{"ways": 1}]).run()
+
+
+def test_sizes_that_arrays_share() -> None:
+    a, b, c = Param("A", ("m", "k"), "float16"), Param("B", ("k", 4), "bfloat16"), Param("C", ("m", 4), "float32", True)
+    given = [Param("A", (2, 3), "float16"), Param("B", (1, 3, 4), "uint16"), None]
+    assert sizes_of([a, b, c], given, "params") == {"m": 2, "k": 3} and c.at({"m": 2}).extents == (2, 4)
+    with pytest.raises(ConfigError, match=r"B is bfloat16\[k, 4\] by params, where m is 2, k is 3; given .*\[5, 4\]"):
+        sizes_of([a, b], [given[0], Param("B", (5, 4), "bfloat16")], "params")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "uint16", "complex64"])
+def test_arrays_of_types_that_no_problem_has(dtype: str) -> None:
+    """Masks and indices: of a kernel in C, and of Python code."""
+    x = supply([Param("X", (60,), dtype)], TensorSupplyType.Auto, 3, "numpy").values[0].content
+    assert str(x.dtype) == dtype and len(np.unique(x)) > 1
+    if dtype != "complex64":
+        assert set(np.unique(x)) == set(range(-2, 3) if dtype == "int64" else range(2 if dtype == "bool" else 3))
+    source = """
+#include <string.h>
+void copy(const void *X, void *Y, int n) {
+    memcpy(Y, X, n / WAYS);
+}
+"""
+
+    @carver.jit(out_idx=[-1])
+    def copy(ways: int) -> carver.Kernel:
+        params = [("X", (60,), dtype), ("Y", (60,), dtype)]
+        return carver.Kernel(source, "copy", defines={"WAYS": ways}, scalars=[x.nbytes], params=params)
+
+    made = carver.AutoTuner.from_kernel(copy, [{"ways": 1}, {"ways": 2}]).set_profile_args(**QUICK)
+    result = made.run(ref_prog=lambda x: x, search="exhaustive")
+    assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
+    assert (result.kernel(x) == x).all() and result.kernel(x).dtype == x.dtype
+
+    def python(ways: int) -> Any:
+        return lambda x: x if ways == 1 else ~x if x.dtype.kind == "b" else x.conj() + 1
+
+    with carver.set_autotune_inputs(x):
+        result = carver.AutoTuner.from_kernel(python, [{"ways": 1}, {"ways": 2}]).run(ref_prog=lambda x: x, **QUICK)
+    assert [m.outcome for m in result.table] == ["ok", "wrong_result"]
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "bfloat16"])
+def test_bits_stand_for_what_numpy_has_no_type_for(dtype: str) -> None:
+    """The kernel gets them as they are, the reference as numbers."""
+    source = "#include <string.h>\nvoid copy(const void *X, void *Y, int n) {\n    memcpy(Y, X, n);\n}\n"
+    bits = encode(np.linspace(-2, 2, 60), dtype)
+    params = [("X", (60,), dtype), ("Y", (60,), dtype)]
+
+    @carver.jit(out_idx=[-1])
+    def copy(ways: int) -> carver.Kernel:
+        return carver.Kernel(source, "copy", scalars=[bits.nbytes], params=params)
+
+    seen: list[Any] = []
+    made = carver.AutoTuner.from_kernel(copy, [{"ways": 1}]).set_profile_args(**QUICK)
+    with carver.set_autotune_inputs(bits):
+        assert made.run(ref_prog=lambda x: seen.append(x) or x).table[0].ok  # type: ignore[func-returns-value]
+    assert np.abs(seen[0] - np.linspace(-2, 2, 60)).max() < 0.1
+
+
+def test_the_imaginary_part_counts() -> None:
+    checker = Checker(lambda x: x * 1j)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    assert [checker.check([y])[0] for y in (X * 1j, X * 2j, X * 0)] == ["ok", "wrong_result", "wrong_result"]
 
 
 def test_arrays_must_be_known_and_fit() -> None:
@@ -186,8 +268,8 @@ def test_reset_to_zero_and_restore_value() -> None:
     with carver.set_autotune_inputs(X, y):
         with pytest.raises(RunError, match="1 wrong result"):
             made.run(ref_prog=lambda x: x + 5)
-        zeroed = made.run(ref_prog=lambda x: x, reset_to_zero=["y"])
-        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=[1])
+        zeroed = made.run(ref_prog=lambda x: x, reset_to_zero="y")
+        restored = made.run(ref_prog=lambda x, y: x + y, restore_value=-1)
         with pytest.raises(ConfigError, match="no argument 'z'; the kernel's are x, y"):
             made.run(reset_to_zero=["z"])
     assert zeroed.config == restored.config

@@ -106,6 +106,7 @@ def test_carvers_own_kernels_from_a_template() -> None:
         ([3], ConfigError, "config 0 of scale must be a dict or a hint, got 3"),
         ({"ways": 1}, ConfigError, "must be a list of dicts or hints"),
         (lambda size: [], ConfigError, "configs of scale asks for 'size'"),
+        (lambda n: None, ConfigError, "must be a list of dicts or hints, or what gives one; got None"),
     ],
 )
 def test_bad_candidates(configs: Any, error: type[Exception], said: str) -> None:
@@ -119,6 +120,13 @@ def test_missing_keys_are_named() -> None:
 
     with pytest.raises(ConfigError, match=r"config 1 of two and config 0 do not both give 'tile'"):
         tuner(two, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    def reserved(n: int, tile: Any = None, ways: Any = None) -> carver.Kernel:
+        return scale.fn(n, ways)
+
+    with pytest.raises(ConfigError, match=r"config 1 of reserved and config 0 do not both give 'tile'"):
+        tuner(reserved, [{"ways": 1, "tile": 2}, {"ways": 1}]).run()
+    said = tuner(carver.jit(out_idx=-1)(reserved), [{"ways": 1, "tile": 2}, {"ways": 1, "tile": None}])
+    assert said.run().table[0].ok, "None is a value if it is given as one"
     with pytest.raises(ConfigError, match=r"tile of two get a value neither from the call nor from the configs"):
         tuner(two, [{"ways": 1}]).run()
 
@@ -138,13 +146,32 @@ def test_configs_of_other_kinds() -> None:
     import inspect
 
     class TritonConfig:
-        def __init__(self) -> None:
+        def __init__(self, num_ctas: int = 1, maxnreg: int | None = None, pre_hook: Any = None) -> None:
             self.kwargs, self.num_warps, self.num_stages = {"BLOCK": 64}, 4, 2
+            self.num_ctas, self.maxnreg, self.pre_hook, self.ir_override = num_ctas, maxnreg, pre_hook, None
 
     def fn(n: int, BLOCK: int, num_warps: int = 4, num_stages: int = 3) -> None: ...
+    def clusters(n: int, BLOCK: int, num_warps: int, num_stages: int, num_ctas: int) -> None: ...
 
-    found = expand([TritonConfig()], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
-    assert found[0].config == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+    def config(of: Any, **options: Any) -> Any:
+        found = expand([TritonConfig(**options)], inspect.signature(of), {"n": 1}, lambda: carver.CPU("auto"), "fn")
+        return found[0].config
+
+    assert config(fn) == {"BLOCK": 64, "num_warps": 4, "num_stages": 2}
+    assert config(clusters) == {"BLOCK": 64, "num_warps": 4, "num_stages": 2, "num_ctas": 1}
+    for options, said in (
+        ({"num_ctas": 2}, "unknown key 'num_ctas'"), ({"maxnreg": 64}, "unknown key 'maxnreg'"),
+        ({"pre_hook": print}, "has a pre_hook of its own.*give pre_hook= to the tuning"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=said):
+            config(fn, **options)
+
+
+def test_a_generator_serves_every_call() -> None:
+    work = carver.autotune(configs=({"ways": w} for w in (1, 2)), **QUICK)(scale)
+    assert [len(work.result(n).table) for n in (64, 32)] == [2, 2]
+    made = tuner(scale, ({"ways": w} for w in (1, 2)))
+    assert [len(made.run(fresh=fresh).table) for fresh in (False, True)] == [2, 2]
 
 
 def test_the_baseline_is_measured_and_compared() -> None:
@@ -170,6 +197,22 @@ def test_a_function_that_refuses_a_config_costs_that_config_only() -> None:
     ]  # fmt: skip
     with pytest.raises(RunError, match=r"choosy fails for every config; the first: choosy\(ways=7\)"):
         tuner(choosy, [{"ways": 7}]).run()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_python_code_on_the_arrays_of_hints_returns_its_output(given: bool) -> None:
+    op = carver.MatmulTemplate(M=32, N=32, K=32, in_dtype="float32").with_arch("cpu")
+
+    def product(block_m: int) -> Any:
+        return lambda a, b: a @ b
+
+    made = carver.AutoTuner.from_kernel(product, op.recommend_hints(2)).set_profile_args(**QUICK)
+    if given:
+        with carver.set_autotune_inputs(*(np.ones((32, 32), np.float32) for _ in "ab")):
+            result = made.run(ref_prog=lambda a, b: a @ b)
+    else:
+        result = made.run(ref_prog=lambda a, b: a @ b)
+    assert {m.outcome for m in result.table} == {"ok"}
 
 
 def test_arguments_and_configs_that_are_not_plain() -> None:

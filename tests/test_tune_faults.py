@@ -154,6 +154,30 @@ def test_an_interrupt_keeps_what_is_measured_and_waits_for_nothing(monkeypatch: 
     assert found == [(0, "ok")] and seen.qsize() <= 4, "what was not begun is not begun"
 
 
+@pytest.mark.parametrize("search", ["rank", "exhaustive"])
+def test_compilers_work_side_by_side_and_never_while_something_is_timed(
+    search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as there are for, whenever the next candidate is missing; a budget of seconds changes nothing in that."""
+    events: list[str] = []
+
+    def build(work: lane.Work, *_: Any) -> lane.Work:
+        events.append("build")
+        return work
+
+    def measure(self: Lane, work: lane.Work, best_ms: float | None) -> dict[str, Any]:
+        events.append("run")
+        return {"outcome": "ok", "message": "", "samples_ms": [1.0]}
+
+    monkeypatch.setattr(pool, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(pool, "build", build)
+    monkeypatch.setattr(Lane, "measure", measure)
+    configs = [{"ways": 2, "delay": i} for i in range(7)]
+    tuner(scale, configs, search=search, seconds=600).run()
+    side = ["build"] * 3 + ["run"] * 3
+    assert events == [*side, *side, "build", "run"]
+
+
 def test_a_lane_that_is_stopped_ends_what_runs() -> None:
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "hang"}])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
-from tuned import SCALE, scale
+from tuned import QUICK, SCALE, scale
 
 import carver
 from carver.device import c_compiler, compile_source
@@ -96,6 +99,76 @@ def test_hints_inputs_and_a_source_file_without_further_ado(tmp_path: Path) -> N
     assert all(m.predicted_ms for m in result.table) and result.env["checked"]
     with pytest.raises(RunError, match=r"takes A, B, C \(outputs, which may be left out: C\); got 1 arrays"):
         kernel(a)
+
+
+def test_inputs_of_another_type_than_the_hints_problem(tmp_path: Path) -> None:
+    """The output, which is made by what the hints say, would be too small."""
+    (tmp_path / "my_gemm.c").write_text(GEMM)
+
+    @carver.jit(out_idx=[-1], target="cpu")
+    def matmul(M: int, N: int, K: int, block_M: int = 128) -> carver.Kernel:
+        defines = {"M": M, "N": N, "K": K, "BLOCK_M": block_M}
+        return carver.Kernel(source=tmp_path / "my_gemm.c", entry="gemm", defines=defines)
+
+    def hints(M: int, N: int, K: int) -> Any:
+        return carver.MatmulTemplate(M=M, N=N, K=K).recommend_hints(topk=2)
+
+    a, b, c = (np.random.default_rng(i).random((40, 40), np.float32) for i in (0, 1, 2))
+    made = carver.AutoTuner.from_kernel(matmul, hints, (40, 40, 40)).set_profile_args(warmup=1, rep=3)
+    with carver.set_autotune_inputs(a, b), pytest.raises(ConfigError, match=r"A is float16\[40, 40\] by the prob"):
+        made.run()
+    with carver.set_autotune_inputs(a, b, c):
+        assert made.run(ref_prog=lambda A, B: A @ B).table[0].ok, "a kernel that is given all may take others"
+
+
+def test_another_size_of_a_bucket_takes_the_arrays_of_its_own_hints(tmp_path: Path) -> None:
+    (tmp_path / "my_gemm.c").write_text(GEMM)
+
+    def hints(n: int) -> Any:
+        return carver.MatmulTemplate(M=n, N=n, K=n, in_dtype="float32").recommend_hints(topk=2)
+
+    @carver.autotune(configs=hints, bucket="pow2", **QUICK)
+    @carver.jit(out_idx=[-1], target="cpu")
+    def matmul(n: int, block_M: int = 128) -> carver.Kernel:
+        defines = {"M": n, "N": n, "K": n, "BLOCK_M": block_M}
+        return carver.Kernel(source=tmp_path / "my_gemm.c", entry="gemm", defines=defines)
+
+    for n in (40, 50):
+        kernel = matmul(n)
+        assert repr(kernel) == f"<kernel gemm on cpu: A float32[{n}, {n}], B float32[{n}, {n}], C float32[{n}, {n}]>"
+        a, b = (np.random.default_rng(i).random((n, n), np.float32) for i in (0, 1))
+        np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+    assert repr(matmul).endswith("1 tuned>")
+
+
+def test_a_kernel_that_takes_other_arrays_than_are_given() -> None:
+    @carver.jit(out_idx=[-1])
+    def double(n: int, ways: int = 5) -> carver.Kernel:
+        return carver.Kernel(SCALE, "scale", defines={"WAYS": ways, "DELAY": 1, "FACTOR": 2}, scalars=[n])
+
+    said = r"(?s)SIGSEGV.*called with arg0 float32\[100\] \(output\); if it takes others, .*Kernel\(params=...\)"
+    with carver.set_autotune_inputs(X), pytest.raises(RunError, match=said):
+        tuner(double, [{"ways": 5}]).run()
+
+
+@pytest.mark.parametrize("place", [2, -3])
+def test_outputs_are_among_the_arrays(place: int) -> None:
+    made = tuner(scale, [{"ways": 1}]).set_compile_args(out_idx=[place])
+    with pytest.raises(ConfigError, match=f"out_idx {place} is none of the 2 arrays"):
+        made.run()
+    with pytest.raises(ConfigError, match=f"out_idx {place} is none of the 2 arrays"):
+        made.jit(100)(X)
+
+
+def test_arrays_are_no_sizes() -> None:
+    """As many arrays as the function has arguments without a value."""
+
+    @carver.jit(out_idx=[-1])
+    def double(n: Any, ways: int) -> carver.Kernel:
+        return carver.Kernel(SCALE, "scale", defines={"WAYS": ways}, scalars=[n])
+
+    with carver.set_autotune_inputs(X), pytest.raises(RunError, match=r"taken for n, of which .* args=\(...\)"):
+        carver.AutoTuner.from_kernel(double, [{"ways": 1}]).run(**QUICK)
 
 
 def test_no_gpu_is_said_before_anything_is_compiled() -> None:
@@ -192,6 +265,27 @@ def test_triton_functions_are_launched_with_their_constants() -> None:
     y = np.zeros_like(X)
     kernel.launcher()(X, y)
     np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_a_triton_function_under_its_interpreter() -> None:
+    """With `triton.Config`s, in a process of its own that knows of the interpreter before it imports Triton."""
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import carver, torch, triton, tuned_triton\n"
+        "configs = [triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((64, 2), (1024, 4))]\n"
+        "x = torch.rand(3000); y = torch.zeros_like(x)\n"
+        "t = carver.AutoTuner.from_kernel(tuned_triton.double, configs, (3000,)).set_compile_args(target='cpu')\n"
+        "with carver.set_autotune_inputs(x, y):\n"
+        "    r = t.run(ref_prog=lambda x: 2 * x, warmup=1, rep=3)\n"
+        "r.kernel(x, y)\n"
+        "print([m.outcome for m in r.table], r.config['BLOCK'], torch.equal(y, 2 * x))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=False,
+        timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
+    )  # fmt: skip
+    assert done.stdout == "['ok', 'ok'] 1024 True\n", done.stderr
 
 
 def test_flags_may_depend_on_tunables() -> None:

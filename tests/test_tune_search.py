@@ -186,11 +186,12 @@ def test_budget_in_trials(search: str) -> None:
     assert result.stopped == "the budget of 3 trials is spent"
 
 
-def test_budget_in_seconds_and_at_least_one_trial() -> None:
+@pytest.mark.parametrize("search", ["rank", "random", "local", "genetic", "exhaustive"])
+def test_budget_in_seconds_and_at_least_one_trial(search: str) -> None:
     configs = [{"pause_ms": 60.0 + i} for i in range(5)]
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (9,))
-        result = made.run(seconds=0.05, **{**tuned.QUICK, "rep": 2})
+        result = made.run(seconds=0.05, search=search, **{**tuned.QUICK, "rep": 2})
     assert result.trials == 1 and "budget of 0.05 s" in result.stopped
 
 

@@ -17,8 +17,7 @@ def _double(X, Y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @carver.jit(out_idx=[-1])
-def double(n: int, BLOCK: int = 256, num_warps: int = 4) -> Any:
+def double(n: int, BLOCK: int = 256, num_warps: int = 4, num_stages: int = 3) -> Any:
     """Y = 2 X."""
-    return carver.Kernel(
-        _double, grid=-(-n // BLOCK), scalars=[n], defines={"BLOCK": BLOCK, "num_warps": num_warps}
-    )
+    constants = {"BLOCK": BLOCK, "num_warps": num_warps, "num_stages": num_stages}
+    return carver.Kernel(_double, grid=-(-n // BLOCK), scalars=[n], defines=constants)

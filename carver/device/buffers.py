@@ -46,6 +46,15 @@ STORAGE: dict[str, type[np.generic]] = {
     "float8_e5m2": np.uint8,
     "int8": np.int8,
     "int32": np.int32,
+    "bool": np.bool_,
+    "int16": np.int16,
+    "int64": np.int64,
+    "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+    "complex64": np.complex64,
+    "complex128": np.complex128,
 }
 """What NumPy stores an element in; the bits where it knows no such type."""
 TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
@@ -61,7 +70,7 @@ def encode(values: npt.ArrayLike, dtype: str) -> Array:
     storage = np.dtype(STORAGE[dtype])
     if array.dtype == storage:
         return array
-    if storage.kind == "i":
+    if "int" in dtype:
         limits = np.iinfo(storage)
         return np.asarray(np.clip(np.rint(array), limits.min, limits.max).astype(storage))
     if dtype == "bfloat16":
@@ -126,7 +135,7 @@ def address(array: object, spec: TensorSpec, kind: str) -> int:
         t: Any = array
         if t.device.type != kind:
             raise RunError(f"{spec.name} is on {t.device}, the kernel runs on {kind}; move it with .to({kind!r})")
-        found, shape, pointer, dense = dtypes.canonical(t.dtype), tuple(t.shape), t.data_ptr(), t.is_contiguous()
+        found, shape, pointer, dense = dtypes.of_array(t.dtype), tuple(t.shape), t.data_ptr(), t.is_contiguous()
     elif isinstance(array, np.ndarray) and kind == "cpu":
         found, shape, pointer, dense = str(array.dtype), array.shape, array.ctypes.data, array.flags.c_contiguous
     elif is_gpuarray(array) and kind == "cuda":

@@ -109,6 +109,11 @@ def from_hint(hint: Hint, wanted: Iterable[str]) -> Config:
     return config
 
 
+def once(configs: Any) -> Any:
+    """Candidates that can be gone through more than once: a generator's as a list."""
+    return list(configs) if isinstance(configs, Iterator) else configs
+
+
 def expand(
     configs: Any, signature: inspect.Signature, bound: Mapping[str, Any], arch: Callable[[], Arch], what: str
 ) -> list[Entry]:
@@ -117,7 +122,7 @@ def expand(
     if callable(configs) and not isinstance(configs, Iterable):
         with answering_for(arch()):
             made = _call(configs, bound, what)
-            made = made if isinstance(made, Template) else list(made)
+            made = list(made) if isinstance(made, Iterator) else made
     if isinstance(made, Template):
         with answering_for(arch()):
             made = made.recommend_hints()
@@ -177,7 +182,7 @@ def _entry(
             taken = ", ".join(names) or "nothing"
             raise ConfigError(f"{what} takes {taken}, of which a hint says nothing; it has {offered}")
         return Entry(index, config, given, given.predicted_ms)
-    written = dict(given) if isinstance(given, Mapping) else _triton_config(given)
+    written = dict(given) if isinstance(given, Mapping) else _triton_config(given, names)
     if written is None:
         raise ConfigError(f"config {index} of {what} must be a dict or a hint, got {given!r}")
     config = written
@@ -197,12 +202,17 @@ def takes_config(signature: inspect.Signature) -> bool:
     return "config" in signature.parameters
 
 
-def _triton_config(given: Any) -> Config | None:
-    """`triton.Config` by its attributes."""
+def _triton_config(given: Any, names: Iterable[str]) -> Config | None:
+    """`triton.Config` by its attributes. One block a cluster goes without saying where the function takes no other."""
     kwargs = getattr(given, "kwargs", None)
     if not isinstance(kwargs, Mapping):
         return None
-    extra = {name: getattr(given, name, None) for name in ("num_warps", "num_stages", "num_ctas")}
+    for name in ("pre_hook", "ir_override"):
+        if getattr(given, name, None) is not None:
+            raise ConfigError(f"{given} has a {name} of its own, which is lost here; give pre_hook= to the tuning")
+    extra = {name: getattr(given, name, None) for name in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
+    if extra["num_ctas"] == 1 and "num_ctas" not in names:
+        del extra["num_ctas"]
     return {**kwargs, **{name: value for name, value in extra.items() if value is not None}}
 
 
@@ -220,11 +230,15 @@ def check_bound(
         for entry in entries:
             missing = [
                 name for name in sorted(keys ^ entry.config.keys())
-                if name in signature.parameters and signature.parameters[name].default is inspect.Parameter.empty
+                if name in signature.parameters and (
+                    (default := signature.parameters[name].default) is inspect.Parameter.empty
+                    or (default is None and entry.hint is None)  # a place that is kept for a tunable
+                )
             ]  # fmt: skip
             if missing:
                 raise ConfigError(
                     f"config {entry.index} of {what} and config 0 do not both give {missing[0]!r}, which has no default"
+                    " of use"
                 )
     return tuple(
         p.name for p in signature.parameters.values()

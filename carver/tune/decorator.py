@@ -6,21 +6,21 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ConfigError
 from ..templates import Template
 from . import cache
-from .configs import SearchSpace, expand, takes_config
+from .configs import SearchSpace, expand, once, takes_config
 from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .lane import digest
-from .plan import Settings, likely_arch
-from .result import AutotuneResult
+from .plan import Settings, likely_arch, names_of
+from .result import AutotuneResult, words
 from .spec import param_of
-from .tuner import AutoTuner, build_python
+from .tuner import AutoTuner, build
 
 MANY_KEYS = 64
 """Tunings of one function in one process after which it is probably keyed on too much."""
@@ -36,17 +36,18 @@ class Autotuned:
         self,
         fn: JIT | Callable[..., Any],
         configs: Any,
-        key: Sequence[str] | Callable[..., Hashable] | None,
+        key: str | Sequence[str] | Callable[..., Hashable] | None,
         bucket: str | Bucket | None,
-        do_not_specialize: Sequence[str],
+        do_not_specialize: str | Sequence[str],
         template: Template | Callable[..., Template] | None,
         settings: Mapping[str, Any],
         where: Mapping[str, Any],
     ) -> None:
         self.jit = fn if isinstance(fn, JIT) else JIT(fn)
         self.fn = self.jit.fn
-        self.configs, self.key, self.bucket = configs, key, bucket
-        self.do_not_specialize = tuple(do_not_specialize)
+        self.configs, self.bucket = once(configs), bucket
+        self.key = key if key is None or callable(key) else names_of(key)
+        self.do_not_specialize = names_of(do_not_specialize)
         self.template = template
         self.settings, self.where = dict(settings), dict(where)
         bucket_of(bucket)
@@ -118,7 +119,7 @@ class Autotuned:
         # what has a default may be a tunable, or an option of the function: the candidates tell
         empty = inspect.Parameter.empty
         open_names = frozenset(n for n in bound if n not in asked and signature.parameters[n].default is not empty)
-        if not open_names or isinstance(configs, Iterator):
+        if not open_names:
             return False
         if open_names not in self._tunable:
             fixed = {n: v for n, v in bound.items() if n not in open_names and param_of(n, v) is None}
@@ -128,9 +129,17 @@ class Autotuned:
         return self._tunable[open_names]
 
     def _key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
-        part = call_key(bound, self.key, self.bucket, self.do_not_specialize, self.jit.name)
-        return digest([part])
+        return digest([self._keyed_on(args, kwargs)])
+
+    def _keyed_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What of a call is in the key. A default is what the call gives where it is asked for and nothing else."""
+        bound = dict(self.jit.signature.bind_partial(*args, **kwargs).arguments)
+        asked = inspect.signature(self.key).parameters if callable(self.key) else self.key or ()
+        parameters = self.jit.signature.parameters
+        for name in (*asked, *self.do_not_specialize):
+            if name in parameters and (default := parameters[name].default) is not inspect.Parameter.empty:
+                bound.setdefault(name, default)
+        return call_key(bound, self.key, self.bucket, self.do_not_specialize, self.jit.name)
 
     def _exact(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
@@ -143,7 +152,7 @@ class Autotuned:
             plan = self._tuner(args, kwargs).plan(Settings(**self.settings))
             same = next((e for e in plan.entries if dict(e.config) == dict(found.config)), None)
             entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
-            self._kernels[key] = build_python(plan, entry)
+            self._kernels[key] = build(plan, entry)
         return self._kernels[key]
 
 
@@ -153,9 +162,9 @@ def autotune(
     configs: Any = None,
     template: Template | Callable[..., Template] | None = None,
     topk: int = 10,
-    key: Sequence[str] | Callable[..., Hashable] | None = None,
+    key: str | Sequence[str] | Callable[..., Hashable] | None = None,
     bucket: str | Bucket | None = None,
-    do_not_specialize: Sequence[str] = (),
+    do_not_specialize: str | Sequence[str] = (),
     devices: Sequence[str] | None = None,
     executor: Any = None,
     parallel: int | None = None,
@@ -187,7 +196,7 @@ def autotune(
     return decorate if fn is None else decorate(fn)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BucketCost:
     """What a call loses by the configuration of its bucket's first call: ratios minus 1, None where unknown."""
 
@@ -197,6 +206,11 @@ class BucketCost:
     best_config: Mapping[str, Any]
     predicted: float | None
     measured: float | None
+
+    def __repr__(self) -> str:
+        known = {"predicted": self.predicted, "measured": self.measured}
+        loss = ", ".join(f"{100 * x:+.3g} % {how}" for how, x in known.items() if x is not None) or "unknown"
+        return f"<{self.call} with {words(self.config)}: {loss}; its best is {words(self.best_config)}>"
 
 
 def check_bucket(
@@ -213,8 +227,7 @@ def check_bucket(
     found = []
     for call in sizes:
         args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (tuple(call), {})
-        bound = tuned.jit.signature.bind_partial(*args, **kwargs).arguments
-        part = call_key(bound, tuned.key, tuned.bucket, tuned.do_not_specialize, tuned.jit.name)
+        part = tuned._keyed_on(args, kwargs)
         bucket = digest([part])
         tuner = tuned._tuner(args, kwargs)
         plan = tuner.plan(Settings(**{**tuned.settings, "baseline": None}))

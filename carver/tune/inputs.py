@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -28,9 +28,10 @@ _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=
 class TensorSupplyType(Enum):
     """How inputs are drawn where none are given. `Auto` looks at the element type.
 
-    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`. Uniform: [-1, 1) too, integers
-    like Auto. Normal: mean 0, deviation 1; Randn: the same name for it. Zero, One: constants. Normal draws of an
-    integer type are rounded. 8-bit floats saturate.
+    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`; unsigned ones in 0 to 2, truth values
+    in 0 and 1. Uniform: [-1, 1) too, integers like Auto. Normal: mean 0, deviation 1; Randn: the same name for it.
+    Zero, One: constants. Normal draws of an integer type are rounded. 8-bit floats saturate. Complex numbers have
+    both parts drawn.
     """
 
     Auto = "auto"
@@ -69,6 +70,26 @@ def given_inputs() -> tuple[Any, ...] | None:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """An array that is drawn when it is first needed: what was tuned before is found without."""
+
+    param: Param
+    how: TensorSupplyType
+    seed: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.param.extents
+
+    def array(self) -> Array:
+        """As stored bits; the same for the same seed."""
+        p, drawn = self.param, _draw(np.random.default_rng(self.seed), self.param, self.how)
+        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
+            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        return encode(drawn, p.dtype)
+
+
+@dataclass(frozen=True)
 class Value:
     """One argument as it travels: an array on the host as stored bits, or a plain number or text.
 
@@ -78,11 +99,15 @@ class Value:
     name: str
     form: str
     dtype: str
-    content: Any
+    given: Any
+
+    @cached_property
+    def content(self) -> Any:
+        return self.given.array() if isinstance(self.given, Draw) else self.given
 
     @property
     def param(self) -> Param:
-        return Param(self.name, self.content.shape, self.dtype)
+        return Param(self.name, self.given.shape, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -152,18 +177,19 @@ def _torch_bits(dtype: str, tensor: Any) -> Any:
 
 def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, form: str) -> Inputs:
     """Inputs drawn by type, the same for the same seed; outputs are zeros. Needs sizes in numbers."""
-    rng = np.random.default_rng(seed)
     values = []
-    for p in params:
-        drawn = np.zeros(p.extents, np.float32) if p.is_output else _draw(rng, p, supply_type)
-        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
-            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-        values.append(Value(p.name, form, p.dtype, encode(drawn, p.dtype)))
+    for place, p in enumerate(params):
+        how = TensorSupplyType.Zero if p.is_output else supply_type
+        values.append(Value(p.name, form, p.dtype, Draw(replace(p, shape=p.extents), how, (seed, place))))
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
 
 
 def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
-    shape, whole = p.extents, p.dtype.startswith("int")
+    shape, whole = p.extents, "int" in p.dtype or p.dtype == "bool"
+    least, most = (0, 1) if p.dtype == "bool" else (0, 2) if p.dtype.startswith("uint") else (-2, 2)
+    if p.dtype.startswith("complex") and how not in (TensorSupplyType.Zero, TensorSupplyType.One):
+        real, imaginary = (_draw(rng, Param(p.name, shape, "float32"), how) for _ in range(2))
+        return np.asarray(real + 1j * imaginary)
     match how:
         case TensorSupplyType.Zero:
             return np.zeros(shape, np.float32)
@@ -172,8 +198,8 @@ def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
         case TensorSupplyType.Normal | TensorSupplyType.Randn:
             return rng.standard_normal(shape, np.float32)
         case TensorSupplyType.Integer:
-            return rng.integers(-2, 3, shape).astype(np.float32)
-    return rng.integers(-2, 3, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
+            whole = True
+    return rng.integers(least, most + 1, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
 
 
 def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
@@ -216,9 +242,10 @@ def _read(entry: Mapping[str, Any]) -> Value:
 
 
 def host(array: Any) -> Array:
-    """Any array as float64 on the host, to be compared."""
+    """Any array as float64 (complex128) on the host, to be compared."""
     if is_torch(array):
-        return np.asarray(array.detach().to("cpu").double().numpy())
-    if is_gpuarray(array):
-        array = array.get()
-    return np.asarray(array, np.float64)
+        there = array.detach().cpu()
+        return np.asarray((there.cdouble().resolve_conj() if there.is_complex() else there.double()).numpy())
+    values = np.asarray(array.get() if is_gpuarray(array) else array)
+    values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
+    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)

@@ -223,7 +223,9 @@ def call_key(
     Of arrays it is the element type and the shape; pointers, strides and contents are no part of it.
     """
     if callable(key):
-        return plain(key(**bound))
+        asked = inspect.signature(key).parameters
+        every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
+        return plain(key(**{name: value for name, value in bound.items() if every or name in asked}))
     for group in (key or (), do_not_specialize):
         if unknown := [name for name in group if name not in bound]:
             raise ConfigError(f"{what} has no argument {unknown[0]!r} to key on; {nearest(unknown[0], bound)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from .. import arch as archs
@@ -16,13 +16,18 @@ from ..templates import Template
 from ..trial import program_to_dict
 from .checks import Checker, OperatorReference, guarded
 from .configs import Entry, check_bound, expand, takes_config
-from .inputs import Inputs, TensorSupplyType, check_memory, from_user, given_inputs, supplied, supply
+from .inputs import Inputs, TensorSupplyType, Value, check_memory, from_user, given_inputs, supplied, supply
 from .jitted import JIT, device_name
 from .keys import Unstable, device_key, plain, source_key
 from .lane import Profile, Spec, Work, digest
 from .runner import Code, sent
 from .search import strategy
-from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of
+from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
+
+
+def names_of(given: Any) -> tuple[Any, ...]:
+    """Names or places, of which one alone may stand without a list."""
+    return (given,) if isinstance(given, str | int) else tuple(given)
 
 
 @dataclass
@@ -41,8 +46,8 @@ class Settings:
     atol: float | None = None
     max_mismatched_ratio: float | None = None
     """Of the checks: 1e-2, 1e-2 and 0.01 for a reference of the user's, all 0 beyond what carver's own allows."""
-    reset_to_zero: Sequence[str | int] = ()
-    restore_value: Sequence[str | int] = ()
+    reset_to_zero: str | int | Sequence[str | int] = ()
+    restore_value: str | int | Sequence[str | int] = ()
     pre_hook: Callable[..., Any] | None = None
     bench: Callable[..., Any] | None = None
     warm_cache: bool = False
@@ -75,7 +80,7 @@ class Settings:
     def profile(self) -> Profile:
         return Profile(
             self.warmup, self.rep, float(self.timeout), self.warm_cache, float(self.slow_factor),
-            tuple(self.reset_to_zero), tuple(self.restore_value),
+            names_of(self.reset_to_zero), names_of(self.restore_value),
         )  # fmt: skip
 
     def checker(self) -> Checker:
@@ -102,6 +107,8 @@ class Plan:
     code: Code
     key: str
     notes: tuple[str, ...]
+    described: bool
+    """Whether the kernel says what arrays it takes; else they are those that it is given."""
     kept: bool
     """Whether anything of it may be kept beyond this process."""
     identity: list[Any] = field(default_factory=list)
@@ -116,10 +123,11 @@ class Plan:
 
     def spec(self, device: str) -> Spec:
         count = len(self.inputs.values)
-        out = tuple(place % count for place in self.out)
+        out = places(self.out, count)
         names = [v.name for v in self.inputs.values]
-        restored = self.settings.restore_value
-        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored if n in (*names, *range(count))}
+        known = [*names, *range(-count, count)]
+        restored = [n for n in names_of(self.settings.restore_value) if n in known]
+        kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.profile(),
@@ -189,18 +197,23 @@ def make_plan(
     made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
     python = made is None or (isinstance(made, Kernel) and made.is_triton)
     values = given or ()
-    device = choose_device(jit.target, "python" if made is None else made.kind, values)
+    interpreted = python and jit.target == "cpu"  # a Triton function, too, under TRITON_INTERPRET=1
+    device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, values)
     arch = archs.load(device)
     hint = next((e.hint for e in entries if e.hint is not None), None)
     params = jit.params_of(made, fixed)
+    described = params is not None
     if params is None and hint is not None and not direct:
-        params = hint_params(hint)
+        returns = made is None and jit.out_idx is None  # Python code gives back what it makes
+        params = tuple(p for p in hint_params(hint) if not (returns and p.is_output))
     out = jit.outputs(None if python else made, params)
     names = open_names if direct else [p.name for p in params or ()]
-    inputs = _inputs(given, params, names, out, settings, device, arch, name)
+    inputs = _inputs(given, params, described, names, out, settings, device, arch, name)
+    if not described and params and len(inputs.values) != len(params):
+        out = jit.outputs(None if python else made, None)
     code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
     return _keyed(Plan(
-        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), True,
+        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
     ))  # fmt: skip
 
 
@@ -280,10 +293,14 @@ def _said(config: Mapping[str, Any]) -> str:
 
 
 def _inputs(
-    given: tuple[Any, ...] | None, params: tuple[Param, ...] | None, names: Sequence[str], out: tuple[int, ...],
-    settings: Settings, device: str, arch: Arch, what: str,
+    given: tuple[Any, ...] | None, params: tuple[Param, ...] | None, described: bool, names: Sequence[str],
+    out: tuple[int, ...], settings: Settings, device: str, arch: Arch, what: str,
 ) -> Inputs:  # fmt: skip
-    """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made."""
+    """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made.
+
+    `params` that the kernel is not `described` by are those of the hints' problem: a kernel that is given all of its
+    arrays may take others.
+    """
     kind = device.partition(":")[0]
     form = "torch" if kind == "cuda" and namespace("cuda").__name__ == "torch" else "numpy"
     if given is None and settings.supply_prog is None:
@@ -303,12 +320,24 @@ def _inputs(
         assert settings.supply_prog is not None
         with guarded("supply_prog"):
             found = supplied(settings.supply_prog, marked, [p.name for p in marked])
-    if marked and len(found.values) == len(marked) - sum(p.is_output for p in marked):
-        drawn = iter(found.values)
-        zeros = [Param(p.name, p.extents, p.dtype, True) for p in marked if p.is_output]
-        made = iter(supply(zeros, TensorSupplyType.Zero, 0, form).values)
-        return Inputs(tuple(next(made) if p.is_output else next(drawn) for p in marked), found.origin)
-    return found
+    left_out = sum(p.is_output for p in marked) if len(found.values) < len(marked) else 0
+    if len(found.values) != len(marked) - left_out:
+        if not described:
+            return found
+        raise ConfigError(f"{what} takes {', '.join(p.name for p in marked)}; {found.origin} gives {len(found.values)}")
+    if not marked or not (described or left_out):
+        return found
+    drawn = iter(found.values)
+    values = [None if left_out and p.is_output else next(drawn) for p in marked]
+    by = "the kernel's params" if described else "the problem of the hints (describe others with Kernel(params=...))"
+    sizes = sizes_of(marked, [None if v is None or v.form == "plain" else v.param for v in values], by)
+
+    def value(p: Param, v: Value | None) -> Value:
+        if v is None:
+            return supply([p.at(sizes)], TensorSupplyType.Zero, 0, form).values[0]
+        return v if v.form == "plain" else replace(v, dtype=p.dtype)
+
+    return Inputs(tuple(map(value, marked, values)), found.origin)
 
 
 def _labels(names: Sequence[str], marked: Sequence[Param], count: int) -> list[str]:
@@ -319,8 +348,8 @@ def _labels(names: Sequence[str], marked: Sequence[Param], count: int) -> list[s
 
 
 def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
-    places = {place % len(params) for place in out}
-    return tuple(Param(p.name, p.shape, p.dtype, i in places) for i, p in enumerate(params))
+    chosen = places(out, len(params))
+    return tuple(Param(p.name, p.shape, p.dtype, i in chosen) for i, p in enumerate(params))
 
 
 def _keyed(plan: Plan) -> Plan:
@@ -332,7 +361,7 @@ def _keyed(plan: Plan) -> Plan:
     timeout_s = profile.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
-        [v.name, v.form, v.dtype, v.content if v.form == "plain" else list(v.content.shape)] for v in plan.inputs.values
+        [v.name, v.form, v.dtype, v.given if v.form == "plain" else list(v.given.shape)] for v in plan.inputs.values
     ]
     try:
         identity: list[Any] = [
@@ -366,4 +395,4 @@ def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan)
         return str(e)
 
 
-_SCHEMA = 1
+_SCHEMA = 2

@@ -110,8 +110,9 @@ class Pool:
         if self._compilers is None:
             self._compilers = ThreadPoolExecutor(cpu_workers())
             self._stack.callback(self._compilers.shutdown, cancel_futures=True)
-        plan, soon = self._plan, dict(list({**ready, **ahead}.items())[: max(len(ready), cpu_workers())])
-        for i, work in soon.items():
+        plan, missing = self._plan, {i for i, work in ready.items() if work.program is not None} - self._built.keys()
+        soon = list({**ready, **ahead}.items())[: max(len(ready), cpu_workers())] if missing else []
+        for i, work in soon:  # as many as compile side by side, and no more before the next is needed
             if work.program is not None and i not in self._built:
                 self._built[i] = self._compilers.submit(build, work, plan.kind, plan.settings.timeout)
         for future in self._built.values():

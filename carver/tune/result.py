@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -26,12 +27,12 @@ from ..device import (
     open_device,
 )  # fmt: skip
 from ..device.buffers import address, empty_like, is_torch
-from ..errors import ConfigError, RunError
+from ..errors import ConfigError, DeviceError, RunError
 from ..records import Measurement
 from ..table import screen_width
 from ..trial import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, retargeted, unpack
+from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, places, retargeted, sizes_of, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -103,7 +104,7 @@ class Built:
                 raise RunError(f"takes arrays; got {', '.join(type(a).__name__ for a in arrays)}")
             params = [p for p in found if p is not None]
         count = len(params)
-        out = [place % count for place in self.out]
+        out = places(self.out, count)
         if len(arrays) not in (count, count - len(out)):
             names = ", ".join(p.name for p in params)
             outputs = ", ".join(params[i].name for i in out) or "none"
@@ -112,6 +113,9 @@ class Built:
         if len(arrays) < count:
             for place in sorted(out):
                 every.insert(place, None)
+            if any(p.symbolic for p in params):
+                sizes = sizes_of(params, [None if a is None else param_of("", a) for a in every], "params")
+                params = [p.at(sizes) for p in params]
             for place in out:
                 spec = params[place].tensor()
                 made = empty_like(arrays, spec)
@@ -266,7 +270,8 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     contents = {name: (folder / name).read_bytes() for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(contents))
     if kind == "cuda":
-        source = retargeted(source, archs.load(where).isa)
+        with suppress(DeviceError):  # which who calls the kernel gets; without it the result can be read
+            source = retargeted(source, archs.load(where).isa)
     program = replace(program, source=source)
     binary = None
     if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):

@@ -147,6 +147,11 @@ class Runner(Stand):
         with _candidate():
             self._prepare(work)
             returned = run()
+            if self.code.direct and isinstance(returned, Kernel):
+                raise ConfigError(
+                    f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: give "
+                    "these arguments with from_kernel(..., args=(...)) or in the call"
+                )
             self.device.synchronize()
             found = self._outputs(returned)
         dtypes = []

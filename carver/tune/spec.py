@@ -40,7 +40,7 @@ class Param:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(n if isinstance(n, str) else int(n) for n in self.shape))
-        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        object.__setattr__(self, "dtype", dtypes.of_array(self.dtype))
 
     @property
     def symbolic(self) -> tuple[str, ...]:
@@ -56,9 +56,13 @@ class Param:
             )
         return tuple(int(n) for n in self.shape)
 
+    def at(self, sizes: Mapping[str, int]) -> Param:
+        """The same with these symbolic sizes in numbers."""
+        return replace(self, shape=tuple(sizes.get(n, n) if isinstance(n, str) else n for n in self.shape))
+
     @property
     def size_bytes(self) -> int:
-        return int(np.prod(self.extents, dtype=np.int64)) * dtypes.BYTES[self.dtype]
+        return int(np.prod(self.extents, dtype=np.int64)) * dtypes.ARRAY_BYTES[self.dtype]
 
     def tensor(self) -> TensorSpec:
         return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
@@ -67,10 +71,42 @@ class Param:
 def param_of(name: str, value: Any) -> Param | None:
     """The description of an array; None for anything else."""
     if is_torch(value):
-        return Param(name, tuple(value.shape), dtypes.canonical(value.dtype))
+        return Param(name, tuple(value.shape), dtypes.of_array(value.dtype))
     if isinstance(value, np.ndarray) or is_gpuarray(value):
         return Param(name, tuple(value.shape), str(value.dtype))
     return None
+
+
+def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -> dict[str, int]:
+    """What symbolic sizes are in these arrays, which come in the order of `params`; None is one that is not there.
+
+    Raises ConfigError for an array that is not as described `by` what. Axes of extent 1 may be left out; bits may be
+    given for what NumPy has no type for.
+    """
+    sizes: dict[str, int] = {}
+    for p, given in zip(params, arrays, strict=True):
+        if given is None:
+            continue
+        said, shape = p.shape, given.extents
+        if len(said) != len(shape):
+            said, shape = tuple(n for n in said if n != 1), tuple(n for n in shape if n != 1)
+        fits = len(said) == len(shape) and all(
+            n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for m, n in zip(said, shape, strict=True)
+        )
+        if not fits or given.dtype not in (p.dtype, element(p.dtype).name):
+            known = f", where {', '.join(f'{name} is {n}' for name, n in sizes.items())}" if sizes else ""
+            raise ConfigError(
+                f"{p.name} is {p.dtype}[{', '.join(map(str, p.shape))}] by {by}{known}; given is "
+                f"{given.dtype}{list(given.shape)}"
+            )
+    return sizes
+
+
+def places(out: Sequence[int], count: int) -> tuple[int, ...]:
+    """Places of outputs among so many arrays, counted from the front. Raises ConfigError for one that there is not."""
+    if beyond := [place for place in out if not -count <= place < count]:
+        raise ConfigError(f"out_idx {beyond[0]} is none of the {count} arrays")
+    return tuple(place % count for place in out)
 
 
 def gpu_of(values: Iterable[Any]) -> str | None:

@@ -22,7 +22,7 @@ from ..records import Measurement, Records, now
 from ..templates import Template
 from . import cache
 from .checks import OperatorReference
-from .configs import Entry
+from .configs import Entry, once
 from .jitted import JIT
 from .lane import Work, digest
 from .log import RunLog
@@ -31,7 +31,7 @@ from .pool import Pool
 from .result import AutotuneResult, Built, outcomes, summarise, words
 from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
-from .spec import HintKernel, Kernel
+from .spec import HintKernel, places
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -49,7 +49,7 @@ class AutoTuner:
         if isinstance(decorated := getattr(fn, "jit", None), JIT):
             inner = decorated
         self.jit = inner if isinstance(inner, JIT) else JIT(inner)
-        self.configs = configs
+        self.configs = once(configs)
         self.template = template
         self._args: tuple[Any, ...] = ()
         self._kwargs: dict[str, Any] = {}
@@ -165,7 +165,7 @@ class AutoTuner:
         if not folder.exists():
             return None
         try:
-            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, None)
+            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device)
         except (cache.Foreign, KeyError, ConfigError) as e:
             warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
             return None
@@ -214,15 +214,17 @@ class _Attempt:
             wanted = wanted[: s.trials - len(self.tried)]
             if not wanted:
                 raise BudgetSpent(f"the budget of {s.trials} trials is spent")
-        if wanted and self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
-            raise BudgetSpent(f"the budget of {s.seconds:g} s is spent")
-        fresh = []
-        for i in wanted:
-            if (known := self._recorded(i)) is not None:
-                self._keep(i, known, recorded=True)
-            else:
-                fresh.append(i)
-        self._run(fresh)
+        step = self.pool.width if s.seconds is not None else max(len(wanted), 1)
+        for start in range(0, len(wanted), step):
+            if self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
+                raise BudgetSpent(f"the budget of {s.seconds:g} s is spent")
+            fresh = []
+            for i in wanted[start : start + step]:
+                if (known := self._recorded(i)) is not None:
+                    self._keep(i, known, recorded=True)
+                else:
+                    fresh.append(i)
+            self._run(fresh)
         if any(i not in self.tried for i in batch):
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
         return [_seconds(self.tried[i]) for i in batch]
@@ -250,8 +252,8 @@ class _Attempt:
                 self._keep(i, twin, recorded=True)
 
     def _ahead(self, indices: Sequence[int]) -> dict[int, Work]:
-        """What rank order measures next."""
-        if self.plan.settings.search != "rank":
+        """What is measured next where that is known: in rank order."""
+        if self.plan.settings.search not in ("rank", "exhaustive"):
             return {}
         rest = (i for i in self.order if i not in self.tried and i not in indices)
         return {i: work for i in rest if isinstance(work := self.works[i], Work)}
@@ -311,7 +313,7 @@ class _Attempt:
             first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
                 f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
-                f"log: {self.log.path}"
+                f"{_taken(plan)}log: {self.log.path}"
             )
         best = min(right, key=lambda i: _seconds(self.tried[i]))
         m = self.tried[best]
@@ -338,17 +340,14 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
         place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
     if place is None or found.built is not None:
         return found
-    kernel, entry = plan.kernels[place], plan.entries[place]
-    if isinstance(kernel, Kernel | HintKernel) and not (isinstance(kernel, Kernel) and kernel.is_triton):
-        values = plan.inputs.values
-        out = {p % len(values) for p in plan.out}
-        params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
-        return replace(found, built=Built(kernel, plan.device, params, plan.out))
-    return replace(found, make=lambda: build_python(plan, entry))
+    entry = plan.entries[place]
+    if plan.python:
+        return replace(found, make=lambda: build(plan, entry))
+    return replace(found, built=build(plan, entry))
 
 
-def build_python(plan: Plan, entry: Entry) -> Any:
-    """The winner of Python code, in this process."""
+def build(plan: Plan, entry: Entry) -> Any:
+    """What a config makes of the function in this process: a kernel of source with the arrays of the plan, or code."""
     options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
     if plan.code.direct:
         names = [v.name for v in plan.inputs.values]
@@ -360,7 +359,23 @@ def build_python(plan: Plan, entry: Entry) -> Any:
 
         return run
     made = plan.jit.fn(**{**plan.bound, **options})
-    return plan.jit.build(made, plan.bound)
+    if plan.python:
+        return plan.jit.build(made, plan.bound)
+    values = plan.inputs.values
+    out = places(plan.out, len(values))
+    params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
+    return Built(made, plan.device, params, plan.out)
+
+
+def _taken(plan: Plan) -> str:
+    """What a kernel that does not describe its arrays was called with, in a line."""
+    if plan.described or plan.python:
+        return ""
+    out = places(plan.out, len(plan.inputs.values))
+    said = ", ".join(
+        f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
+    )
+    return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
 
 
 def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
