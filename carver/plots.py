@@ -321,7 +321,9 @@ def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = N
         ax.hlines(y, picks, draws, color="#cccccc", lw=1, zorder=1)
         ax.scatter(picks, y, marker=marker, color=colour, s=30, zorder=3, label=f"first {k}" if k > 1 else "first")
         ax.scatter(draws, y, marker=marker, facecolors="white", edgecolors=colour, s=26, zorder=2)
-    ax.set_yticks(range(len(rows)), [f"{row.name}\n{row.device}, {row.problems} problems" for row in rows], fontsize=9)
+    count = [f"{row.problems} problem{'s' if row.problems > 1 else ''}" for row in rows]
+    names = [f"{row.name}\n{row.device}, {n}" for row, n in zip(rows, count, strict=True)]
+    ax.set_yticks(range(len(rows)), names, fontsize=9)
     ax.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="time over that of the fastest measured [×], mean")
     ax.set_xlim(0.97, None)
     ax.axvline(1.0, color="black", lw=0.8)
