@@ -9,8 +9,8 @@ from typing import Any
 
 from . import dtypes
 from .errors import ProblemError, nearest
-from .problem import Problem, size
-from .templates import Template, counted, output_type
+from .problem import Problem, counted, size
+from .templates import Template, output_type
 
 NAMES = {
     "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",

@@ -16,7 +16,7 @@ from .errors import ConfigError, NoCandidates, ProblemError, nearest
 from .hint import Hint
 from .kernel import Kernel
 from .pricing import price
-from .problem import Problem
+from .problem import Problem, counted
 from .problem import size as whole
 from .ranking import Ranking, offered_kernels, rank, recommend
 from .space import given_space
@@ -177,8 +177,7 @@ def portfolio(
     weight. Chosen greedily on a matrix of predicted times, then improved by exchanges; each configuration can run at
     every sampled size.
     """
-    if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
-        raise ProblemError(f"k must be a whole number of at least 1, got {k!r}")
+    k = counted("k", k, 1)
     axis = _axis(problem, axis)
     chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
     rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
@@ -187,7 +186,7 @@ def portfolio(
     times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
     best = np.array([ranking.seconds[0] for ranking in rankings])
     loss = np.minimum(np.log(times / best), np.log(NEVER))
-    order = _cover(loss, weights, int(k))
+    order = _cover(loss, weights, k)
     table = _table(chosen, loss[order], weights)
     if isinstance(sizes, range):
         table = _refined(table, chosen, lambda ns, rows: _times(
@@ -241,8 +240,8 @@ def _sampled(
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
     if not isinstance(sizes, Iterable):
         raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
-    counted = sizes if isinstance(sizes, Mapping) else Counter(sizes)
-    given = {whole(axis, n): weight for n, weight in counted.items()}
+    weighed = sizes if isinstance(sizes, Mapping) else Counter(sizes)
+    given = {whole(axis, n): weight for n, weight in weighed.items()}
     if not given or min(given.values()) < 0 or not sum(given.values()) > 0:
         raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
     keys = sorted(given)

@@ -206,3 +206,10 @@ def size(name: str, value: object) -> int:
     if number is None or isinstance(value, bool) or not 1 <= number <= MAX_SIZE:
         raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {value!r}")
     return int(number)
+
+
+def counted(name: str, value: object, least: int = 0) -> int:
+    """A whole number that is no size, of at least so much."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        raise ProblemError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value.__index__())

@@ -18,7 +18,7 @@ from .errors import ConfigError, NoCandidates, ProblemError
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
 from .kernel import Kernel, every, kernels
 from .pricing import Priced, price, roofline_seconds
-from .problem import Problem
+from .problem import Problem, counted
 from .space import Space, enumerate_space, given_space, multiply_dtype, plain, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
@@ -206,8 +206,7 @@ def recommend(
     With `advised=False` of all that can run, those that a kernel's [avoid] leaves out among them.
     Raises NoCandidates when no kernel can run the problem on the device.
     """
-    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
-        raise ProblemError(f"topk must be a whole number of at least 1, got {topk!r}")
+    topk = counted("topk", topk, 1)
     backend = backend or default_backend(problem, arch)
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
@@ -226,7 +225,7 @@ def recommend(
         avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
         told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
-    return Ranking(problem, arch, backend, tuple(parts), _best(parts, int(topk)), dict(removed), {}, notes)
+    return Ranking(problem, arch, backend, tuple(parts), _best(parts, topk), dict(removed), {}, notes)
 
 
 def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:

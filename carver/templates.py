@@ -19,7 +19,7 @@ from .arch import load
 from .descriptor import ACCUMULATES_IN, Arch
 from .errors import ProblemError, nearest
 from .hint import Hint
-from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, NORMALISATIONS, REDUCTIONS, Problem, size
+from .problem import ACTIVATIONS, MAX_ALIGN_BYTES, NORMALISATIONS, REDUCTIONS, Problem, counted, size
 from .ranking import Ranking, own_backend, rank, recommend
 
 if TYPE_CHECKING:
@@ -479,9 +479,3 @@ def flat_shape(shape: Sequence[int]) -> tuple[int, int]:
         raise ProblemError(f"shape must be a sequence of sizes such as (4096, 4096), got {shape!r}")
     extents = [size(f"shape[{i}]", n) for i, n in enumerate(shape)]
     return prod(extents[:-1]), extents[-1]
-
-
-def counted(name: str, value: object) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
-        raise ProblemError(f"{name} must be a whole number of at least 0, got {value!r}")
-    return int(value.__index__())

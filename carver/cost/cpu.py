@@ -29,7 +29,7 @@ STEPS = 16.0
 PAGE_BYTES = 4096
 """Prefetchers stop at its end, and start anew behind a jump."""
 WINDOW_INSTR = 112.0
-"""Instructions between the oldest load that a core waits for and the newest it has issued. Measured, Zen 4 (README)."""
+"""Instructions between the oldest load that a core waits for and the newest it has issued: Zen 4, tests/data/cpu."""
 
 
 def loads_per_clk(arch: Arch) -> float:

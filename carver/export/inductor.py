@@ -21,6 +21,7 @@ from ..arch import CUDA, load, to_toml
 from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, ProblemError
 from ..hint import Hint
+from ..problem import counted
 from ..templates import MatmulTemplate, Template
 from . import chosen, needs, unsplit
 
@@ -114,8 +115,7 @@ def _problem(inputs: Any) -> Template:
 
 
 def _handler(arch: Arch, topk: int) -> InductorChoices:
-    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
-        raise ConfigError(f"topk must be a whole number of at least 1, got {topk!r}")
+    counted("topk", topk, 1)
     try:
         from torch._inductor.choices import InductorChoices
     except ImportError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, nearest
 from ..hint import Hint
+from ..problem import counted
 from ..templates import Template
 from . import chosen, needs, renamed, unsplit
 
@@ -117,8 +118,7 @@ def pruner(
     With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead.
     Raises NoCandidates where the model holds that none of the list can run, with the rules that say so.
     """
-    if isinstance(topk, bool) or not hasattr(topk, "__index__") or topk < 1:
-        raise ConfigError(f"topk must be a whole number of at least 1, got {topk!r}")
+    counted("topk", topk, 1)
 
     def early_config_prune(configs_: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         op = make(template, {**named_args, **kwargs})

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..descriptor import Arch
 from ..errors import ConfigError, NoCandidates, ProblemError
-from ..problem import Problem
+from ..problem import Problem, counted
 from ..ranking import rank
 from ..templates import MatmulTemplate
 from . import unsplit
@@ -166,5 +166,4 @@ def _device(arch: Arch, device_name: str) -> str:
 
 def _positive(**sizes: int) -> None:
     for name, value in sizes.items():
-        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-            raise ProblemError(f"{name} must be a whole number of at least 1, got {value!r}")
+        counted(name, value, 1)
