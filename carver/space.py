@@ -186,9 +186,14 @@ def size_scope(problem: Problem) -> dict[str, float]:
     """The extents of the axes, by name and, for a contraction, by role; what its operands look like in memory."""
     s = problem.statement
     out, operands = s.output.name, dict[str, float]()
+    most = problem.elements[out]
     if not s.reduced:
         apart = [t.name for t in s.tensors if scattered(t, s)]
         operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
+        walked = [t for t in s.inputs if any(problem.sizes[axis] > 1 for axis in t.axes)]
+        short = [t for t in walked if problem.elements[t.name] < most]
+        rows = [t for t in short if s.output.axes[-1] in t.axes]
+        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in rows)}
     if problem.contracts:
         role = roles(problem)
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):

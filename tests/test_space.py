@@ -17,6 +17,7 @@ import carver
 from carver.errors import ConfigError, NoCandidates
 from carver.expr import Expression
 from carver.kernel import Kernel
+from carver.pricing import price
 from carver.problem import Problem
 from carver.ranking import offered_kernels
 from carver.space import enumerate_space, given_space, roles, size_scope, static_scope
@@ -203,3 +204,20 @@ def test_vocabularies_are_told_apart() -> None:
 def test_a_wrong_configuration_is_named(declaration: Callable[..., Kernel], config: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(says)):
         given_space(matmul(64), H200, declaration(TOY), [config])
+
+
+def test_an_operand_that_lacks_an_axis_is_read_again_for_each_row() -> None:
+    """By hand: 2 bytes for each of 64 x 512 elements of Y, once for every row of a block that holds several."""
+    again, plain = (
+        carver.OpTemplate(text, r=64, c=512, in_dtype="float16").problem
+        for text in ("Y[r,c] = X[r,c] * A[c]", "Y[r,c] = X[r,c] * A[r]")
+    )
+    assert size_scope(again)["repeated"] == size_scope(plain)["repeated"] == 1
+    assert (size_scope(again)["repeated_bytes"], size_scope(plain)["repeated_bytes"]) == (64 * 512 * 2, 0)
+    config = {"block": 256, "threads": 32, "vec": 8}
+    kernel = offered_kernels(again, H200, "cuda")[0][0]
+    read, once = (price(given_space(p, H200, kernel, [config])[0])[0] for p in (again, plain))
+    blocks = 64 * 512 / 256
+    assert read.l2_bytes[0] * blocks == pytest.approx(2 * (64 * 512 + 512) + 2 * 64 * 512 + 64 * 512 * 2, rel=0.01)
+    assert read.l2_bytes[0] > 1.4 * once.l2_bytes[0]
+    assert read.dram_bytes[0] < 1.02 * once.dram_bytes[0]

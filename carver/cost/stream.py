@@ -48,7 +48,9 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
     kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes) / trips
-    fill = (fresh * passes + write_bytes + alone_bytes) / trips
+    # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
+    again = col("repeated_bytes", 0) * np.minimum(1.0, col("c", np.inf) / tile)
+    fill = (fresh * passes + write_bytes + alone_bytes + again) / trips
 
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"

@@ -61,30 +61,48 @@ static_assert((VEC & (VEC - 1)) == 0 && THREADS <= 1024, "vectors of a power of 
 #endif
 static_assert(SMEM_BYTES == 0, "the declaration's smem_bytes is what the kernel uses");
 
+// The row of an element of Y and its place there, by a multiplication instead of a division for each vector.
+struct Rows {
+    i64 c, first;      // first: the row of the block's first element
+    unsigned inverse;  // 2^32 / c, or a little less; 0 where a block is shorter than a row by far
+
+    __device__ __forceinline__ Rows(i64 start, i64 c)
+        : c(c), first((start | c) >> 32 ? start / c : static_cast<unsigned>(start) / static_cast<unsigned>(c)),
+          inverse(c >> 31 ? 0 : 0xffffffffu / static_cast<unsigned>(c)) {}
+    __device__ __forceinline__ void find(i64 element, i64 &row, i64 &column) const {
+        column = element - first * c;
+        const unsigned rows = __umulhi(static_cast<unsigned>(column), inverse);  // at most one too few
+        row = first + rows;
+        column -= rows * c;
+        if (column >= c) ++row, column -= c;
+    }
+};
+
 // One input: this thread's vectors of it. An element is named by its place in Y.
 template <int DTYPE, bool HAS_ROW, bool HAS_COLUMN> struct Input {
     using E = Element<DTYPE>;
     const typename E::type *data;
     Vector<typename E::type, VEC> read[kTrips];
 
-    static __device__ __forceinline__ i64 place(i64 element, i64 c) {
+    static __device__ __forceinline__ i64 place(i64 element, const Rows &rows) {
         if constexpr (HAS_ROW && HAS_COLUMN) return element;
         if constexpr (!HAS_ROW && !HAS_COLUMN) return 0;
-        const i64 row = (element | c) >> 32 ? element / c : static_cast<unsigned>(element) / static_cast<unsigned>(c);
-        return HAS_ROW ? row : element - row * c;
+        i64 row, column;
+        rows.find(element, row, column);
+        return HAS_ROW ? row : column;
     }
     // A vector of Y lies in one row: what it needs is one vector, or one element, of the input.
-    __device__ __forceinline__ void load(int trip, i64 element, i64 c) {
+    __device__ __forceinline__ void load(int trip, i64 element, const Rows &rows) {
         if constexpr (HAS_COLUMN) {
-            read[trip] = load_vector<VEC>(data + place(element, c));
+            read[trip] = load_vector<VEC>(data + place(element, rows));
         } else {
-            const typename E::type one = data[place(element, c)];
+            const typename E::type one = data[place(element, rows)];
 #pragma unroll
             for (int e = 0; e < VEC; ++e) read[trip].at[e] = one;
         }
     }
     __device__ __forceinline__ typename E::sum value(int trip, int e) const { return E::load(read[trip].at[e]); }
-    __device__ __forceinline__ typename E::sum single(i64 element, i64 c) const { return E::load(data[place(element, c)]); }
+    __device__ __forceinline__ typename E::sum single(i64 element, const Rows &rows) const { return E::load(data[place(element, rows)]); }
 };
 
 }  // namespace carver
@@ -95,6 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     const i64 total = r * c, start = static_cast<i64>(blockIdx.x) * BLOCK;
+    const Rows rows(start, c);
 #define DECLARE(i)                                     \
     Input<X##i##_DTYPE, X##i##_R, X##i##_C> input##i; \
     input##i.data = p##i;
@@ -110,7 +129,7 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
 #pragma unroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const i64 element = start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC;
-#define LOAD(i) input##i.load(trip, element, c);
+#define LOAD(i) input##i.load(trip, element, rows);
             EACH(LOAD)
         }
 #pragma unroll
@@ -128,7 +147,7 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
         const i64 end = least<i64>(total, start + BLOCK);
 #pragma unroll 4
         for (i64 element = start + static_cast<int>(threadIdx.x); element < end; element += THREADS) {
-#define SINGLE(i) const auto x##i = input##i.single(element, c);
+#define SINGLE(i) const auto x##i = input##i.single(element, rows);
             EACH(SINGLE)
             y[element] = Y::store(EXPRESSION);
         }
