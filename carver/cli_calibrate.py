@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the GPU if there is one."
+    "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one."
 )
 @click.option(
     "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True, help="For everything."

@@ -49,6 +49,9 @@ class Driver(Protocol):
     def version(self) -> int: ...
 
 
+class _NoDevice(DeviceError): ...
+
+
 class _CudaDriver:
     """libcuda through ctypes. Every call returns a CUresult, 0 for success."""
 
@@ -58,14 +61,15 @@ class _CudaDriver:
             self._lib = ctypes.CDLL(name)
         except OSError as error:
             reason = f"the driver library {name} does not load ({error})"
-            raise DeviceError(f"no NVIDIA GPU here: {reason}{_INSTEAD}") from None
+            raise _NoDevice(f"no NVIDIA GPU here: {reason}{_INSTEAD}") from None
         self._call("cuInit", 0)
 
     def _call(self, function: str, *arguments: object) -> None:
         code = getattr(self._lib, function)(*arguments)
         if code:
             meaning = {100: "no device", 3: "not initialised", 999: "unknown error"}.get(code, "see CUresult in cuda.h")
-            raise DeviceError(f"no NVIDIA GPU to read here: {function} returned {code} ({meaning}){_INSTEAD}")
+            error = _NoDevice if code == 100 else DeviceError
+            raise error(f"no NVIDIA GPU to read here: {function} returned {code} ({meaning}){_INSTEAD}")
 
     def count(self) -> int:
         number = ctypes.c_int()
@@ -141,6 +145,22 @@ def nvidia(driver: Driver | None = None) -> list[Device]:
     if not devices:
         raise DeviceError(f"no NVIDIA GPU here: the driver shows 0 devices (CUDA_VISIBLE_DEVICES?){_INSTEAD}")
     return devices
+
+
+def nvidia_names(root: Path = Path("/")) -> list[str]:
+    """The NVIDIA GPUs that programs may use, by what the driver calls them; none where CUDA_VISIBLE_DEVICES hides all.
+
+    A GPU that is here and that CUDA does not show, or does not start on, is a DeviceError.
+    """
+    try:
+        driver = _CudaDriver()
+    except _NoDevice as error:
+        nodes = sorted(root.glob("dev/nvidia[0-9]*"))
+        if not nodes or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+            return []
+        reason = str(error).removesuffix(_INSTEAD)
+        raise DeviceError(f'{nodes[0]} is here, yet {reason}; see to the driver, or ask for device="cpu"') from None
+    return [driver.name(i) for i in range(driver.count())]
 
 
 def amd(root: Path = Path("/")) -> list[Device]:

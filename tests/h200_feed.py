@@ -9,6 +9,8 @@ triton     A matmul tuned over a list of its own, all of it and the five that `t
 inductor   torch.compile(mode="max-autotune") of a Llama-3-8B MLP at three batch sizes, with and without the handler.
 portfolio  Four configurations for M from 1 to 8192, N = K = 4096, against the best of everything timed at 14 sizes.
 
+Beside feed.json are feed_triton.csv and feed_portfolio.csv: every time that was taken, for `carver evaluate`.
+
 Not a test that pytest collects. Needs torch 2.10 or newer and Triton 3.4 or newer; takes about five minutes.
 """
 
@@ -16,8 +18,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import itertools
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -48,8 +52,9 @@ SHAPES = [
 ]  # fmt: skip
 SHARES = {"triton": 0.4, "inductor": 0.35, "portfolio": 0.25}
 """Of the time, by section."""
-Keep = Callable[[dict[str, Any]], None]
-"""Takes what a section has so far, and writes it."""
+Row = dict[str, Any]
+Keep = Callable[[dict[str, Any], list[Row]], None]
+"""Takes what a section has so far and every time that it took, and writes both."""
 BATCHES = (16, 512, 4096)
 SIZES = (1, 8, 16, 33, 64, 100, 128, 256, 500, 1024, 1536, 2048, 4096, 8192)
 
@@ -120,6 +125,16 @@ class Matmul:
             return float("inf")
 
 
+def timed(arch: carver.Arch, sizes: tuple[int, ...], config: triton.Config, ms: float) -> Row:
+    """A row of the CSV form in docs/tables.md."""
+    tunables = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    return {
+        "operator": "matmul", "arch": arch.name, "backend": "triton", **dict(zip("MNK", sizes, strict=True)),
+        "in_dtype": "float16", **{f"config.{name}": value for name, value in tunables.items()},
+        "time_ms": f"{ms:.6g}" if math.isfinite(ms) else "", "valid": int(math.isfinite(ms)),
+    }  # fmt: skip
+
+
 def seconds(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
@@ -167,16 +182,19 @@ def triton_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int = 5
     prune = carver.triton_pruner(lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch(arch), topk=topk)
     prune(configs, dict(M=768, N=768, K=768))  # the first query of a process builds the space
     rows: list[dict[str, Any]] = []
+    table: list[Row] = []
 
     def one(sizes: tuple[int, int, int]) -> None:
         run = Matmul(*sizes)
         run.launch(configs[0])
         error = (run.c - run.a @ run.b).abs().max().item()
         times, bench_s = [], []
-        for config in configs:
+        for config, compiling_s in zip(configs, compile_s, strict=True):
             start = time.perf_counter()
             times.append(run.ms(config))
             bench_s.append(time.perf_counter() - start)
+            notes = {"note.compile_s": f"{compiling_s:.3f}", "note.bench_s": f"{bench_s[-1]:.3f}"}
+            table.append(timed(arch, sizes, config, times[-1]) | notes)
         start = time.perf_counter()
         kept = [place[id(c)] for c in prune(configs, dict(zip(("M", "N", "K"), sizes, strict=True)))]
         model_s = time.perf_counter() - start
@@ -201,7 +219,7 @@ def triton_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int = 5
             "speed_share": statistics.geometric_mean(r["speed_share"] for r in rows),
             "time_share": sum(r["pruned_tuning_s"] for r in rows) / sum(r["full_tuning_s"] for r in rows),
         } if rows else {}  # fmt: skip
-        keep({"configs": len(configs), "topk": topk, "rows": rows, "lost": lost, **means})
+        keep({"configs": len(configs), "topk": topk, "rows": rows, "lost": lost, **means}, table)
 
 
 class MLP(torch.nn.Module):
@@ -259,7 +277,7 @@ def inductor_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int =
               f"{row['carver_ms']:.4f} ms after {row['carver_compile_s']:.1f} s")  # fmt: skip
 
     for lost in attempts(BATCHES, one, deadline):
-        keep({"topk": topk, "torch": torch.__version__, "rows": rows, "lost": lost})
+        keep({"topk": topk, "torch": torch.__version__, "rows": rows, "lost": lost}, [])
 
 
 def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
@@ -267,6 +285,7 @@ def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
     found = op.portfolio(M=range(1, 8193), k=4, backend="triton")
     print(found)
     timings: list[tuple[int, dict[str, int], float]] = []
+    table: list[Row] = []
     listed = own_list()
     now = time.perf_counter()
     listed = listed[: len(compile_times(listed, now + 0.5 * (deadline - now)))]
@@ -274,16 +293,14 @@ def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
     def one(m: int) -> None:
         run = Matmul(m, 4096, 4096)
         problem = at(op.problem, "m", m)
-        own = {tuple(found.hint(m).config.items()): found.hint(m)}
-        own |= {tuple(h.config.items()): h for h in unsplit(problem, arch, 10, "triton")}
-        for hint in own.values():
-            if hint.split_k == 1:
-                [config] = triton_configs([hint], only=KEYS)
-                timings.append((m, dict(hint.config), run.ms(config) * 1e-3))
-        for c in listed:
+        hints = [found.hint(m), *unsplit(problem, arch, 10, "triton")]
+        every = [*triton_configs(hints, only=KEYS), *listed]
+        for c in {tuple(sorted(c.all_kwargs().items())): c for c in every}.values():
             if time.perf_counter() < deadline:
-                config = {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages}
-                timings.append((m, config, run.ms(c, rep=20) * 1e-3))
+                ms = run.ms(c, rep=20)
+                config = {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages, "SPLIT_K": 1}
+                timings.append((m, config, ms * 1e-3))
+                table.append(timed(arch, run.sizes, c, ms))
 
     for lost in attempts(SIZES, one, deadline):
         said: dict[str, Any] = {"portfolio": found.to_dict(), "predicted_loss": found.loss, "lost": lost}
@@ -292,7 +309,7 @@ def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
             mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
             said |= {"measured_loss": losses, "mean": mean}
             print("measured loss", {m: round(loss, 3) for m, loss in losses.items()}, f"mean {mean:.3f}")
-        keep(said)
+        keep(said, table)
 
 
 def main() -> None:
@@ -311,14 +328,19 @@ def main() -> None:
     for name in chosen:
         used += SHARES[name] / sum(SHARES[each] for each in chosen)
 
-        def keep(so_far: dict[str, Any], name: str = name) -> None:
+        def keep(so_far: dict[str, Any], table: list[Row], name: str = name) -> None:
             found[name] = {**so_far, "section_s": time.perf_counter() - start}
             given.out.write_text(json.dumps(found, indent=1))
+            if table:
+                with given.out.with_name(f"{given.out.stem}_{name}.csv").open("w", newline="") as file:
+                    writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows(table)
 
         try:
             sections[name](arch, start + used * given.seconds, keep)
         except Exception as e:  # the next section may well work
-            keep({**found.get(name, {}), "failed": f"{type(e).__name__}: {e}"})
+            keep({**found.get(name, {}), "failed": f"{type(e).__name__}: {e}"}, [])
         print(f"{name}: done {time.perf_counter() - start:.0f} s after the start")
 
 

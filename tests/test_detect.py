@@ -158,6 +158,38 @@ def test_a_driver_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         CUDA("auto")
 
 
+@pytest.mark.parametrize("code", [None, 100])
+def test_no_gpu_is_told_from_one_that_cuda_does_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None
+) -> None:
+    class Library:
+        def __init__(self, name: str) -> None:
+            if code is None:
+                raise OSError(f"{name}: not found")
+
+        def cuInit(self, flags: int) -> int | None:
+            return code
+
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert detect.nvidia_names(tree(tmp_path, {"dev/nvidiactl": ""})) == []
+    tree(tmp_path, {"dev/nvidia0": ""})
+    with pytest.raises(DeviceError, match=r'dev/nvidia0 is here, yet .*; see to the driver, or ask for device="cpu"$'):
+        detect.nvidia_names(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert detect.nvidia_names(tmp_path) == []
+
+
+def test_a_driver_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def cuInit(self, flags: int) -> int:
+            return 999
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Broken())
+    with pytest.raises(DeviceError, match="cuInit returned 999"):
+        detect.nvidia_names()
+
+
 def test_the_calls_of_the_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real wrapper over a library in Python: pointers are filled as libcuda fills them."""
 
@@ -188,6 +220,7 @@ def test_the_calls_of_the_driver_library(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
     assert detect.nvidia() == detect.nvidia(FakeDriver([("NVIDIA H200", 150_754_820_096, H200)]))
     assert CUDA("auto").name == "h200_sxm"
+    assert detect.nvidia_names() == ["NVIDIA H200"]
 
 
 # ---- AMD

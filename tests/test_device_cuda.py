@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carver import arch
+from carver import arch, detect
 from carver.device import (
     Binary,
     Call,
@@ -175,6 +175,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
     monkeypatch.setattr(cuda.arch, "CUDA", lambda name: arch.load("h200"))
+    monkeypatch.setattr(detect, "nvidia_names", lambda: ["NVIDIA H200"] * driver.devices)
     monkeypatch.setattr(cuda.atexit, "register", lambda f: None)
     yield driver
 
@@ -212,9 +213,21 @@ def test_auto_is_a_device_that_the_hint_is_for(fake: Fake) -> None:
 
 def test_without_pycuda_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    with pytest.raises(DeviceError, match=r"pip install gpu-carver\[gpu\]"):
+    with pytest.raises(DeviceError, match="pip install pycuda, or ask"):
         open_device("cuda")
     assert cuda.device_count() == 0
+
+
+def test_auto_never_passes_over_a_gpu_that_cannot_be_used(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.fail["init"] = Fake.LogicError("cuInit failed: unknown error")
+    found = '"auto" is the NVIDIA H200 of this machine, not its CPU'
+    with pytest.raises(DeviceError, match=f'{found}; .*CUDA does not start .*unknown error.* device="cpu"'):
+        open_device("auto")
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(DeviceError, match=f'{found}; .*PyCUDA .* pip install pycuda, or ask for device="cpu"'):
+        open_device("auto")
+    fake.devices = 0
+    assert open_device("auto").kind == "cpu"
 
 
 def test_driver_that_does_not_start(fake: Fake) -> None:

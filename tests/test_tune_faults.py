@@ -21,12 +21,12 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver import worker
-from carver.errors import ConfigError
+from carver import detect, worker
+from carver.errors import ConfigError, DeviceError
 from carver.tune import cache as disk
 from carver.tune import lane, pool
 from carver.tune.lane import Lane
-from carver.tune.plan import choose_device
+from carver.tune.plan import choose_device, likely_arch
 from carver.tune.pool import Pool
 from carver.tune.runner import _fill
 
@@ -306,6 +306,19 @@ def test_a_number_may_stand_between_the_arrays() -> None:
 def test_the_device_is_that_of_the_target_or_the_arrays(target: str, kind: str, index: int | None, device: str) -> None:
     arrays = [X] if index is None else [X, SimpleNamespace(device=SimpleNamespace(type="cuda", index=index))]
     assert choose_device(target, kind, arrays) == device
+
+
+def test_candidates_are_for_the_cpu_only_where_no_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = likely_arch(scale, [X])
+    monkeypatch.setattr(detect, "nvidia_names", list)
+    assert ask() == carver.CPU("auto")
+
+    def broken() -> list[str]:
+        raise DeviceError("cuInit returned 999")
+
+    monkeypatch.setattr(detect, "nvidia_names", broken)
+    with pytest.raises(DeviceError, match="999"):
+        ask()
 
 
 @pytest.mark.parametrize("target", ["cuda:0", "cpu"])

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from .. import detect
 from ..descriptor import Arch
 from ..errors import ConfigError, DeviceError, RunError
 from ..hint import Hint
@@ -86,13 +87,22 @@ class Device(Protocol):
 
 
 def open_device(name: str = "auto") -> Device:
-    """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first GPU where PyCUDA finds one, else the CPU."""
+    """The device called "cuda", "cuda:1" or "cpu"; "auto" is the first NVIDIA GPU, or the CPU where there is none.
+
+    Raises DeviceError where there is a GPU that cannot be used: for the CPU of such a machine, say "cpu".
+    """
     asked = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", name)
     if asked is None:
         raise ConfigError(f"no device {name!r}; write 'auto', 'cpu', 'cuda' or 'cuda:1'")
-    if name == "cpu" or (name == "auto" and not cuda.device_count()):
+    if name != "auto":
+        return cpu.CpuDevice() if name == "cpu" else cuda.CudaDevice(int(asked[1] or 0))
+    found = detect.nvidia_names()
+    if not found:
         return cpu.CpuDevice()
-    return cuda.CudaDevice(int(asked[1] or 0))
+    try:
+        return cuda.CudaDevice()
+    except DeviceError as e:
+        raise DeviceError(f'device "auto" is the {found[0]} of this machine, not its CPU; {e}') from None
 
 
 def device_for(hint: Hint, device: str = "auto") -> str:

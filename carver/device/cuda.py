@@ -27,7 +27,7 @@ from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
 from .render import Program, Scalar, Source, passed
 
-_INSTALL = "install the driver and 'pip install gpu-carver[gpu]', or use the device 'cpu' with hints for a CPU"
+_INSTEAD = 'or ask for device="cpu", with hints for a CPU'
 
 _SMI_TIMEOUT_S = 10.0
 _SMI_FIELDS = {
@@ -46,11 +46,13 @@ def _driver() -> Any:
     try:
         from pycuda import driver
     except ImportError as e:
-        raise DeviceError(f"no NVIDIA GPU can be used here: PyCUDA cannot be imported ({e}); {_INSTALL}") from None
+        reason = f"PyCUDA cannot be imported ({e}); pip install pycuda, {_INSTEAD}"
+        raise DeviceError(f"no NVIDIA GPU can be used here: {reason}") from None
     try:
         driver.init()
     except driver.Error as e:
-        raise DeviceError(f"no NVIDIA GPU can be used here: CUDA does not start ({e}); {_INSTALL}") from None
+        reason = f"CUDA does not start ({e}); see to the driver, {_INSTEAD}"
+        raise DeviceError(f"no NVIDIA GPU can be used here: {reason}") from None
     return driver
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from .. import arch as archs
+from .. import detect
 from ..descriptor import Arch
 from ..device.library import namespace
 from ..errors import CarverError, ConfigError, RunError, nearest
@@ -225,10 +226,7 @@ def likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
             return archs.load(device_name(jit.target, "python"))
         if (place := gpu_of([*arrays, *(given_inputs() or ())])) is not None:
             return archs.load(device_name(place, "cuda"))
-        try:
-            return archs.CUDA("auto")
-        except CarverError:
-            return archs.CPU("auto")
+        return archs.CUDA("auto") if detect.nvidia_names() else archs.CPU("auto")
 
     return load
 
