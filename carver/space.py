@@ -192,8 +192,8 @@ def size_scope(problem: Problem) -> dict[str, float]:
         operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
         walked = [t for t in s.inputs if any(problem.sizes[axis] > 1 for axis in t.axes)]
         short = [t for t in walked if problem.elements[t.name] < most]
-        rows = [t for t in short if s.output.axes[-1] in t.axes]
-        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in rows)}
+        across = [t for t in short if s.output.axes[-1] in t.axes]
+        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
     if problem.contracts:
         role = roles(problem)
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
