@@ -159,16 +159,16 @@ def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
 @pytest.mark.parametrize(
     ("arch", "head_dim", "tile", "tflops"),
     [
-        ("a100", 64, (128, 64), (160, 200)),
-        ("a100", 128, (128, 64), (195, 240)),
-        ("h100", 128, (128, 64), (480, 620)),
+        ("a100", 64, (128, 64), (125, 200)),
+        ("a100", 128, (128, 64), (160, 240)),
+        ("h100", 128, (128, 64), (430, 620)),
         # 48 KiB of shared memory for two blocks on an SM
-        ("rtx_4090", 128, (128, 32), (140, 170)),
+        ("rtx_4090", 128, (128, 32), (110, 170)),
     ],
 )
 def test_known_tiles_and_rates(arch: str, head_dim: int, tile: tuple[int, int], tflops: tuple[float, float]) -> None:
-    """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The overlap exponents were set with the rates
-    of the A100 in view, so those hold the model where it is; the tile of the RTX 4090 had no part in it.
+    """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The upper rates are theirs, in CUDA C++; the model
+    is of the plain Triton kernel that `benchmarks/attention.py` measured on an H200, which is slower by a fifth.
     """
     op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=head_dim).with_arch(arch)
     hints = op.recommend_hints(10)
@@ -283,3 +283,11 @@ def test_a_csv_of_attention(tmp_path: Path) -> None:
     ranking = case.ranked()
     assert ranking is not None
     assert ranking.indices == [0]
+
+
+def test_warps_without_rows_of_their_own_repeat_those_of_others() -> None:
+    """Eight warps along 64 queries: both groups of four compute all 64, so the products cost what 128 rows do."""
+    op = carver.FlashAttentionTemplate(batch=2, heads=32, kv_heads=8, seq=8192, seq_kv=8192, head_dim=64, causal=True)
+    tiles = [{"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": warps, "num_stages": 3} for warps in (4, 8)]
+    ms = {h.config["num_warps"]: h.predicted_ms for h in op.with_arch(carver.CUDA("h200")).rank(tiles, "triton")}
+    assert 1.5 < ms[8] / ms[4] < 2.5  # 1.88 and 3.92 ms in tests/data/h200/attention.csv
