@@ -127,6 +127,8 @@ class FakeLane:
     def __enter__(self) -> FakeLane:
         return self
 
+    def begin(self) -> None: ...
+
     def __exit__(self, *_: object) -> None:
         assert self.stopped.is_set()
 

@@ -22,6 +22,8 @@ from .spec import Param, element, param_of
 
 Array = npt.NDArray[Any]
 
+_TORCH_FLOATS = ("float16", "float32", "float64")
+
 _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
 
 
@@ -192,14 +194,19 @@ def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
         return np.asarray(real + 1j * imaginary)
     match how:
         case TensorSupplyType.Zero:
-            return np.zeros(shape, np.float32)
+            return np.zeros(shape, element(p.dtype))  # memory that no page is taken for until it is written
         case TensorSupplyType.One:
             return np.ones(shape, np.float32)
         case TensorSupplyType.Normal | TensorSupplyType.Randn:
             return rng.standard_normal(shape, np.float32)
         case TensorSupplyType.Integer:
             whole = True
-    return rng.integers(least, most + 1, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
+    if whole:
+        return rng.integers(least, most + 1, shape).astype(np.float32)
+    drawn = rng.random(shape, np.float32)
+    drawn *= 2  # in place: memory that is touched for the first time costs more than the arithmetic
+    drawn -= 1
+    return drawn
 
 
 def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
@@ -241,11 +248,28 @@ def _read(entry: Mapping[str, Any]) -> Value:
     return Value(entry["name"], entry["form"], entry["dtype"], np.load(entry["path"], allow_pickle=False))
 
 
-def host(array: Any) -> Array:
-    """Any array as float64 (complex128) on the host, to be compared."""
+def wide(array: Any) -> Any:
+    """Any array as float64 (complex128), to be compared: torch's where it lies, others on the host."""
     if is_torch(array):
-        there = array.detach().cpu()
-        return np.asarray((there.cdouble().resolve_conj() if there.is_complex() else there.double()).numpy())
+        tensor = array.detach()
+        return tensor.cdouble().resolve_conj() if tensor.is_complex() else tensor.double()
     values = np.asarray(array.get() if is_gpuarray(array) else array)
     values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
-    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)
+    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64, copy=False)
+
+
+def host(array: Any) -> Array:
+    """The same on the host."""
+    values = wide(array)
+    return np.asarray(values.cpu().numpy() if is_torch(values) else values)
+
+
+def beside(array: Any, other: Any) -> Any:
+    """The array where `other` is, a NumPy array or torch tensor, in the type that it has if torch knows that."""
+    if not is_torch(other):
+        return host(array) if is_torch(array) else np.asarray(array.get() if is_gpuarray(array) else array)
+    if not is_torch(array):
+        import torch
+
+        array = torch.from_numpy(array if str(getattr(array, "dtype", "")) in _TORCH_FLOATS else host(array))
+    return array.to(other.device)
