@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,45 @@ def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
     )  # fmt: skip
     assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
     assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+
+
+def checker_of(right: Any, **given: float) -> Checker:
+    checker = Checker(lambda x: right, **given)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    return checker
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+def test_outputs_are_compared_where_the_reference_is(package: str) -> None:
+    """In pieces, whose counts add up and whose first difference is that of the whole."""
+    xp = pytest.importorskip(package)
+    right = np.arange(200_000, dtype=np.float32).reshape(400, 500)
+    checker = checker_of(right if xp is np else xp.from_numpy(right), rtol=0.0, atol=0.5, max_mismatched_ratio=0.0)
+    assert checker._right is not None and isinstance(checker._right[0], np.ndarray if xp is np else xp.Tensor)
+    output = right.astype(np.float64)
+    assert checker.check([output]) == checker.check([output.reshape(400, 1, 500)]) == ("ok", "", 0.0)
+    output[399, 499] = output[150, 7] = -1
+    outcome, said, _ = checker.check([output])
+    assert outcome == "wrong_result" and "0.001 % of 200000" in said and "at (150, 7): -1 where 75007 is" in said
+    output[300, 0] = np.inf
+    assert "1 of 200000 elements are not finite, first at (300, 0): inf where 150000 is" in checker.check([output])[1]
+    right[300, 0] = np.inf
+    checker = checker_of(right if xp is np else xp.from_numpy(right), rtol=0.0)
+    assert checker.check([right])[0] == "ok", "an infinity is as right as the reference says"
+    assert checker.check([np.where(np.isinf(right), 0, right)])[0] == "ok", "one of 200000 may differ"
+    assert "shape (500, 400)" in checker.check([right.T])[1]
+
+
+def test_a_check_takes_little_memory() -> None:
+    """Memory that is touched for the first time takes longer than to compare what lies in it."""
+    output = np.ones((1000, 1000), np.float16)
+    checker = checker_of(output)
+    tracemalloc.start()
+    try:
+        assert checker.check([output])[0] == "ok"
+        assert tracemalloc.get_traced_memory()[1] < 0.5 * checker._right[0].nbytes  # type: ignore[index]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])

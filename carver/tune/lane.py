@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -181,7 +182,7 @@ class Lane:
         }  # fmt: skip
         s = self.spec
         if work.files is not None:
-            built = build(work, s.kind, s.profile.timeout_s, s.device)
+            built = build(work, s.kind, s.profile.timeout_s, device=s.device)
             if isinstance(built, Reply):
                 return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
             work = built
@@ -256,10 +257,12 @@ class Lane:
         return ask(self.worker, setup, job, timeout_s, failed)
 
 
-def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | Reply:
+def build(
+    work: Work, kind: str, timeout_s: float, stop: threading.Event | None = None, device: str = ""
+) -> Work | Reply:
     """The work with its binary, compiled here; a Reply that says why where there is none.
 
-    `device` is the one here, where the work was made for another host's.
+    `stop` ends the compiler. `device` is the one here, where the work was made for another host's.
     """
     assert work.program is not None
     program = program_from_dict(work.program)
@@ -270,7 +273,7 @@ def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | R
         source = retargeted(source, archs.load(device).isa)
     program = replace(program, source=source)
     try:
-        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s)
+        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s, stop)
     except CompileTimeout as e:
         return Reply("timeout", str(e))
     except (CompileError, RunError) as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
@@ -38,6 +39,7 @@ class Pool:
         self._sent = 0  # how often the inputs went to the executor
         self._built: dict[int, Future[Work | Reply]] = {}
         self._compilers: ThreadPoolExecutor | None = None
+        self._stop = threading.Event()
         self.width = len(devices)
         self._references: Mapping[str, Any] = {}
         if executor is not None:
@@ -79,6 +81,7 @@ class Pool:
         left = {threads.submit(self._on_any, i, work, best_ms): i for i, work in ready.items()}
 
         def stop() -> None:
+            self._stop.set()
             for lane in self._every:
                 lane.stop()
             threads.shutdown()
@@ -114,18 +117,18 @@ class Pool:
     def _compile(self, ready: Mapping[int, Work], ahead: Iterable[tuple[int, Work]]) -> None:
         """Begin to compile what is needed, and what comes next, as many as work side by side.
 
-        For a CPU only when something needed is missing; for a GPU as soon as there is room, while it measures. What a
-        GPU no longer needs when the search ends is left to finish by itself: the cache keeps it.
+        For a CPU only when something needed is missing; for a GPU as soon as there is room, while it measures.
         """
-        gpu = self._plan.kind == "cuda"
+        plan, gpu = self._plan, self._plan.kind == "cuda"
         if self._compilers is None:
             self._compilers = ThreadPoolExecutor(cpu_workers())
-            self._stack.callback(self._compilers.shutdown, wait=not gpu, cancel_futures=True)
+            self._stack.callback(self._compilers.shutdown, cancel_futures=True)
+            self._stack.callback(self._stop.set)
         missing = any(work.program is not None and i not in self._built for i, work in ready.items())
         count = max(len(ready), cpu_workers()) if gpu or missing else 0
         for i, work in islice({**ready, **dict(islice(ahead, count))}.items(), count):
             if work.program is not None and i not in self._built:
-                self._built[i] = self._compilers.submit(build, work, self._plan.kind, self._plan.settings.timeout)
+                self._built[i] = self._compilers.submit(build, work, plan.kind, plan.settings.timeout, self._stop)
 
     def _open(self) -> None:
         """The lanes, once, made ready as far as that goes while compilers run."""
