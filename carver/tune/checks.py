@@ -157,12 +157,16 @@ class Checker:
             return "wrong_result", str(e) or "an assertion of the check failed", None
         return self._compare(outputs) if self._right is not None else ("ok", "", None)
 
-    def _expect(self, returned: Any, allowed: Any = 0.0) -> None:
-        """Take what the reference returned for right; its own allowance is of a single array."""
+    def _expect(self, returned: Any, allowed: Any = None) -> None:
+        """Take what a reference returned for right; `allowed` comes with the single array of carver's own.
+
+        A user's may write to it again, so it is copied.
+        """
         every = returned if isinstance(returned, list | tuple) else [returned]
-        self._right = [wide(x) for x in every]
+        self._right = [wide(x, copy=allowed is None) for x in every]
+        own = 0.0 if allowed is None else allowed
         with np.errstate(invalid="ignore"):
-            self._limits = [allowed + self.atol + self.rtol * abs(right) for right in self._right]
+            self._limits = [own + self.atol + self.rtol * abs(right) for right in self._right]
 
     def _compare(self, outputs: Sequence[Any]) -> Verdict:
         assert self._right is not None

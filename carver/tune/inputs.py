@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -248,14 +249,15 @@ def _read(entry: Mapping[str, Any]) -> Value:
     return Value(entry["name"], entry["form"], entry["dtype"], np.load(entry["path"], allow_pickle=False))
 
 
-def wide(array: Any) -> Any:
+def wide(array: Any, *, copy: bool = False) -> Any:
     """Any array as float64 (complex128), to be compared: torch's where it lies, others on the host."""
     if is_torch(array):
-        tensor = array.detach()
-        return tensor.cdouble().resolve_conj() if tensor.is_complex() else tensor.double()
+        torch = sys.modules["torch"]
+        tensor = array.detach().to(torch.complex128 if array.is_complex() else torch.float64, copy=copy)
+        return tensor.resolve_conj() if tensor.is_complex() else tensor
     values = np.asarray(array.get() if is_gpuarray(array) else array)
     values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
-    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64, copy=False)
+    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64, copy=copy)
 
 
 def host(array: Any) -> Array:
