@@ -180,9 +180,11 @@ class Lane:
             "outcome": "ok", "message": "", "samples_ms": [], "error": None, "host": platform.node(), "resources": {},
             "checked": False, "spent_s": {},
         }  # fmt: skip
-        s = self.spec
+        s, spent_s = self.spec, found["spent_s"]
         if work.files is not None:
+            began = time.monotonic()
             built = build(work, s.kind, s.profile.timeout_s, device=s.device)
+            spent_s["compile"] = time.monotonic() - began
             if isinstance(built, Reply):
                 return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
             work = built
@@ -194,7 +196,7 @@ class Lane:
             self.worker.set_up = None  # an earlier candidate may have written over the inputs: load them again
             found |= self._check(work)
         checked = time.monotonic()
-        found["spent_s"] = {"check": checked - began}
+        spent_s["check"] = checked - began
         if found["outcome"] != "ok":
             return found
         job = {
@@ -203,7 +205,7 @@ class Lane:
             "slow_factor": s.profile.slow_factor,
         }  # fmt: skip
         reply = self._ask(job, s.profile.timeout_s)
-        found["spent_s"]["measure"] = time.monotonic() - checked
+        spent_s["measure"] = time.monotonic() - checked
         if reply.outcome != "ok":
             return found | {"outcome": reply.outcome, "message": reply.message}
         return found | {"samples_ms": list(reply.data["samples_ms"]), "message": reply.message}
