@@ -16,6 +16,7 @@ from tuned import QUICK, SCALE, scale, twice
 import carver
 from carver.device import encode
 from carver.errors import ConfigError, RunError
+from carver.tune import inputs
 from carver.tune.checks import Checker, OperatorReference
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.tune.plan import Settings
@@ -164,6 +165,16 @@ def test_arrays_must_be_known_and_fit() -> None:
         tuner(supply_type="Unifrom")
     with pytest.raises(ConfigError, match="at least one input"), carver.set_autotune_inputs():
         pass
+
+
+@pytest.mark.parametrize("how", ["Uniform", "Normal", "Integer"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "int8", "tf32"])
+def test_pieces_are_drawn_as_the_whole_would_be(dtype: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = [Param("x", (7, 11), dtype), Param("y", (), dtype), Param("z", (3,), dtype, True)]
+    whole = supply(params, TensorSupplyType.of(how), 1, "numpy")
+    monkeypatch.setattr(inputs, "_PIECE", 10)
+    assert supply(params, TensorSupplyType.of(how), 1, "numpy").checksum == whole.checksum
+    assert [v.content.shape for v in whole.values] == [(7, 11), (), (3,)] and not whole.values[2].content.any()
 
 
 def test_inputs_have_a_checksum() -> None:

@@ -23,6 +23,8 @@ from .spec import Param, element, param_of
 
 Array = npt.NDArray[Any]
 
+_PIECE = 1 << 16
+"""Elements that are drawn at once."""
 _TORCH_FLOATS = ("float16", "float32", "float64")
 
 _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
@@ -85,11 +87,19 @@ class Draw:
         return self.param.extents
 
     def array(self) -> Array:
-        """As stored bits; the same for the same seed."""
-        p, drawn = self.param, _draw(np.random.default_rng(self.seed), self.param, self.how)
-        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
-            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-        return encode(drawn, p.dtype)
+        """As stored bits; the same for the same seed. Drawn in pieces: memory that is new costs more than the draw."""
+        p, rng = self.param, np.random.default_rng(self.seed)
+        if self.how is TensorSupplyType.Zero:
+            return np.zeros(p.extents, element(p.dtype))
+        stored = np.empty(p.extents, element(p.dtype))
+        flat = stored.reshape(-1)
+        for start in range(0, flat.size, _PIECE):
+            piece = flat[start : start + _PIECE]
+            drawn = _draw(rng, piece.shape, p.dtype, self.how)
+            if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
+                drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+            piece[...] = encode(drawn, p.dtype)
+        return stored
 
 
 @dataclass(frozen=True)
@@ -187,27 +197,20 @@ def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, fo
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
 
 
-def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
-    shape, whole = p.extents, "int" in p.dtype or p.dtype == "bool"
-    least, most = (0, 1) if p.dtype == "bool" else (0, 2) if p.dtype.startswith("uint") else (-2, 2)
-    if p.dtype.startswith("complex") and how not in (TensorSupplyType.Zero, TensorSupplyType.One):
-        real, imaginary = (_draw(rng, Param(p.name, shape, "float32"), how) for _ in range(2))
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, how: TensorSupplyType) -> Array:
+    whole = "int" in dtype or dtype == "bool"
+    least, most = (0, 1) if dtype == "bool" else (0, 2) if dtype.startswith("uint") else (-2, 2)
+    if dtype.startswith("complex") and how is not TensorSupplyType.One:
+        real, imaginary = (_draw(rng, shape, "float32", how) for _ in range(2))
         return np.asarray(real + 1j * imaginary)
     match how:
-        case TensorSupplyType.Zero:
-            return np.zeros(shape, element(p.dtype))  # memory that no page is taken for until it is written
         case TensorSupplyType.One:
             return np.ones(shape, np.float32)
         case TensorSupplyType.Normal | TensorSupplyType.Randn:
             return rng.standard_normal(shape, np.float32)
         case TensorSupplyType.Integer:
             whole = True
-    if whole:
-        return rng.integers(least, most + 1, shape).astype(np.float32)
-    drawn = rng.random(shape, np.float32)
-    drawn *= 2  # in place: memory that is touched for the first time costs more than the arithmetic
-    drawn -= 1
-    return drawn
+    return rng.integers(least, most + 1, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
 
 
 def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
