@@ -85,6 +85,7 @@ class Worker:
         self._target, self._arguments, self._start_timeout_s = target, arguments, start_timeout_s
         self._process: subprocess.Popen[bytes] | _Fork | None = None
         self._buffer = self._tail = b""
+        self._ready = False
         self.started = 0
         self.stopped = False
         self.set_up: Mapping[str, Any] | None = None
@@ -111,13 +112,18 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
+    def spawn(self) -> None:
+        """Begin what `start` waits for. A fork is left to `start`: it would keep what other threads hold just then."""
+        if self._process is None and isinstance(self._target, str):
+            self._launch()
+
     def start(self) -> None:
         """Start the child now rather than at the first job. Raises what its factory raised."""
-        if self._process is not None:
+        if self._process is None:
+            self._launch()
+        if self._ready:
             return
-        self._buffer, self._tail, self.set_up = b"", b"", None
-        self._process = self._spawn()
-        self.started += 1
+        self._ready = True
         with self._whole():
             ready = self._receive(self._start_timeout_s, "starting")
         if "raise" in ready.data:
@@ -127,7 +133,12 @@ class Worker:
         if ready.outcome != "ok":
             raise RunError(f"the worker process did not start: {ready.message}")
 
-    def _spawn(self) -> subprocess.Popen[bytes] | _Fork:
+    def _launch(self) -> None:
+        self._buffer, self._tail, self.set_up, self._ready = b"", b"", None, False
+        self._process = self._new()
+        self.started += 1
+
+    def _new(self) -> subprocess.Popen[bytes] | _Fork:
         if not isinstance(self._target, str):
             return _Fork(self._target)
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
@@ -250,6 +261,9 @@ class Inline:
         self.started = 0
         self.stopped = False
         self.set_up: Mapping[str, Any] | None = None
+
+    def spawn(self) -> None:
+        """Nothing: what `start` makes belongs to the thread that uses it."""
 
     def start(self) -> None:
         if self._handle is None:

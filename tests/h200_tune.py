@@ -5,7 +5,8 @@
 For ten GEMM shapes it measures a grid of carver's own CUDA kernels (every shape's first hints and a sample that is
 spread over all of the space, the same configurations for all shapes), replays every strategy on it with the compile
 and run times that were measured, and tunes each shape live by rank order with early stop in a cache of its own,
-compilation included. Shapes that the time does not reach are named, and left out.
+compilation included, and says what became of those seconds: compilers waited for, checks, timed runs, and the rest,
+which is setting up. Shapes that the time does not reach are named, and left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +117,9 @@ def main() -> None:
     if found["live"]:
         found["live_median"] = {
             name: _middle([each[name] for each in found["live"]])
-            for name in ("trials", "trials_to_goal", "seconds", "of_exhaustive", "speed")
+            for name in (
+                "trials", "trials_to_goal", "seconds", "seconds_to_goal", "setup_share", "of_exhaustive", "speed",
+            )
         }
     write()
     if traces:
@@ -169,7 +173,7 @@ def live(case: Case, entry: dict[str, Any], device: str) -> dict[str, Any]:
     try:
         tuner = carver.AutoTuner.from_template(operator(tuple(entry["shape"]), case.arch))
         tuner.configs = list(ranking)
-        began = time.monotonic()
+        began, started = time.monotonic(), datetime.now(UTC)
         result = tuner.run(warmup=5, rep=50, timeout=20, early_stop=True)
         seconds = time.monotonic() - began
     finally:
@@ -179,10 +183,15 @@ def live(case: Case, entry: dict[str, Any], device: str) -> dict[str, Any]:
     order = sorted(result.table, key=lambda m: m.predicted_ms or 0.0)
     own = [times.get(tuple(m.config.items()), float("inf")) for m in order]
     reached = [place for place, ms in enumerate(own, 1) if ms <= best / simulate.GOAL]
+    at_s = [(datetime.fromisoformat(m.updated_at) - started).total_seconds() for m in order]
+    spent_s = dict(result.env["spent_s"])
+    trials_s = sum(spent_s[name] for name in ("compile", "check", "measure"))
     exhaustive_s = entry["compile_s_sum"] / cpu_workers() + entry["measuring_s"]
     chosen = times.get(tuple(result.config.items()), float("nan"))
     return {
         "shape": entry["shape"], "trials": result.trials, "trials_to_goal": reached[0] if reached else None,
+        "seconds_to_goal": at_s[reached[0] - 1] if reached else None, "trials_at_s": at_s,
+        "spent_s": spent_s, "setup_share": 1 - trials_s / seconds,
         "seconds": seconds, "of_exhaustive": seconds / exhaustive_s, "exhaustive_s": exhaustive_s,
         "speed": best / chosen, "latency_ms": result.latency_ms, "config": dict(result.config),
         "stopped": result.stopped, "reference_ms": result.ref_latency_ms,

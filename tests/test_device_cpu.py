@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from carver.device import compile as compiling
 from carver.device.buffers import address
 from carver.device.cpu import CpuDevice, cores_available
 from carver.device.render import CPU_FLAGS
-from carver.errors import CompileError, ConfigError, DeviceError, RunError
+from carver.errors import CompileError, CompileTimeout, ConfigError, DeviceError, RunError
 from carver.problem import Problem
 from carver.space import static_scope
 
@@ -402,6 +403,9 @@ def test_conversions_of_the_kernels_agree_with_those_of_the_host(device: CpuDevi
         ("bfloat16", 1.0, 0x3F80), ("bfloat16", 1 + 2**-8, 0x3F80), ("bfloat16", 1 + 3 * 2**-8, 0x3F82),
         ("float8_e4m3", 448, 0x7E), ("float8_e4m3", 1e9, 0x7E), ("float8_e4m3", 2**-9, 0x01), ("float8_e4m3", -1, 0xB8),
         ("float8_e5m2", 57344, 0x7B), ("float8_e5m2", 2**-16, 0x01), ("float8_e5m2", 1.5, 0x3E),
+        ("float8_e4m3", 0.0, 0x00), ("float8_e4m3", -0.0, 0x80), ("float8_e4m3", 2**-10, 0x00),
+        ("float8_e4m3", 3 * 2**-10, 0x02), ("float8_e4m3", 0.99 * 2**-6, 0x08), ("float8_e4m3", 1.9375, 0x40),
+        ("float8_e4m3", np.nan, 0x7F), ("float8_e5m2", -np.inf, 0xFB), ("float8_e5m2", 1.875, 0x40),
         ("int8", 200.0, 127), ("int8", -3.5, -4), ("float16", 65504, 65504),
     ],
 )  # fmt: skip
@@ -643,6 +647,11 @@ def test_a_compiler_that_hangs_is_stopped(answer: Source, tmp_path: Path, monkey
     monkeypatch.setattr(compiling, "TIMEOUT_S", 0.2)
     with pytest.raises(CompileError, match=r"stopped after 0\.2 s"):
         compile_source(answer, compiling.Compiler("cc", slow, "0"))
+    monkeypatch.setattr(compiling, "TIMEOUT_S", 60.0)
+    stop = threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    with pytest.raises(CompileTimeout):
+        compile_source(answer, compiling.Compiler("cc", slow, "0"), None, stop)
 
 
 def test_missing_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -218,6 +218,14 @@ def test_slow_candidates_are_given_up() -> None:
     assert "slower than the best" in slow.message and slow.median_ms and slow.median_ms > 4.9
 
 
+def test_a_result_says_where_its_seconds_went(tmp_path: Path) -> None:
+    result = tuner(scale, [{"ways": 1}, {"ways": 6}], ref_prog=twice).run()
+    spent_s = result.env["spent_s"]
+    assert list(spent_s) == ["setup", "compile", "check", "measure"] and min(spent_s.values()) > 0
+    assert sum(spent_s.values()) == pytest.approx(result.seconds)
+    assert ", measure " in Path(result.env["log"]).read_text()
+
+
 def test_the_log_is_in_the_runs_folder_and_printing_is_asked_for(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tuned import QUICK, SCALE, scale, twice
 import carver
 from carver.device import encode
 from carver.errors import ConfigError, RunError
+from carver.tune import inputs
 from carver.tune.checks import Checker, OperatorReference
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.tune.plan import Settings
@@ -165,6 +167,16 @@ def test_arrays_must_be_known_and_fit() -> None:
         pass
 
 
+@pytest.mark.parametrize("how", ["Uniform", "Normal", "Integer"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "int8", "tf32"])
+def test_pieces_are_drawn_as_the_whole_would_be(dtype: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = [Param("x", (7, 11), dtype), Param("y", (), dtype), Param("z", (3,), dtype, True)]
+    whole = supply(params, TensorSupplyType.of(how), 1, "numpy")
+    monkeypatch.setattr(inputs, "_PIECE", 10)
+    assert supply(params, TensorSupplyType.of(how), 1, "numpy").checksum == whole.checksum
+    assert [v.content.shape for v in whole.values] == [(7, 11), (), (3,)] and not whole.values[2].content.any()
+
+
 def test_inputs_have_a_checksum() -> None:
     first, second = from_user([X, 3], ["a", "n"], ""), from_user([X + 1, 3], ["a", "n"], "")
     assert first.checksum == Inputs(first.values, "elsewhere").checksum != second.checksum
@@ -210,6 +222,59 @@ def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
     )  # fmt: skip
     assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
     assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+
+
+def checker_of(right: Any, **given: float) -> Checker:
+    checker = Checker(lambda x: right, **given)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    return checker
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+def test_outputs_are_compared_where_the_reference_is(package: str) -> None:
+    """In pieces, whose counts add up and whose first difference is that of the whole."""
+    xp = pytest.importorskip(package)
+    right = np.arange(200_000, dtype=np.float32).reshape(400, 500)
+    checker = checker_of(right if xp is np else xp.from_numpy(right), rtol=0.0, atol=0.5, max_mismatched_ratio=0.0)
+    assert checker._right is not None and isinstance(checker._right[0], np.ndarray if xp is np else xp.Tensor)
+    output = right.astype(np.float64)
+    assert checker.check([output]) == checker.check([output.reshape(400, 1, 500)]) == ("ok", "", 0.0)
+    output[399, 499] = output[150, 7] = -1
+    outcome, said, _ = checker.check([output])
+    assert outcome == "wrong_result" and "0.001 % of 200000" in said and "at (150, 7): -1 where 75007 is" in said
+    output[300, 0] = np.inf
+    assert "1 of 200000 elements are not finite, first at (300, 0): inf where 150000 is" in checker.check([output])[1]
+    right[300, 0] = np.inf
+    checker = checker_of(right if xp is np else xp.from_numpy(right), rtol=0.0)
+    assert checker.check([right])[0] == "ok", "an infinity is as right as the reference says"
+    assert checker.check([np.where(np.isinf(right), 0, right)])[0] == "ok", "one of 200000 may differ"
+    assert "shape (500, 400)" in checker.check([right.T])[1]
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+def test_a_reference_may_write_to_what_it_returned(package: str) -> None:
+    xp = pytest.importorskip(package)
+    buffer = xp.zeros(len(X), dtype=xp.float64)
+
+    def ref_prog(x: Any) -> Any:
+        buffer[:] = buffer + xp.asarray(2 * x)
+        return buffer
+
+    checker = Checker(ref_prog)
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    assert checker.check([2 * X])[0] == "ok", "of the first run, not of those that time it"
+
+
+def test_a_check_takes_little_memory() -> None:
+    """Memory that is touched for the first time takes longer than to compare what lies in it."""
+    output = np.ones((1000, 1000), np.float16)
+    checker = checker_of(output)
+    tracemalloc.start()
+    try:
+        assert checker.check([output])[0] == "ok"
+        assert tracemalloc.get_traced_memory()[1] < 0.5 * checker._right[0].nbytes  # type: ignore[index]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])

@@ -24,7 +24,7 @@ import carver
 from carver import detect, worker
 from carver.errors import ConfigError, DeviceError
 from carver.tune import cache as disk
-from carver.tune import lane, pool
+from carver.tune import lane, pool, runner
 from carver.tune.lane import Lane
 from carver.tune.plan import choose_device, likely_arch
 from carver.tune.pool import Pool
@@ -127,6 +127,8 @@ class FakeLane:
     def __enter__(self) -> FakeLane:
         return self
 
+    def begin(self) -> None: ...
+
     def __exit__(self, *_: object) -> None:
         assert self.stopped.is_set()
 
@@ -176,6 +178,92 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
     tuner(scale, configs, search=search, seconds=600).run()
     side = ["build"] * 3 + ["run"] * 3
     assert events == [*side, *side, "build", "run"]
+
+
+class QuietLane:
+    """Measures at once, and says what was measured."""
+
+    def __init__(self, measured: list[str]) -> None:
+        self.measured = measured
+
+    def __enter__(self) -> QuietLane:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def measure(self, work: lane.Work, best_ms: float | None) -> dict[str, Any]:
+        self.measured.append(work.key)
+        return {"outcome": "ok", "samples_ms": [1.0]}
+
+
+def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    begun: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def build(work: lane.Work, kind: str, timeout_s: float, stop: threading.Event) -> lane.Work:
+        begun.put(work.key)
+        assert work.key == "0" or stop.wait(60), "all but the first take until nobody wants them any more"
+        return work
+
+    monkeypatch.setattr(pool, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(pool, "build", build)
+    monkeypatch.setattr(pool, "Lane", QuietLane)
+    plan: Any = SimpleNamespace(spec=lambda device: measured, kind="cuda", settings=SimpleNamespace(timeout=1.0))
+    works = [lane.Work(str(i), {}, program={}) for i in range(9)]
+    began = time.monotonic()
+    with Pool(plan, ["cuda:0"], None, None) as one:
+        ((place, found),) = one.measure({0: works[0]}, iter(enumerate(works[1:], 1)), None)
+    assert (place, found["outcome"], measured) == (0, "ok", ["0"]) and time.monotonic() - began < 30
+    assert {begun.get(timeout=30) for _ in range(3)} == {"0", "1", "2"} and begun.empty()
+
+
+def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+    monkeypatch.setattr(pool, "cpu_workers", lambda: 4)
+    monkeypatch.setattr(pool, "build", lambda work, *_: built.append(work.config) or lane.build(work, *_))
+    configs = [{"ways": 2, "delay": i} for i in range(7)]
+    assert tuner(scale, configs).run(trials=2).trials == 2
+    assert built == configs[:2]
+
+
+def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
+    """The worker comes up and carver's own reference is computed; a user's is timed, so it waits for the compilers."""
+    calls: list[Any] = []
+
+    def ref_prog(x: Any) -> Any:
+        calls.append(x)
+        return 2 * x
+
+    made = tuner(scale, [{"ways": 1}], ref_prog=ref_prog)
+    with Lane(made.plan(made.settings()).spec("cpu")) as one:
+        one.begin()
+        assert isinstance(one.worker, worker.Worker) and one.worker.pid and not calls
+    own = carver.AutoTuner.from_template(carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float32"))
+    with Lane(own.set_compile_args(target="cpu").plan(own.settings()).spec("cpu")) as one:
+        one.begin()
+        assert one.spec.checker._right is not None
+
+
+def test_a_fork_waits_until_it_is_needed() -> None:
+    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.trial:Trial", {"device": "cpu"})
+    with forked, other:
+        for each in (forked, other):
+            each.spawn()
+        assert forked.pid is None and (pid := other.pid) is not None
+        other.start()
+        assert other.pid == pid and other.started == 1 and other.call({"do": "state"}, 30.0).outcome == "ok"
+
+
+def test_a_device_is_asked_for_its_state_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, now_s = runner.Runner("cpu", runner.Code()), [100.0]
+    asked: list[float] = []
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(one.device, "state", lambda: asked.append(now_s[0]) or {"clock_hz": len(asked)})
+    assert [one._state()["clock_hz"] for _ in range(3)] == [1, 1, 1]
+    now_s[0] += 1.1 * runner.STATE_S
+    assert one._state()["clock_hz"] == 2
 
 
 def test_a_lane_that_is_stopped_ends_what_runs() -> None:

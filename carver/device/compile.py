@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sysconfig
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from ..errors import CompileError, CompileTimeout, DeviceError
 from .render import Source
 
 TIMEOUT_S = 300.0
+_LOOK_S = 0.05
+"""How often a running compiler is asked whether it is still wanted."""
 _USUAL_CUDA = "/usr/local/cuda/bin"
 
 
@@ -127,11 +130,13 @@ def c_compiler() -> Compiler:
     return _cc(Path(path), Path(path).stat().st_mtime_ns)
 
 
-def compile_source(source: Source, compiler: Compiler, timeout_s: float | None = None) -> Binary:
+def compile_source(
+    source: Source, compiler: Compiler, timeout_s: float | None = None, stop: threading.Event | None = None
+) -> Binary:
     """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log.
 
-    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`) is killed with all it started; NVRTC, which runs in
-    this process, is waited for.
+    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`), or that runs when another thread sets `stop`, is killed
+    with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for.
     """
     key = source.key(compiler.identity)
     home = private(cache_folder() / "binaries")
@@ -144,7 +149,7 @@ def compile_source(source: Source, compiler: Compiler, timeout_s: float | None =
         if compiler.kind == "nvrtc":
             log = _run_nvrtc(source, compiler, out)
         else:
-            log = _run(source, compiler, out, timeout_s or TIMEOUT_S)
+            log = _run(source, compiler, out, timeout_s or TIMEOUT_S, stop)
         seconds = time.perf_counter() - began
         sha256 = _sha256(out)
         entry = Path(workshop) / "entry.json"
@@ -175,28 +180,40 @@ def _defines(source: Source) -> list[str]:
     return [f"-D{name}={value}" for name, value in source.defines.items()]
 
 
-def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float) -> str:
+def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop: threading.Event | None) -> str:
     target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
     command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:
-        done = _process(command, timeout_s)
-    except subprocess.TimeoutExpired:
-        raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {timeout_s:g} s") from None
+        done = _process(command, timeout_s, stop)
+    except subprocess.TimeoutExpired as e:
+        raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
     log = (done.stdout + done.stderr).strip()
     if done.returncode or not out.is_file():
         raise CompileError(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
     return log
 
 
-def _process(command: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Like `subprocess.run`; past the timeout the whole group is killed, since a compiler's driver starts others."""
+def _process(
+    command: Sequence[str], timeout_s: float = TIMEOUT_S, stop: threading.Event | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Like `subprocess.run`; past the timeout, or once `stop` is set, the whole group is killed, since a compiler's
+    driver starts others."""
+    began = time.monotonic()
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         errors="replace", start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            said, complained = child.communicate(timeout=timeout_s or TIMEOUT_S)
+            while True:
+                left_s = timeout_s - (time.monotonic() - began)
+                try:
+                    said, complained = child.communicate(timeout=left_s if stop is None else min(left_s, _LOOK_S))
+                    break
+                except subprocess.TimeoutExpired:
+                    passed_s = time.monotonic() - began
+                    if passed_s >= timeout_s or (stop is not None and stop.is_set()):
+                        raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s)) from None
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)

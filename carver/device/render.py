@@ -76,7 +76,16 @@ class Source:
         """
         named = [*self._flag_values(_FILE_FLAG)]
         named += [text for value in self.defines.values() for text in _INCLUDED.findall(f"#define X {value}")]
-        todo = [(self.path.name, self.path), *((n, p) for n in named for p in self._places(n, self.path.parent))]
+        folders = [*self._flag_values(_FOLDER_FLAG)]
+        folders += [f for v in _FOLDERS_FROM for f in os.environ.get(v, "").split(os.pathsep) if f]
+        common = (self.path.parent, folder("templates"), *map(Path, folders))
+
+        def places(name: str, beside: Path) -> Iterator[Path]:
+            for where in dict.fromkeys((beside, *common)):
+                if (path := Path(os.path.normpath(where / name))).is_file():
+                    yield path
+
+        todo = [(self.path.name, self.path), *((n, p) for n in named for p in places(n, self.path.parent))]
         seen = set()
         while todo:
             name, path = todo.pop()
@@ -84,14 +93,7 @@ class Source:
                 seen.add((name, path))
                 content = path.read_bytes()
                 yield name, path, content
-                todo += [(n, p) for n in _included(content) for p in self._places(n, path.parent)]
-
-    def _places(self, name: str, beside: Path) -> Iterator[Path]:
-        folders = [*self._flag_values(_FOLDER_FLAG)]
-        folders += [f for v in _FOLDERS_FROM for f in os.environ.get(v, "").split(os.pathsep) if f]
-        for where in dict.fromkeys((beside, self.path.parent, folder("templates"), *map(Path, folders))):
-            if (path := Path(os.path.normpath(where / name))).is_file():
-                yield path
+                todo += [(n, p) for n in _included(content) for p in places(n, path.parent)]
 
     def _flag_values(self, flag: re.Pattern[str]) -> Iterator[str]:
         """What follows a flag, in the same word or in the next."""

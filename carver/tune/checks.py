@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import statistics
 import sys
 import time
@@ -16,7 +17,7 @@ from .. import reference
 from ..device.buffers import is_torch
 from ..errors import ConfigError, RunError
 from ..problem import Problem
-from .inputs import Inputs, as_argument, host
+from .inputs import Inputs, as_argument, beside, host, wide
 
 REFERENCE_S = 0.5
 """How long the reference is timed for, beyond its first run. [s]"""
@@ -60,15 +61,20 @@ class OperatorReference:
         value, magnitude = reference.expected(p, values, xp)
         allowed = reference.tolerance(p, value := reference.representable(p, value, xp), magnitude)
         for name, x in values.items():
+            if p.dtypes.get(name) != "tf32":
+                continue
             scaled = x * (2.0**42 + 1)  # less what that adds, x has 11 of its 53 bits left (Veltkamp's splitting)
-            if p.dtypes.get(name) == "tf32" and (scaled - (scaled - x) != x).any():
+            if (scaled - (scaled - x) != x).any():
                 allowed = allowed + 2.0**-10 * magnitude
         return value, allowed
 
 
 @dataclass
 class Checker:
-    """The reference, computed once, and the tolerances: `atol` + `rtol` x reference, beside what the reference says."""
+    """The reference, computed once, and the tolerances: `atol` + `rtol` x reference, beside what the reference says.
+
+    Outputs are compared where the reference was computed: by torch on a GPU if it was, else by NumPy.
+    """
 
     ref_prog: Callable[..., Any] | None = None
     manual_check_prog: Callable[..., Any] | None = None
@@ -80,7 +86,7 @@ class Checker:
     _inputs: Inputs | None = None
     _arguments: list[Any] = field(default_factory=list)
     _right: list[Any] | None = None
-    _allowed: list[Any] | None = None
+    _limits: list[Any] = field(default_factory=list)
     _judge: bool = False
 
     def __post_init__(self) -> None:
@@ -106,7 +112,9 @@ class Checker:
             return
         if isinstance(ref, OperatorReference):
             with guarded("the reference"):
-                self._right, self._allowed = map(_arrays, ref.bounded(*self._arguments))
+                value, allowed = ref.bounded(*self._arguments)
+                self._expect(value, allowed)
+            self._arguments = []
             return
         takes = _positional(ref)
         if takes is not None and takes == len(self._arguments) + outputs and outputs:
@@ -121,7 +129,7 @@ class Checker:
                 f"as {outputs} more arguments and return whether they are right"
             )
         with guarded("ref_prog"):
-            self._right = _arrays(returned)
+            self._expect(returned)
             samples, began = [first_s], time.perf_counter()
             while time.perf_counter() - began < REFERENCE_S - first_s and len(samples) < 5:
                 samples.append(_timed(ref, arguments)[1])
@@ -136,62 +144,92 @@ class Checker:
                 with guarded("ref_prog"):
                     said = self.ref_prog(*self._arguments, *outputs)
                 if said is not None and not isinstance(said, bool | np.bool_):
-                    self._right = _arrays(said)
+                    self._expect(said)
                 elif said is not None and not said:
                     return "wrong_result", "ref_prog returned False", None
             if self.manual_check_prog is not None:
                 with guarded("manual_check_prog"):
                     one = _positional(self.manual_check_prog) == 1
-                    self.manual_check_prog(outputs) if one else self.manual_check_prog(outputs, self._right)
+                    right = None if self._right is None else [host(x) for x in self._right]
+                    self.manual_check_prog(outputs) if one else self.manual_check_prog(outputs, right)
                 return "ok", "", None
         except (AssertionError, RunError) as e:
             return "wrong_result", str(e) or "an assertion of the check failed", None
         return self._compare(outputs) if self._right is not None else ("ok", "", None)
+
+    def _expect(self, returned: Any, allowed: Any = None) -> None:
+        """Take what a reference returned for right; `allowed` comes with the single array of carver's own.
+
+        A user's may write to it again, so it is copied.
+        """
+        every = returned if isinstance(returned, list | tuple) else [returned]
+        self._right = [wide(x, copy=allowed is None) for x in every]
+        own = 0.0 if allowed is None else allowed
+        with np.errstate(invalid="ignore"):
+            self._limits = [own + self.atol + self.rtol * abs(right) for right in self._right]
 
     def _compare(self, outputs: Sequence[Any]) -> Verdict:
         assert self._right is not None
         if len(outputs) != len(self._right):
             return "wrong_result", f"{len(outputs)} outputs where ref_prog returns {len(self._right)}", None
         worst = 0.0
-        for place, (output, right) in enumerate(zip(outputs, self._right, strict=True)):
-            got = host(output)
-            if got.size == right.size and _squeezed(got) == _squeezed(right):
-                got = got.reshape(right.shape)
-            if got.shape != right.shape:
-                return "wrong_result", f"output {place} has shape {got.shape}, the reference {right.shape}", None
-            if (lost := np.isfinite(right) & ~np.isfinite(got)).any():
-                first = _first(lost)
+        for place, (output, right, limit) in enumerate(zip(outputs, self._right, self._limits, strict=True)):
+            got, shape = beside(output, right), tuple(right.shape)
+            if _squeezed(got.shape) != _squeezed(shape):
+                return "wrong_result", f"output {place} has shape {tuple(got.shape)}, the reference {shape}", None
+            size, seen = math.prod(shape), _Differences(got.reshape(-1), right.reshape(-1), limit.reshape(-1))
+            if seen.lost:
                 return "wrong_result", (
-                    f"output {place}: {int(lost.sum())} of {lost.size} elements are not finite, first at {first}: "
-                    f"{got[first]:g} where {right[first]:g} is right"
+                    f"output {place}: {seen.lost} of {size} elements are not finite, first at {seen.at(shape)}"
                 ), float("inf")
-            own = self._allowed[place] if self._allowed else 0.0
-            with np.errstate(invalid="ignore"):
-                close = np.abs(got - right) <= own + self.atol + self.rtol * np.abs(right)
-            wrong = ~(close | (got == right) | (np.isnan(got) & np.isnan(right)))
-            ratio = float(wrong.mean()) if wrong.size else 0.0
+            ratio = seen.wrong / size if size else 0.0
             if ratio > self.max_mismatched_ratio:
-                first = _first(wrong)
-                beyond = "rounding explains + " if self._allowed else ""
+                beyond = "rounding explains + " if isinstance(self.ref_prog, OperatorReference) else ""
                 return "wrong_result", (
-                    f"output {place}: {100 * ratio:.3g} % of {wrong.size} elements differ by more than {beyond}atol "
+                    f"output {place}: {100 * ratio:.3g} % of {size} elements differ by more than {beyond}atol "
                     f"{self.atol:g} + rtol {self.rtol:g} x reference ({100 * self.max_mismatched_ratio:g} % may), "
-                    f"first at {first}: {got[first]:g} where {right[first]:g} is right"
+                    f"first at {seen.at(shape)}"
                 ), ratio / self.max_mismatched_ratio if self.max_mismatched_ratio else float("inf")
             worst = max(worst, ratio)
         return "ok", "", worst / self.max_mismatched_ratio if self.max_mismatched_ratio else 0.0
 
 
-def _arrays(returned: Any) -> list[Any]:
-    return [host(x) for x in (returned if isinstance(returned, list | tuple) else [returned])]
+class _Differences:
+    """Of a flat output from the right one: how many elements are `lost`, not finite where they should be, how many are
+    `wrong`, and the first of the lost, else of the wrong. In pieces that a cache holds, or a GPU beside other things.
+    """
+
+    def __init__(self, got: Any, right: Any, limit: Any) -> None:
+        self.lost = self.wrong = 0
+        self._got, self._right, self._firsts = got, right, dict[str, int]()
+        xp = sys.modules["torch"] if is_torch(right) else np
+        step = 1 << 24 if is_torch(right) and right.is_cuda else 1 << 16
+        with np.errstate(invalid="ignore"):
+            for start in range(0, len(right), step):
+                g, r, most = wide(got[start : start + step]), right[start : start + step], limit[start : start + step]
+                error = abs(g - r)
+                close = error <= most
+                if (close & (error < np.inf)).all():
+                    continue
+                lost = xp.isfinite(r) & ~xp.isfinite(g)
+                wrong = ~(close | (g == r) | (xp.isnan(g) & xp.isnan(r)))
+                self.lost += self._count("lost", lost, start)
+                self.wrong += self._count("wrong", wrong, start)
+
+    def _count(self, name: str, marked: Any, start: int) -> int:
+        if count := int(marked.sum()):
+            self._firsts.setdefault(name, start + int(marked.nonzero()[0].reshape(-1)[0]))
+        return count
+
+    def at(self, shape: tuple[int, ...]) -> str:
+        """The first difference in words, by its indices in an array of that shape."""
+        first = self._firsts["lost" if self.lost else "wrong"]
+        got, right = (host(x[first : first + 1])[0] for x in (self._got, self._right))
+        return f"{tuple(int(i) for i in np.unravel_index(first, shape))}: {got:g} where {right:g} is right"
 
 
-def _first(marked: Any) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.argwhere(marked)[0])
-
-
-def _squeezed(array: Any) -> tuple[int, ...]:
-    return tuple(n for n in array.shape if n != 1)
+def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)
 
 
 def _positional(fn: Callable[..., Any]) -> int | None:

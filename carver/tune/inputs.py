@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,10 @@ from ..errors import ConfigError, nearest
 from .spec import Param, element, param_of
 
 Array = npt.NDArray[Any]
+
+_PIECE = 1 << 16
+"""Elements that are drawn at once."""
+_TORCH_FLOATS = ("float16", "float32", "float64")
 
 _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
 
@@ -82,11 +87,19 @@ class Draw:
         return self.param.extents
 
     def array(self) -> Array:
-        """As stored bits; the same for the same seed."""
-        p, drawn = self.param, _draw(np.random.default_rng(self.seed), self.param, self.how)
-        if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
-            drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-        return encode(drawn, p.dtype)
+        """As stored bits; the same for the same seed. Drawn in pieces: memory that is new costs more than the draw."""
+        p, rng = self.param, np.random.default_rng(self.seed)
+        if self.how is TensorSupplyType.Zero:
+            return np.zeros(p.extents, element(p.dtype))
+        stored = np.empty(p.extents, element(p.dtype))
+        flat = stored.reshape(-1)
+        for start in range(0, flat.size, _PIECE):
+            piece = flat[start : start + _PIECE]
+            drawn = _draw(rng, piece.shape, p.dtype, self.how)
+            if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
+                drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+            piece[...] = encode(drawn, p.dtype)
+        return stored
 
 
 @dataclass(frozen=True)
@@ -184,15 +197,13 @@ def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, fo
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")
 
 
-def _draw(rng: np.random.Generator, p: Param, how: TensorSupplyType) -> Array:
-    shape, whole = p.extents, "int" in p.dtype or p.dtype == "bool"
-    least, most = (0, 1) if p.dtype == "bool" else (0, 2) if p.dtype.startswith("uint") else (-2, 2)
-    if p.dtype.startswith("complex") and how not in (TensorSupplyType.Zero, TensorSupplyType.One):
-        real, imaginary = (_draw(rng, Param(p.name, shape, "float32"), how) for _ in range(2))
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, how: TensorSupplyType) -> Array:
+    whole = "int" in dtype or dtype == "bool"
+    least, most = (0, 1) if dtype == "bool" else (0, 2) if dtype.startswith("uint") else (-2, 2)
+    if dtype.startswith("complex") and how is not TensorSupplyType.One:
+        real, imaginary = (_draw(rng, shape, "float32", how) for _ in range(2))
         return np.asarray(real + 1j * imaginary)
     match how:
-        case TensorSupplyType.Zero:
-            return np.zeros(shape, np.float32)
         case TensorSupplyType.One:
             return np.ones(shape, np.float32)
         case TensorSupplyType.Normal | TensorSupplyType.Randn:
@@ -241,11 +252,29 @@ def _read(entry: Mapping[str, Any]) -> Value:
     return Value(entry["name"], entry["form"], entry["dtype"], np.load(entry["path"], allow_pickle=False))
 
 
-def host(array: Any) -> Array:
-    """Any array as float64 (complex128) on the host, to be compared."""
+def wide(array: Any, *, copy: bool = False) -> Any:
+    """Any array as float64 (complex128), to be compared: torch's where it lies, others on the host."""
     if is_torch(array):
-        there = array.detach().cpu()
-        return np.asarray((there.cdouble().resolve_conj() if there.is_complex() else there.double()).numpy())
+        torch = sys.modules["torch"]
+        tensor = array.detach().to(torch.complex128 if array.is_complex() else torch.float64, copy=copy)
+        return tensor.resolve_conj() if tensor.is_complex() else tensor
     values = np.asarray(array.get() if is_gpuarray(array) else array)
     values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
-    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)
+    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64, copy=copy)
+
+
+def host(array: Any) -> Array:
+    """The same on the host."""
+    values = wide(array)
+    return np.asarray(values.cpu().numpy() if is_torch(values) else values)
+
+
+def beside(array: Any, other: Any) -> Any:
+    """The array where `other` is, a NumPy array or torch tensor, in the type that it has if torch knows that."""
+    if not is_torch(other):
+        return host(array) if is_torch(array) else np.asarray(array.get() if is_gpuarray(array) else array)
+    if not is_torch(array):
+        import torch
+
+        array = torch.from_numpy(array if str(getattr(array, "dtype", "")) in _TORCH_FLOATS else host(array))
+    return array.to(other.device)

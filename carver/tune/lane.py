@@ -12,6 +12,8 @@ import os
 import platform
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -26,7 +28,7 @@ from ..device import c_compiler, compile_source, cuda_compiler, lease_name
 from ..errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
 from ..trial import program_from_dict, program_to_dict
 from ..worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
-from .checks import Checker
+from .checks import Checker, OperatorReference
 from .inputs import Inputs
 from .runner import Code, Runner, decoded
 from .spec import bundle, retargeted, unpack
@@ -164,23 +166,37 @@ class Lane:
             self._described = reply.data
         return self._described
 
+    def begin(self) -> None:
+        """What needs no candidate, so that it can go on while compilers run: the worker process comes up, the inputs
+        are drawn, carver's own reference is computed. The user's reference is timed, so it waits for quiet."""
+        self.worker.spawn()
+        self._write()
+        if isinstance(self.spec.checker.ref_prog, OperatorReference):
+            self._prepare_checks()
+
     def measure(self, work: Work, best_ms: float | None = None) -> dict[str, Any]:
         """Compile if need be, run and check once, time. What became of it, in plain values."""
         found: dict[str, Any] = {
             "outcome": "ok", "message": "", "samples_ms": [], "error": None, "host": platform.node(), "resources": {},
-            "checked": False,
+            "checked": False, "spent_s": {},
         }  # fmt: skip
-        s = self.spec
+        s, spent_s = self.spec, found["spent_s"]
         if work.files is not None:
-            built = build(work, s.kind, s.profile.timeout_s, s.device)
+            began = time.monotonic()
+            built = build(work, s.kind, s.profile.timeout_s, device=s.device)
+            spent_s["compile"] = time.monotonic() - began
             if isinstance(built, Reply):
                 return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
             work = built
         found |= {"device": self.described["name"], "state": dict(self.described["state"])}
+        self._prepare_checks()
+        began = time.monotonic()
         found |= self._check(work)
         if found["outcome"] == "wrong_result":
             self.worker.set_up = None  # an earlier candidate may have written over the inputs: load them again
             found |= self._check(work)
+        checked = time.monotonic()
+        spent_s["check"] = checked - began
         if found["outcome"] != "ok":
             return found
         job = {
@@ -189,6 +205,7 @@ class Lane:
             "slow_factor": s.profile.slow_factor,
         }  # fmt: skip
         reply = self._ask(job, s.profile.timeout_s)
+        spent_s["measure"] = time.monotonic() - checked
         if reply.outcome != "ok":
             return found | {"outcome": reply.outcome, "message": reply.message}
         return found | {"samples_ms": list(reply.data["samples_ms"]), "message": reply.message}
@@ -196,10 +213,6 @@ class Lane:
     def _check(self, work: Work) -> dict[str, Any]:
         """One run of a candidate, and what its outputs are worth."""
         s = self.spec
-        if s.checker.wanted and not self._checked:
-            assert s.inputs is not None
-            s.checker.prepare(s.inputs, s.device, s.outputs, s.hidden)
-            self._checked = True
         out = self._folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
@@ -219,14 +232,24 @@ class Lane:
             found["outcome"], found["message"], found["error"] = s.checker.check(outputs)
         return found
 
+    def _prepare_checks(self) -> None:
+        s = self.spec
+        if s.checker.wanted and not self._checked:
+            assert s.inputs is not None
+            s.checker.prepare(s.inputs, s.device, s.outputs, s.hidden)
+            self._checked = True
+
+    def _write(self) -> list[dict[str, Any]]:
+        if self._manifest is None:
+            assert self.spec.inputs is not None
+            self._manifest = self.spec.inputs.write(self._folder)
+        return self._manifest
+
     def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply in a worker that has the inputs."""
         s = self.spec
-        if self._manifest is None:
-            assert s.inputs is not None
-            self._manifest = s.inputs.write(self._folder)
         setup = {
-            "do": "setup", "inputs": self._manifest, "call": dict(self._call), "out": list(s.out),
+            "do": "setup", "inputs": self._write(), "call": dict(self._call), "out": list(s.out),
             "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
         }  # fmt: skip
 
@@ -236,10 +259,12 @@ class Lane:
         return ask(self.worker, setup, job, timeout_s, failed)
 
 
-def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | Reply:
+def build(
+    work: Work, kind: str, timeout_s: float, stop: threading.Event | None = None, device: str = ""
+) -> Work | Reply:
     """The work with its binary, compiled here; a Reply that says why where there is none.
 
-    `device` is the one here, where the work was made for another host's.
+    `stop` ends the compiler. `device` is the one here, where the work was made for another host's.
     """
     assert work.program is not None
     program = program_from_dict(work.program)
@@ -250,7 +275,7 @@ def build(work: Work, kind: str, timeout_s: float, device: str = "") -> Work | R
         source = retargeted(source, archs.load(device).isa)
     program = replace(program, source=source)
     try:
-        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s)
+        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s, stop)
     except CompileTimeout as e:
         return Reply("timeout", str(e))
     except (CompileError, RunError) as e:

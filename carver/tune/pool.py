@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import queue
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, RunError
@@ -36,6 +39,7 @@ class Pool:
         self._sent = 0  # how often the inputs went to the executor
         self._built: dict[int, Future[Work | Reply]] = {}
         self._compilers: ThreadPoolExecutor | None = None
+        self._stop = threading.Event()
         self.width = len(devices)
         self._references: Mapping[str, Any] = {}
         if executor is not None:
@@ -55,7 +59,7 @@ class Pool:
         self._stack.close()
 
     def measure(
-        self, ready: Mapping[int, Work], ahead: Mapping[int, Work], best_ms: float | None
+        self, ready: Mapping[int, Work], ahead: Iterable[tuple[int, Work]], best_ms: float | None
     ) -> Iterator[Found]:
         """What became of each, as soon as it is known. Those `ahead` are compiled too: they are likely to be next."""
         if not ready:
@@ -63,28 +67,21 @@ class Pool:
         if self._executor is not None:
             yield from self._remote(self._executor, ready, best_ms)
             return
-        built = self._build(ready, ahead)
-        good: dict[int, Work] = {}
-        for i, each in built.items():
-            if isinstance(each, Reply):
-                yield i, {"outcome": each.outcome, "message": each.message}
-            else:
-                good[i] = each
-        if not good:
-            return
+        self._compile(ready, ahead)
         self._open()
         if self.width == 1:
             (lane,) = self._every
-            for i, work in good.items():
-                found = lane.measure(work, best_ms)
+            for i, work in ready.items():
+                found = self._one(lane, i, work, best_ms)
                 yield i, found
                 if found["samples_ms"]:
                     best_ms = min(best_ms or min(found["samples_ms"]), *found["samples_ms"])
             return
         threads = ThreadPoolExecutor(self.width)
-        left = {threads.submit(self._on_any, work, best_ms): i for i, work in good.items()}
+        left = {threads.submit(self._on_any, i, work, best_ms): i for i, work in ready.items()}
 
         def stop() -> None:
+            self._stop.set()
             for lane in self._every:
                 lane.stop()
             threads.shutdown()
@@ -98,31 +95,47 @@ class Pool:
             raise
         threads.shutdown()
 
-    def _on_any(self, work: Work, best_ms: float | None) -> dict[str, Any]:
+    def _on_any(self, i: int, work: Work, best_ms: float | None) -> dict[str, Any]:
         lane = self._free.get()
         try:
-            return lane.measure(work, best_ms)
+            return self._one(lane, i, work, best_ms)
         finally:
             self._free.put(lane)
 
-    def _build(self, ready: Mapping[int, Work], ahead: Mapping[int, Work]) -> dict[int, Work | Reply]:
-        """Binaries of what is needed, made side by side. When it returns nothing compiles, and timing may begin."""
+    def _one(self, lane: Lane, i: int, work: Work, best_ms: float | None) -> dict[str, Any]:
+        began = time.monotonic()
+        if i in self._built:  # on a CPU nothing is timed while something compiles
+            wait([self._built[i]] if self._plan.kind == "cuda" else self._built.values())
+        waited_s = time.monotonic() - began
+        built = self._built[i].result() if i in self._built else work
+        if isinstance(built, Reply):
+            found: dict[str, Any] = {"outcome": built.outcome, "message": built.message, "samples_ms": []}
+        else:
+            found = lane.measure(built, best_ms)
+        return found | {"spent_s": {**found.get("spent_s", {}), "compile": waited_s}}
+
+    def _compile(self, ready: Mapping[int, Work], ahead: Iterable[tuple[int, Work]]) -> None:
+        """Begin to compile what is needed, and what comes next, as many as work side by side.
+
+        For a CPU only when something needed is missing; for a GPU as soon as there is room, while it measures.
+        """
+        plan, gpu = self._plan, self._plan.kind == "cuda"
         if self._compilers is None:
             self._compilers = ThreadPoolExecutor(cpu_workers())
             self._stack.callback(self._compilers.shutdown, cancel_futures=True)
-        plan, missing = self._plan, {i for i, work in ready.items() if work.program is not None} - self._built.keys()
-        soon = list({**ready, **ahead}.items())[: max(len(ready), cpu_workers())] if missing else []
-        for i, work in soon:  # as many as compile side by side, and no more before the next is needed
+            self._stack.callback(self._stop.set)
+        missing = any(work.program is not None and i not in self._built for i, work in ready.items())
+        count = max(len(ready), cpu_workers()) if gpu or missing else 0
+        for i, work in islice({**ready, **dict(islice(ahead, count))}.items(), count):
             if work.program is not None and i not in self._built:
-                self._built[i] = self._compilers.submit(build, work, plan.kind, plan.settings.timeout)
-        for future in self._built.values():
-            future.exception()
-        return {i: self._built[i].result() if i in self._built else work for i, work in ready.items()}
+                self._built[i] = self._compilers.submit(build, work, plan.kind, plan.settings.timeout, self._stop)
 
     def _open(self) -> None:
+        """The lanes, once, made ready as far as that goes while compilers run."""
         if not self._every:
             self._every = [self._stack.enter_context(Lane(self._plan.spec(device))) for device in self._devices]
             for lane in self._every:
+                lane.begin()
                 self._free.put(lane)
 
     def _remote(self, executor: Executor, ready: Mapping[int, Work], best_ms: float | None) -> Iterator[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -183,8 +183,9 @@ class _Attempt:
         self.tried: dict[int, Measurement] = {}
         self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
-        self.works = [plan.work(i) for i in range(len(plan.entries))]
-        self.keys = [work.key if isinstance(work, Work) else digest([plan.key, i]) for i, work in enumerate(self.works)]
+        self.spent_s = dict.fromkeys(("compile", "check", "measure"), 0.0)
+        self.versions = versions()
+        self._works: dict[int, Work | RunError] = {}
         self.reference_ms: float | None = None
         self.order: Sequence[int] = ()
 
@@ -229,6 +230,16 @@ class _Attempt:
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
         return [_seconds(self.tried[i]) for i in batch]
 
+    def _work(self, index: int) -> Work | RunError:
+        """Made when the candidate's turn comes: of many candidates few are tried."""
+        if index not in self._works:
+            self._works[index] = self.plan.work(index)
+        return self._works[index]
+
+    def _key(self, index: int) -> str:
+        work = self._work(index)
+        return work.key if isinstance(work, Work) else digest([self.plan.key, index])
+
     def _measured(self, index: int) -> Measurement:
         if index not in self.tried:
             known = self._recorded(index)
@@ -239,10 +250,10 @@ class _Attempt:
         ready: dict[int, Work] = {}
         same: dict[str, int] = {}
         for i in indices:
-            work = self.works[i]
+            work = self._work(i)
             if isinstance(work, RunError):
                 self._store(i, {"outcome": "does_not_fit", "message": str(work)})
-            elif same.setdefault(self.keys[i], i) == i:
+            elif same.setdefault(work.key, i) == i:
                 ready[i] = work
         best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
         for i, found in self.pool.measure(ready, self._ahead(indices), best):
@@ -251,16 +262,19 @@ class _Attempt:
             if i not in self.tried and (twin := self._recorded(i)) is not None:
                 self._keep(i, twin, recorded=True)
 
-    def _ahead(self, indices: Sequence[int]) -> dict[int, Work]:
-        """What is measured next where that is known: in rank order."""
-        if self.plan.settings.search not in ("rank", "exhaustive"):
-            return {}
-        rest = (i for i in self.order if i not in self.tried and i not in indices)
-        return {i: work for i in rest if isinstance(work := self.works[i], Work)}
+    def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Work]]:
+        """What is measured next where that is known: in rank order, as far as the budget of trials goes."""
+        s = self.plan.settings
+        if s.search not in ("rank", "exhaustive"):
+            return
+        rest = [i for i in self.order if i not in self.tried and i not in indices]
+        for i in rest if s.trials is None else rest[: max(s.trials - len(self.tried) - len(indices), 0)]:
+            if isinstance(work := self._work(i), Work):
+                yield i, work
 
     def _recorded(self, index: int) -> Measurement | None:
         """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
-        key = self.keys[index]
+        key = self._key(index)
         if key in self.measured or not self.reuse:
             return self.measured.get(key)
         found = self.records.find(candidate=key, since=self.since)
@@ -270,11 +284,13 @@ class _Attempt:
 
     def _store(self, index: int, found: Mapping[str, Any]) -> None:
         plan, entry = self.plan, self.plan.entries[index]
+        for name, seconds in found.get("spent_s", {}).items():
+            self.spent_s[name] += seconds / self.pool.width
         hint = entry.hint
         own = isinstance(plan.kernels[index], HintKernel)
         m = Measurement(
             run_id=self.run_id,
-            candidate=self.keys[index],
+            candidate=self._key(index),
             outcome=found["outcome"],
             message=found["message"],
             operator=hint.problem.operator if hint else plan.name,
@@ -292,7 +308,7 @@ class _Attempt:
             error=None if found.get("error") is None else min(float(found["error"]), 1e300),
             device_info={**found.get("state", {}), "resources": found.get("resources", {}),
                          "checked": found.get("checked", False), "reference_ms": found.get("reference_ms")},
-            versions=versions(),
+            versions=self.versions,
             hint=hint.to_dict() if hint and own else None,
         )  # fmt: skip
         if m.ok:
@@ -320,15 +336,18 @@ class _Attempt:
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
         text = summarise(plan.name, table, m.config, m.median_ms, baseline_ms, stopped)
-        self.log.say(text)
+        seconds = time.monotonic() - self.began
+        spent_s = {"setup": max(seconds - sum(self.spent_s.values()), 0.0), **self.spent_s}
+        self.log.say(f"{text}; {seconds:.3g} s: {', '.join(f'{name} {s:.3g} s' for name, s in spent_s.items())}")
         env = {
-            "device": m.device, "host": m.host, "device_info": dict(m.device_info), "versions": versions(),
+            "device": m.device, "host": m.host, "device_info": dict(m.device_info), "versions": self.versions,
             "inputs": plan.inputs.origin, "inputs_sha256": plan.inputs.checksum, "created_at": now(),
             "run_id": self.run_id, "log": str(self.log.path), "checked": bool(m.device_info.get("checked")),
+            "spent_s": spent_s,
         }  # fmt: skip
         found = AutotuneResult(
             plan.name, plain_config(plan.entries[best].config), m.median_ms, table, env, stopped, len(table),
-            time.monotonic() - self.began, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
+            seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
         )  # fmt: skip
         return _finished(found, plan, best)
 
