@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import math
+import re
 import shlex
 import sys
 import time
@@ -113,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--problems", nargs="+", default=["gemm", "reduction", "elementwise", "gemv"])
+    parser.add_argument("--only", default="", help="a regular expression that a problem's name holds")
     parser.add_argument("--configs", type=int, default=300)
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of measuring a problem")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no problem is begun")
@@ -125,6 +127,8 @@ def main() -> None:
     with Records(args.out.with_suffix(".sqlite")) as store, Bench(args.device, store, settings) as bench:
         found |= {"device": bench.machine.name, "state": dict(bench.machine.state), "compiler": bench.compiler}
         for kind, template in problems(args.problems):
+            if not re.search(args.only, str(template.problem)):
+                continue
             if time.monotonic() - began > args.limit:
                 found["left_out"].append(str(template.problem))
                 continue
