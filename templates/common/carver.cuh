@@ -132,11 +132,14 @@ template <int N, typename T> __device__ __forceinline__ void store_vector(T *poi
 // All elements of a vector, between memory's type and the one they are computed in.
 template <int DTYPE, int N, typename REAL>
 __device__ __forceinline__ void widen(const Vector<typename Element<DTYPE>::type, N> &from, REAL (&to)[N]) {
-    if constexpr (DTYPE == CARVER_F16 && N % 2 == 0 && sizeof(REAL) == 4) {
+    if constexpr ((DTYPE == CARVER_F16 || DTYPE == CARVER_BF16) && N % 2 == 0 && sizeof(REAL) == 4) {
 #pragma unroll
         for (int i = 0; i < N; i += 2) {
-            const unsigned pair = from.at[i] | static_cast<unsigned>(from.at[i + 1]) << 16;
-            halves_to_floats(pair, to[i], to[i + 1]);
+            const unsigned pair = reinterpret_cast<const unsigned *>(from.at)[i / 2];
+            if constexpr (DTYPE == CARVER_F16)
+                halves_to_floats(pair, to[i], to[i + 1]);
+            else
+                to[i] = __uint_as_float(pair << 16), to[i + 1] = __uint_as_float(pair & 0xffff0000u);
         }
     } else {
 #pragma unroll
@@ -174,6 +177,28 @@ template <int N, typename T> __device__ __forceinline__ void store_vector_once(T
         __stcs(reinterpret_cast<uint4 *>(pointer), reinterpret_cast<const uint4 &>(value));
     else
         store_vector<N>(pointer, value);
+}
+
+// The first `count` of N elements, the others `fill`. Narrow ones shift into words one after the other: a tile some of whose
+// elements are set by themselves keeps every element in a register of its own.
+template <int N, typename T> __device__ __forceinline__ Vector<T, N> load_first(const T *pointer, int count, T fill) {
+    Vector<T, N> out;
+    if constexpr (sizeof(T) < 4 && sizeof(out) % 4 == 0) {
+        constexpr int kBits = 8 * sizeof(T), kWords = sizeof(out) / 4;
+        constexpr unsigned kMask = (1u << kBits) - 1;
+        unsigned(&word)[kWords] = reinterpret_cast<unsigned(&)[kWords]>(out);
+        for (unsigned &w : word) w = (static_cast<unsigned>(fill) & kMask) * (~0u / kMask);
+#pragma unroll 1
+        for (int i = count - 1; i >= 0; --i) {
+#pragma unroll
+            for (int w = kWords - 1; w > 0; --w) word[w] = word[w] << kBits | word[w - 1] >> (32 - kBits);
+            word[0] = word[0] << kBits | (static_cast<unsigned>(pointer[i]) & kMask);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) out.at[i] = i < count ? pointer[i] : fill;
+    }
+    return out;
 }
 
 // N elements from a pointer that is a multiple of ALIGN bytes. ONCE: nobody reads them again soon.

@@ -70,35 +70,42 @@ __device__ __forceinline__ float exponential(float x) { return power_of_two(1.44
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
 __device__ __forceinline__ float quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double quotient(double a, double b) { return a / b; }
+// Of a NaN and a number the number.
+__device__ __forceinline__ float greater(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double greater(double a, double b) { return fmax(a, b); }
 __device__ __forceinline__ float inverse_root(float x) { return 1.f / sqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return 1. / sqrt(x); }
 
-// The greatest element so far, and the sum of exp(x - greatest).
+// The statistics of a normalisation: `of` a thread's elements, of which the first `count` exist and the others are 0.
+// After the last join, an element x of which `of` has made `part` is normalised by (x - offset()) * factor(part).
+
+// The greatest element, and the sum of exp(x - greatest). `of` leaves these exponentials in place of the elements. A NaN is
+// no greatest; it comes through in the sum.
 template <typename T> struct Exponentials {
     T greatest, sum;
     static __device__ __forceinline__ Exponentials none() { return {lowest<T>(), T(0)}; }
     __device__ __forceinline__ T scaled_to(T other) const { return sum == T(0) ? T(0) : sum * exponential(greatest - other); }
     static __device__ __forceinline__ Exponentials join(Exponentials a, Exponentials b) {
-        const T greatest = most(a.greatest, b.greatest);
-        return {greatest, a.scaled_to(greatest) + b.scaled_to(greatest)};
+        const T all = greater(a.greatest, b.greatest);
+        return {all, a.scaled_to(all) + b.scaled_to(all)};
     }
     __device__ __forceinline__ Exponentials across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, greatest, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
     }
-    // N elements, of which the first `count` exist.
-    template <int N> static __device__ __forceinline__ Exponentials of(const T (&x)[N], int count) {
+    template <int N> static __device__ __forceinline__ Exponentials of(T (&x)[N], int count) {
         Exponentials all = none();
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.greatest = i < count ? most(all.greatest, x[i]) : all.greatest;
+        for (int i = 0; i < N; ++i) all.greatest = i < count ? greater(all.greatest, x[i]) : all.greatest;
         const T shift = all.greatest == lowest<T>() ? T(0) : all.greatest;  // -inf - -inf is no number
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.sum += i < count ? exponential(x[i] - shift) : T(0);
+        for (int i = 0; i < N; ++i) {
+            x[i] = exponential(x[i] - shift);
+            all.sum += i < count ? x[i] : T(0);
+        }
         return all;
     }
-    // After the last join: what is subtracted from an element, the function of the difference, and its factor.
-    __device__ __forceinline__ T offset() const { return greatest; }
-    __device__ __forceinline__ T factor() const { return T(1) / sum; }
-    static __device__ __forceinline__ T curve(T x) { return exponential(x); }
+    __device__ __forceinline__ T offset() const { return T(0); }
+    __device__ __forceinline__ T factor(Exponentials part) const { return quotient(exponential(part.greatest - greatest), sum); }
 };
 
 // One exponential a thread instead of two a join.
@@ -106,7 +113,7 @@ template <int FIRST, int LIMIT, typename T>
 __device__ __forceinline__ Exponentials<T> join_lanes(Exponentials<T> value) {
     T greatest = value.greatest;
 #pragma unroll
-    for (int bit = FIRST; bit < LIMIT; bit *= 2) greatest = most(greatest, __shfl_xor_sync(0xffffffffu, greatest, bit));
+    for (int bit = FIRST; bit < LIMIT; bit *= 2) greatest = greater(greatest, __shfl_xor_sync(0xffffffffu, greatest, bit));
     value = {greatest, value.scaled_to(greatest)};
 #pragma unroll
     for (int bit = FIRST; bit < LIMIT; bit *= 2) value.sum += __shfl_xor_sync(0xffffffffu, value.sum, bit);
@@ -117,7 +124,6 @@ __device__ __forceinline__ Exponentials<T> join_lanes(Exponentials<T> value) {
 // Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
 template <typename T> struct Moments {
     T count, mean, squares;
-    static __device__ __forceinline__ Moments none() { return {T(0), T(0), T(0)}; }
     static __device__ __forceinline__ Moments join(Moments a, Moments b) {
         const T count = a.count + b.count, share = count > T(0) ? quotient(b.count, count) : T(0), apart = b.mean - a.mean;
         return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
@@ -125,18 +131,17 @@ template <typename T> struct Moments {
     __device__ __forceinline__ Moments across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, mean, bit), __shfl_xor_sync(0xffffffffu, squares, bit)};
     }
-    template <int N> static __device__ __forceinline__ Moments of(const T (&x)[N], int count) {
+    template <int N> static __device__ __forceinline__ Moments of(T (&x)[N], int count) {
         Moments all = {static_cast<T>(count), T(0), T(0)};
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.mean += i < count ? x[i] : T(0);
+        for (int i = 0; i < N; ++i) all.mean += x[i];
         all.mean = count > 0 ? all.mean / all.count : T(0);
 #pragma unroll
         for (int i = 0; i < N; ++i) all.squares += i < count ? (x[i] - all.mean) * (x[i] - all.mean) : T(0);
         return all;
     }
     __device__ __forceinline__ T offset() const { return mean; }
-    __device__ __forceinline__ T factor() const { return inverse_root(squares / count + static_cast<T>(EPSILON)); }
-    static __device__ __forceinline__ T curve(T x) { return x; }
+    __device__ __forceinline__ T factor(Moments) const { return inverse_root(squares / count + static_cast<T>(EPSILON)); }
 };
 
 // Each thread's squares move to the mean of all, so that the joins are sums.
@@ -157,20 +162,18 @@ __device__ __forceinline__ Moments<T> join_lanes(Moments<T> value) {
 
 template <typename T> struct Squares {
     T count, sum;
-    static __device__ __forceinline__ Squares none() { return {T(0), T(0)}; }
     static __device__ __forceinline__ Squares join(Squares a, Squares b) { return {a.count + b.count, a.sum + b.sum}; }
     __device__ __forceinline__ Squares across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
     }
-    template <int N> static __device__ __forceinline__ Squares of(const T (&x)[N], int count) {
+    template <int N> static __device__ __forceinline__ Squares of(T (&x)[N], int count) {
         Squares all = {static_cast<T>(count), T(0)};
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.sum += i < count ? x[i] * x[i] : T(0);
+        for (int i = 0; i < N; ++i) all.sum += x[i] * x[i];
         return all;
     }
     __device__ __forceinline__ T offset() const { return T(0); }
-    __device__ __forceinline__ T factor() const { return inverse_root(sum / count + static_cast<T>(EPSILON)); }
-    static __device__ __forceinline__ T curve(T x) { return x; }
+    __device__ __forceinline__ T factor(Squares) const { return inverse_root(sum / count + static_cast<T>(EPSILON)); }
 };
 
 }  // namespace carver

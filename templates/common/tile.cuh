@@ -28,21 +28,27 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
     static __device__ __forceinline__ int row(int trip) { return group() + trip * kGroups; }
     static __device__ __forceinline__ int column(int trip) { return (lane() + trip * kLanes) * WIDTH; }
 
+    // This thread's first vector of the tile at `origin`, and how far apart the others are.
+    template <typename T> static __device__ __forceinline__ T *mine(T *origin, i64 leading) { return origin + group() * leading + lane() * WIDTH; }
+    static constexpr int kNextColumn = kLanes * WIDTH;
+    // How many elements of a vector are among the first `rows` x `columns` of the tile; none: zero or less.
+    static __device__ __forceinline__ int inside(int i, int j, int rows, int columns) { return row(i) < rows ? least(WIDTH, columns - column(j)) : 0; }
+
     // This thread's vectors of the tile at `origin`. Elements outside the first `rows` x `columns` become `fill`. WHOLE: the
     // tile is inside.
     template <bool WHOLE, int ALIGN, bool ONCE = false, typename T>
     static __device__ __forceinline__ void load(Vector<T, WIDTH> (&out)[kRowTrips][kColumnTrips], const T *origin, i64 leading, i64 rows, i64 columns, T fill) {
+        const T *const first = mine(origin, leading);
+        const int here = static_cast<int>(least<i64>(rows, ROWS)), across = static_cast<int>(least<i64>(columns, COLUMNS));
 #pragma unroll
         for (int i = 0; i < kRowTrips; ++i)
 #pragma unroll
             for (int j = 0; j < kColumnTrips; ++j) {
-                const T *from = origin + row(i) * leading + column(j);
-                if (WHOLE || (row(i) < rows && column(j) + WIDTH <= columns)) {
+                const T *from = first + i * kGroups * leading + j * kNextColumn;
+                if (const int count = WHOLE ? WIDTH : inside(i, j, here, across); count == WIDTH)
                     out[i][j] = load_aligned<WIDTH, ALIGN, ONCE>(from);
-                } else {
-#pragma unroll
-                    for (int e = 0; e < WIDTH; ++e) out[i][j].at[e] = row(i) < rows && column(j) + e < columns ? from[e] : fill;
-                }
+                else
+                    out[i][j] = load_first<WIDTH>(from, count, fill);
             }
     }
 

@@ -1,10 +1,14 @@
 // Y[r,c] = softmax, layer norm or RMS norm (REDUCE_OP 3, 4, 5) of X[r,c] along rows (AXIS = 1) or down columns (AXIS = 0).
 //
-// A block owns BLOCK_R rows (BLOCK_C columns) and walks them twice in BLOCK_R x BLOCK_C tiles: forwards to join the statistics,
-// which one reading is enough for, and backwards to write the result. The tile where it turns is still in registers, so data
-// that fits one tile is read once.
+// A block takes TILES groups of BLOCK_R rows (BLOCK_C columns) one after the other, a grid apart, and walks each twice in
+// BLOCK_R x BLOCK_C tiles: forwards to join the statistics, which one reading is enough for, and backwards to write the result.
+// The tile where it turns is still in registers, so a group that fits one tile is read once. The elements of a tile widen into
+// registers of their own, and those that it was read into take the next tile while this one is worked on.
 #ifndef REDUCE_OP
 #define REDUCE_OP 3
+#endif
+#ifndef TILES
+#define TILES 1
 #endif
 
 #include "common/reduce.cuh"
@@ -14,12 +18,15 @@ namespace carver {
 template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
 template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
 template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
+static_assert(TILES >= 1, "a block has something to do");
 static_assert(REDUCE_OP >= CARVER_SOFTMAX && REDUCE_OP <= CARVER_RMS_NORM, "softmax, layer norm or RMS norm");
 
 using Real = Wide<X_DTYPE == CARVER_F64>::type;
 using Statistics = StatisticsOf<Real, REDUCE_OP>::type;
 
-constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Statistics));
+// Two halves of shared memory take turns where a block takes several groups: nobody waits for those who still read.
+constexpr int kSharedValues = AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues;
+constexpr int kSmemBytes = (TILES > 1 ? 2 : 1) * kSharedValues * static_cast<int>(sizeof(Statistics));
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -27,79 +34,70 @@ static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what th
 
 using Values = Vector<X::type, VEC>[Block::kRowTrips][Block::kColumnTrips];
 
-// A block loads, then computes, then stores: others have to fill the gaps. Where a thread's part of a tile is small, the
-// compiler may take no more registers than let 1024 threads (512) stay on an SM, in no more than the 16 blocks that every
-// device takes. 8-bit elements count double, since several at a time become floats.
-constexpr int kHeld = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * most(2, static_cast<int>(sizeof(X::type))) / 4);
-constexpr int kJoined = (AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips) * static_cast<int>(sizeof(Real)) / 4;
 constexpr int kOutputsHere = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips * VEC;
-constexpr int kKept = kOutputsHere * static_cast<int>(sizeof(Statistics)) / 4;
-constexpr int kBusy = kHeld + kJoined + 2 * kKept;
-constexpr int kResident = most(1, least(16, (kBusy <= 36 ? 1024 : kBusy <= 52 ? 512 : 0) / THREADS));
+constexpr int kPerOutput = AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips;
 
-// What a thread has joined so far: of each row of its tile (AXIS = 1), or of each column.
-struct All {
-    Statistics row[Block::kRowTrips], column[Block::kColumnTrips][VEC];
-};
+// Warps hide each other's waits, so the compiler may take no more registers than there is to keep: a tile on its way, one at
+// work, statistics, and some 22 for the rest, 16 more for the functions of doubles. 8-bit elements count four times, since
+// several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
+constexpr int kWords = static_cast<int>(sizeof(Real)) / 4, kBytes = static_cast<int>(sizeof(X::type));
+constexpr int kLoaded = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * (kBytes == 1 ? 4 : kBytes) / 4);
+constexpr int kBusy = kLoaded + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
+constexpr int kRegisters = 8 * ceil_div(kBusy + 6 + 16 * kWords, 8);
+constexpr int kResident = most(1, least(16, 512 / kRegisters * 4 / Block::kWarps));
 
-template <bool WHOLE> __device__ __forceinline__ void join_tile(All &all, const Values &tile, i64 rows, i64 columns) {
-    if constexpr (AXIS == 1) {
-        int count = 0;  // elements of a row that this thread has: the first ones in the order of its vectors
+// A thread's elements by the output that they belong to: a row (AXIS = 1) or a column.
+using Elements = Real[kOutputsHere][kPerOutput];
+__device__ __forceinline__ Real &element(Elements &x, int i, int j, int e) { return AXIS == 1 ? x[i][j * VEC + e] : x[j * VEC + e][i]; }
+
+// WHOLE: rows and columns, of which the tile has the first ones, are not asked for.
+template <bool WHOLE> __device__ __forceinline__ void measure(Statistics (&part)[kOutputsHere], Elements &x, int rows, int columns) {
+    int count = WHOLE ? kPerOutput : 0;
+    if constexpr (!WHOLE && AXIS == 1) {
 #pragma unroll
-        for (int j = 0; j < Block::kColumnTrips; ++j) count += static_cast<int>(most<i64>(0, least<i64>(VEC, columns - Block::column(j))));
-#pragma unroll
-        for (int i = 0; i < Block::kRowTrips; ++i) {
-            Real x[Block::kColumnTrips * VEC];
-#pragma unroll
-            for (int j = 0; j < Block::kColumnTrips; ++j) {
-                Real piece[VEC];
-                widen<X_DTYPE>(tile[i][j], piece);
-#pragma unroll
-                for (int e = 0; e < VEC; ++e) x[j * VEC + e] = piece[e];
-            }
-            all.row[i] = Statistics::join(all.row[i], Statistics::of(x, WHOLE ? Block::kColumnTrips * VEC : count));
-        }
-    } else {
-        int count = 0;
+        for (int j = 0; j < Block::kColumnTrips; ++j) count += most(0, Block::inside(0, j, BLOCK_R, columns));
+    } else if constexpr (!WHOLE) {
 #pragma unroll
         for (int i = 0; i < Block::kRowTrips; ++i) count += Block::row(i) < rows;
-#pragma unroll
-        for (int j = 0; j < Block::kColumnTrips; ++j)
-#pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                Real x[Block::kRowTrips];
-#pragma unroll
-                for (int i = 0; i < Block::kRowTrips; ++i) x[i] = static_cast<Real>(X::load(tile[i][j].at[e]));
-                all.column[j][e] = Statistics::join(all.column[j][e], Statistics::of(x, WHOLE ? Block::kRowTrips : count));
-            }
     }
+#pragma unroll
+    for (int i = 0; i < kOutputsHere; ++i) part[i] = Statistics::of(x[i], count);
 }
 
-// offset and factor: those of the rows, or of the columns.
-template <bool WHOLE, int N>
-__device__ __forceinline__ void write_tile(Y::type *y, const Values &tile, const Real (&offset)[N], const Real (&factor)[N], i64 leading, i64 rows, i64 columns) {
+template <typename V, int N> __device__ __forceinline__ void combine(V (&all)[N], V *shared) {
+    if constexpr (AXIS == 1)
+        Block::combine_rows(all, shared);
+    else
+        Block::combine_columns(reinterpret_cast<V(&)[N / VEC][VEC]>(all), shared);
+}
+
+template <bool WHOLE> __device__ __forceinline__ void write_tile(Y::type *y, Elements &x, i64 leading, int rows, int columns) {
+    Y::type *const first = Block::mine(y, leading);
 #pragma unroll
     for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll
         for (int j = 0; j < Block::kColumnTrips; ++j) {
             Real piece[VEC];
-            widen<X_DTYPE>(tile[i][j], piece);
 #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                const int which = AXIS == 1 ? i : j * VEC + e;
-                piece[e] = Statistics::curve(piece[e] - offset[which]) * factor[which];
-            }
+            for (int e = 0; e < VEC; ++e) piece[e] = element(x, i, j, e);
             const Vector<Y::type, VEC> out = narrow<Y_DTYPE>(piece);
-            Y::type *to = y + Block::row(i) * leading + Block::column(j);
-            if (WHOLE || (Block::row(i) < rows && Block::column(j) + VEC <= columns)) {
+            Y::type *to = first + i * Block::kGroups * leading + j * Block::kNextColumn;
+            if (const int count = WHOLE ? VEC : Block::inside(i, j, rows, columns); count == VEC) {
                 store_aligned<VEC, ALIGN_Y, true>(to, out);
             } else {
 #pragma unroll
                 for (int e = 0; e < VEC; ++e)
-                    if (Block::row(i) < rows && Block::column(j) + e < columns) to[e] = out.at[e];
+                    if (e < count) to[e] = out.at[e];
             }
         }
 }
+
+// A tile: its first element, and how many rows and columns of it exist.
+struct Place {
+    i64 origin;
+    int rows, columns;
+    __device__ __forceinline__ bool whole() const { return rows == BLOCK_R && columns == BLOCK_C; }
+};
 
 }  // namespace carver
 
@@ -108,55 +106,67 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
 extern "C" __global__ void __launch_bounds__(THREADS, carver::kResident)
 carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
-    constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;
-    const i64 outputs = AXIS == 1 ? r : c, extent = AXIS == 1 ? c : r;
-    const i64 first = static_cast<i64>(blockIdx.x) * kOutputs, here = outputs - first;
-    const i64 start = AXIS == 1 ? first * c : first, advance = AXIS == 1 ? kStep : kStep * c;
-    const i64 steps = ceil_div(extent, kStep), whole = here >= kOutputs ? extent / kStep : 0;
-    const auto rows = [&](i64 step) { return AXIS == 1 ? here : extent - step * kStep; };
-    const auto columns = [&](i64 step) { return AXIS == 1 ? extent - step * kStep : here; };
-
-    All all;
-    for (Statistics &s : all.row) s = Statistics::none();
-    for (auto &line : all.column)
-        for (Statistics &s : line) s = Statistics::none();
-
-    Values tile;
-    const auto load = [&](i64 step) {
-        if (step < whole)
-            Block::load<true, ALIGN_X>(tile, x + start + step * advance, c, 0, 0, X::type{});
-        else
-            Block::load<false, ALIGN_X>(tile, x + start + step * advance, c, rows(step), columns(step), X::type{});
+    const int turn = static_cast<int>((AXIS == 1 ? ceil_div(c, BLOCK_C) : ceil_div(r, BLOCK_R)) - 1);
+    // A group's tiles in the order of their visits, 0 .. 2 turn.
+    const auto place = [&](i64 group, int visit) {
+        const i64 step = visit <= turn ? visit : 2 * turn - visit;
+        const i64 row = (AXIS == 1 ? group : step) * BLOCK_R, column = (AXIS == 1 ? step : group) * BLOCK_C;
+        const auto here = [](i64 left, i64 all) { return static_cast<int>(most<i64>(0, least(left, all))); };
+        return Place{row * c + column, here(r - row, BLOCK_R), here(c - column, BLOCK_C)};
     };
+    Values tile;
+    const auto load = [&](Place at) {
+        constexpr bool kOnce = TILES > 1;  // several groups are for tiles that hold all of each
+        if (at.whole())
+            Block::load<true, ALIGN_X, kOnce>(tile, x + at.origin, c, 0, 0, X::type{});
+        else if (at.rows > 0 && at.columns > 0)
+            Block::load<false, ALIGN_X, kOnce>(tile, x + at.origin, c, at.rows, at.columns, X::type{});
+    };
+    i64 group = blockIdx.x;
+    load(place(group, 0));
 #pragma unroll 1
-    for (i64 step = 0; step < steps; ++step) {
-        load(step);
-        if (step < whole)
-            join_tile<true>(all, tile, 0, 0);
-        else
-            join_tile<false>(all, tile, rows(step), columns(step));
-    }
-
-    constexpr int kMine = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips * VEC;
-    Real offset[kMine], factor[kMine];
-    Statistics *const shared = reinterpret_cast<Statistics *>(shared_memory);
-    if constexpr (AXIS == 1)
-        Block::combine_rows(all.row, shared);
-    else
-        Block::combine_columns(all.column, shared);
+    for (int t = 0; t < TILES; ++t, group += gridDim.x) {
+        if (group * (AXIS == 1 ? BLOCK_R : BLOCK_C) >= (AXIS == 1 ? r : c)) return;
+        Statistics all[kOutputsHere];
+#pragma unroll 1
+        for (int visit = 0; visit <= 2 * turn; ++visit) {
+            Elements mine;
 #pragma unroll
-    for (int i = 0; i < kMine; ++i) {
-        const Statistics &s = AXIS == 1 ? all.row[i] : all.column[i / VEC][i % VEC];
-        offset[i] = s.offset();
-        factor[i] = s.factor();
-    }
-#pragma unroll 1
-    for (i64 step = steps - 1; step >= 0; --step) {
-        if (step < steps - 1) load(step);
-        Y::type *const to = y + start + step * advance;
-        if (step < whole)
-            write_tile<true>(to, tile, offset, factor, c, 0, 0);
-        else
-            write_tile<false>(to, tile, offset, factor, c, rows(step), columns(step));
+            for (int i = 0; i < Block::kRowTrips; ++i)
+#pragma unroll
+                for (int j = 0; j < Block::kColumnTrips; ++j) {
+                    Real piece[VEC];
+                    widen<X_DTYPE>(tile[i][j], piece);
+#pragma unroll
+                    for (int e = 0; e < VEC; ++e) element(mine, i, j, e) = piece[e];
+                }
+            const bool last = visit == 2 * turn;
+            if (TILES > 1 || !last) load(last ? place(group + gridDim.x, 0) : place(group, visit + 1));
+            const Place at = place(group, visit);
+            Statistics part[kOutputsHere];
+            if (at.whole())
+                measure<true>(part, mine, 0, 0);
+            else
+                measure<false>(part, mine, at.rows, at.columns);
+            if (visit == 0) {
+#pragma unroll
+                for (int i = 0; i < kOutputsHere; ++i) all[i] = part[i];
+            } else if (visit <= turn) {
+#pragma unroll
+                for (int i = 0; i < kOutputsHere; ++i) all[i] = Statistics::join(all[i], part[i]);
+            }
+            if (visit < turn) continue;
+            if (visit == turn) combine(all, reinterpret_cast<Statistics *>(shared_memory) + t % 2 * kSharedValues);
+#pragma unroll
+            for (int i = 0; i < kOutputsHere; ++i) {
+                const Real offset = all[i].offset(), factor = all[i].factor(part[i]);
+#pragma unroll
+                for (Real &value : mine[i]) value = (value - offset) * factor;
+            }
+            if (at.whole())
+                write_tile<true>(y + at.origin, mine, c, 0, 0);
+            else
+                write_tile<false>(y + at.origin, mine, c, at.rows, at.columns);
+        }
     }
 }
