@@ -141,7 +141,7 @@ carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restr
                     for (int e = 0; e < VEC; ++e) element(mine, i, j, e) = piece[e];
                 }
             const bool last = visit == 2 * turn;
-            if (TILES > 1 || !last) load(last ? place(group + gridDim.x, 0) : place(group, visit + 1));
+            if (TILES > 1 || !last) load(place(last ? group + gridDim.x : group, last ? 0 : visit + 1));
             const Place at = place(group, visit);
             Statistics part[kOutputsHere];
             if (at.whole())
