@@ -421,6 +421,30 @@ def test_sums_of_int32_are_exact(gpu: cuda.CudaDevice, axis: int, count: int) ->
 
 @pytest.mark.gpu
 @GPU
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("tiles", [1, 4])
+def test_a_block_keeps_the_rows_of_a_softmax_apart(gpu: cuda.CudaDevice, axis: int, tiles: int) -> None:
+    """One block takes several groups of rows; masked elements are the lowest number or -inf, and a NaN stays in its row."""
+    x = np.random.default_rng(4).standard_normal((300, 100)).astype(np.float32)
+    x[10], x[11], x[11, 5], x[12, 50:], x[13, 99] = -3e38, -np.inf, 0, -3e38, np.nan
+    right = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    right /= right.sum(1, keepdims=True)
+    x, right = (x, right) if axis else (x.T.copy(), right.T)
+    few = gpu.arch.replace(sm_count=1)
+    config = {"block_r": 2 if axis else 128, "block_c": 128 if axis else 16, "threads": 64, "vec": 4, "tiles": tiles}
+    hint = ReductionTemplate("softmax", x.shape, axis, in_dtype="float32").with_arch(few).rank([config], "cuda")[0]
+    built = prepare(render(hint, few), gpu)
+    groups = 150 if axis else 19
+    assert (built.program.calls[0].grid[0] < groups) == (tiles > 1)
+    out = gpu.empty(x.shape, "float32")
+    gpu.fill(out, 0xFF)
+    built(gpu.upload(x, "float32"), out)
+    gpu.synchronize()
+    np.testing.assert_allclose(gpu.download(out), right, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.gpu
+@GPU
 @pytest.mark.parametrize("columns", [4096, 4095, 7])
 def test_repeated_inputs_of_elementwise_kernels(gpu: cuda.CudaDevice, columns: int) -> None:
     template = ElementwiseTemplate((1000, columns), "float32", inputs=1, broadcast=1)
