@@ -424,7 +424,7 @@ def test_sums_of_int32_are_exact(gpu: cuda.CudaDevice, axis: int, count: int) ->
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("tiles", [1, 4])
 def test_a_block_keeps_the_rows_of_a_softmax_apart(gpu: cuda.CudaDevice, axis: int, tiles: int) -> None:
-    """One block takes several groups of rows; masked elements are the lowest number or -inf, and a NaN stays in its row."""
+    """One block takes several groups of rows; masked elements are the lowest number or -inf; a NaN stays in its row."""
     x = np.random.default_rng(4).standard_normal((300, 100)).astype(np.float32)
     x[10], x[11], x[11, 5], x[12, 50:], x[13, 99] = -3e38, -np.inf, 0, -3e38, np.nan
     right = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
