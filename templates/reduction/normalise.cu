@@ -38,12 +38,12 @@ constexpr int kOutputsHere = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips 
 constexpr int kPerOutput = AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips;
 
 // Warps hide each other's waits, so the compiler may take no more registers than there is to keep: a tile on its way, one at
-// work, statistics, and some 18 for the rest, 16 more for the functions of doubles. 8-bit elements count four times, since
+// work, statistics, a third of that or 18 for the rest, and 16 more for the functions of doubles. 8-bit elements count four times, since
 // several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
 constexpr int kWords = static_cast<int>(sizeof(Real)) / 4, kBytes = static_cast<int>(sizeof(X::type));
 constexpr int kLoaded = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * (kBytes == 1 ? 4 : kBytes) / 4);
 constexpr int kBusy = kLoaded + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
-constexpr int kRegisters = 8 * ceil_div(kBusy + 2 + 16 * kWords, 8);
+constexpr int kRegisters = 8 * ceil_div(kBusy + most(18, kBusy / 3) + 16 * (kWords - 1), 8);
 constexpr int kResident = most(1, least(16, 512 / kRegisters * 4 / Block::kWarps));
 
 // A thread's elements by the output that they belong to: a row (AXIS = 1) or a column.
