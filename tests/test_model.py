@@ -356,22 +356,6 @@ def test_the_same_memory_costs_the_same_under_another_description() -> None:
     assert rows.details["dram_bytes"] < 1.3 * rows.details["compulsory_bytes"]
 
 
-@pytest.mark.parametrize("groups", [1000, 16384, 16385])
-def test_a_block_of_several_groups_costs_fewer_starts_in_full_waves(groups: int) -> None:
-    softmax = carver.ReductionTemplate("softmax", (groups, 4096)).with_arch("h200")
-    tile = {"block_r": 1, "block_c": 4096, "threads": 128, "vec": 8}
-    hints = {n: softmax.rank([tile | {"tiles": n}], "cuda")[0] for n in (1, 4, 32)}
-    assert softmax.rank([tile], "cuda")[0].config == hints[1].config  # what a block took before it could take several
-    for tiles, hint in hints.items():
-        blocks = hint.launch.grid[0]
-        assert groups <= blocks * tiles
-        assert blocks <= groups
-        assert tiles == 1 or blocks == groups or blocks % (132 * 7) == 0
-    if groups > 1000:
-        times = [hint.predicted_ms for hint in hints.values()]
-        assert times == sorted(times, reverse=True)
-
-
 def test_a_ragged_output_is_written_once() -> None:
     config = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_warps": 8, "num_stages": 3}
     even, odd = (

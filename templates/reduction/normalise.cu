@@ -1,14 +1,11 @@
 // Y[r,c] = softmax, layer norm or RMS norm (REDUCE_OP 3, 4, 5) of X[r,c] along rows (AXIS = 1) or down columns (AXIS = 0).
 //
-// A block takes up to TILES groups of BLOCK_R rows (BLOCK_C columns) one after the other, a grid apart, and walks each twice in
-// BLOCK_R x BLOCK_C tiles: forwards to join the statistics, which one reading is enough for, and backwards to write the result.
-// The tile where it turns is still in registers, so a group that fits one tile is read once. The elements of a tile widen into
-// registers of their own, and those that it was read into take the next tile while this one is worked on.
+// A block owns BLOCK_R rows (BLOCK_C columns) and walks them twice in BLOCK_R x BLOCK_C tiles: forwards to join the statistics,
+// which one reading is enough for, and backwards to write the result. The tile where it turns is still in registers, so data
+// that fits one tile is read once. The elements of a tile widen into registers of their own, and those that it was read into
+// take the next tile while this one is worked on.
 #ifndef REDUCE_OP
 #define REDUCE_OP 3
-#endif
-#ifndef TILES
-#define TILES 1
 #endif
 
 #include "common/reduce.cuh"
@@ -18,15 +15,12 @@ namespace carver {
 template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
 template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
 template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
-static_assert(TILES >= 1, "a block has something to do");
 static_assert(REDUCE_OP >= CARVER_SOFTMAX && REDUCE_OP <= CARVER_RMS_NORM, "softmax, layer norm or RMS norm");
 
 using Real = Wide<X_DTYPE == CARVER_F64>::type;
 using Statistics = StatisticsOf<Real, REDUCE_OP>::type;
 
-// Two halves of shared memory take turns where a block takes several groups: nobody waits for those who still read.
-constexpr int kSharedValues = AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues;
-constexpr int kSmemBytes = (TILES > 1 ? 2 : 1) * kSharedValues * static_cast<int>(sizeof(Statistics));
+constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Statistics));
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -107,66 +101,60 @@ extern "C" __global__ void __launch_bounds__(THREADS, carver::kResident)
 carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     const int turn = static_cast<int>((AXIS == 1 ? ceil_div(c, BLOCK_C) : ceil_div(r, BLOCK_R)) - 1);
-    // A group's tiles in the order of their visits, 0 .. 2 turn.
-    const auto place = [&](i64 group, int visit) {
+    // The tiles in the order of their visits, 0 .. 2 turn.
+    const auto place = [&](int visit) {
         const i64 step = visit <= turn ? visit : 2 * turn - visit;
-        const i64 row = (AXIS == 1 ? group : step) * BLOCK_R, column = (AXIS == 1 ? step : group) * BLOCK_C;
-        const auto here = [](i64 left, i64 all) { return static_cast<int>(most<i64>(0, least(left, all))); };
+        const i64 row = (AXIS == 1 ? blockIdx.x : step) * BLOCK_R, column = (AXIS == 1 ? step : blockIdx.x) * BLOCK_C;
+        const auto here = [](i64 left, i64 all) { return static_cast<int>(least(left, all)); };
         return Place{row * c + column, here(r - row, BLOCK_R), here(c - column, BLOCK_C)};
     };
     Values tile;
+    // The second test is always true. With it ptxas keeps the two kinds of loads apart, and 40 registers fewer.
     const auto load = [&](Place at) {
-        constexpr bool kOnce = TILES > 1;  // several groups are for tiles that hold all of each
         if (at.whole())
-            Block::load<true, ALIGN_X, kOnce>(tile, x + at.origin, c, 0, 0, X::type{});
+            Block::load<true, ALIGN_X>(tile, x + at.origin, c, 0, 0, X::type{});
         else if (at.rows > 0 && at.columns > 0)
-            Block::load<false, ALIGN_X, kOnce>(tile, x + at.origin, c, at.rows, at.columns, X::type{});
+            Block::load<false, ALIGN_X>(tile, x + at.origin, c, at.rows, at.columns, X::type{});
     };
-    i64 group = blockIdx.x;
-    load(place(group, 0));
+    load(place(0));
+    Statistics all[kOutputsHere];
 #pragma unroll 1
-    for (int t = 0; t < TILES; ++t, group += gridDim.x) {
-        if (group * (AXIS == 1 ? BLOCK_R : BLOCK_C) >= (AXIS == 1 ? r : c)) return;
-        Statistics all[kOutputsHere];
-#pragma unroll 1
-        for (int visit = 0; visit <= 2 * turn; ++visit) {
-            Elements mine;
+    for (int visit = 0; visit <= 2 * turn; ++visit) {
+        Elements mine;
 #pragma unroll
-            for (int i = 0; i < Block::kRowTrips; ++i)
+        for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll
-                for (int j = 0; j < Block::kColumnTrips; ++j) {
-                    Real piece[VEC];
-                    widen<X_DTYPE>(tile[i][j], piece);
+            for (int j = 0; j < Block::kColumnTrips; ++j) {
+                Real piece[VEC];
+                widen<X_DTYPE>(tile[i][j], piece);
 #pragma unroll
-                    for (int e = 0; e < VEC; ++e) element(mine, i, j, e) = piece[e];
-                }
-            const bool last = visit == 2 * turn;
-            if (TILES > 1 || !last) load(place(last ? group + gridDim.x : group, last ? 0 : visit + 1));
-            const Place at = place(group, visit);
-            Statistics part[kOutputsHere];
-            if (at.whole())
-                measure<true>(part, mine, 0, 0);
-            else
-                measure<false>(part, mine, at.rows, at.columns);
-            if (visit == 0) {
-#pragma unroll
-                for (int i = 0; i < kOutputsHere; ++i) all[i] = part[i];
-            } else if (visit <= turn) {
-#pragma unroll
-                for (int i = 0; i < kOutputsHere; ++i) all[i] = Statistics::join(all[i], part[i]);
+                for (int e = 0; e < VEC; ++e) element(mine, i, j, e) = piece[e];
             }
-            if (visit < turn) continue;
-            if (visit == turn) combine(all, reinterpret_cast<Statistics *>(shared_memory) + t % 2 * kSharedValues);
+        if (visit < 2 * turn) load(place(visit + 1));
+        const Place at = place(visit);
+        Statistics part[kOutputsHere];
+        if (at.whole())
+            measure<true>(part, mine, 0, 0);
+        else
+            measure<false>(part, mine, at.rows, at.columns);
+        if (visit == 0) {
 #pragma unroll
-            for (int i = 0; i < kOutputsHere; ++i) {
-                const Real offset = all[i].offset(), factor = all[i].factor(part[i]);
+            for (int i = 0; i < kOutputsHere; ++i) all[i] = part[i];
+        } else if (visit <= turn) {
 #pragma unroll
-                for (Real &value : mine[i]) value = (value - offset) * factor;
-            }
-            if (at.whole())
-                write_tile<true>(y + at.origin, mine, c, 0, 0);
-            else
-                write_tile<false>(y + at.origin, mine, c, at.rows, at.columns);
+            for (int i = 0; i < kOutputsHere; ++i) all[i] = Statistics::join(all[i], part[i]);
         }
+        if (visit < turn) continue;
+        if (visit == turn) combine(all, reinterpret_cast<Statistics *>(shared_memory));
+#pragma unroll
+        for (int i = 0; i < kOutputsHere; ++i) {
+            const Real offset = all[i].offset(), factor = all[i].factor(part[i]);
+#pragma unroll
+            for (Real &value : mine[i]) value = (value - offset) * factor;
+        }
+        if (at.whole())
+            write_tile<true>(y + at.origin, mine, c, 0, 0);
+        else
+            write_tile<false>(y + at.origin, mine, c, at.rows, at.columns);
     }
 }
