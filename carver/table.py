@@ -9,6 +9,7 @@ from html import escape
 from itertools import islice
 from math import floor, log10
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def total(columns: Iterable[Column], gap: int) -> int:
 
 
 def fitted(columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns made to fit: headings on several lines, then texts cut that may be, then columns left out."""
+    """The columns made to fit: headings on more lines, texts cut that may be, columns left out, headings in pieces."""
     out = list(columns)
     if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
         out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
@@ -79,11 +80,18 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
             out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
     while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
         out.remove(spare)
+    for most in (5, 4, 3):  # headings inside their words, before a terminal cuts them
+        if total(out, 1) > width:
+            out = [replace(c, heading=_folded(c.heading, most)) for c in out]
     return out
 
 
 def _broken(heading: str) -> str:
     return heading.replace("_", "_\n").replace(" ", "\n")
+
+
+def _folded(heading: str, most: int) -> str:
+    return "\n".join(piece for line in heading.split("\n") for piece in wrap(line, most))
 
 
 def rich_table(columns: Sequence[Column], width: int) -> Table:
