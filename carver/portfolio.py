@@ -115,7 +115,7 @@ class Portfolio:
         ):  # fmt: skip
             return None
         there = Problem.from_dict(m.problem)
-        size = there.sizes.get(self.axis, 0)
+        size = there.sizes.get(_varied(self.problem, self.axis)[0], 0)
         return (size, m.config, m.median_ms * 1e-3) if size and there == at(self.problem, self.axis, size) else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,25 +205,35 @@ def portfolio(
     return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
 
 
-_CALLED = {"rows": "r", "cols": "c", "batch": "b"}
+_CALLED = (("rows", "r"), ("cols", "c"), ("batch", "b"), ("batch", "z"), ("seq_kv", "s"))
 """What templates call the axes whose names are single letters."""
+SEQ = ("q", "s")
+"""Queries and keys of self-attention, which are one sequence: "seq" varies both."""
 
 
 def _axis(problem: Problem, name: str) -> str:
-    """The axis that the user calls so, in capitals or not."""
-    ours = {word: axis for word, axis in _CALLED.items() if axis in problem.sizes} | {a: a for a in problem.sizes}
-    ours |= {problem.names[axis]: axis for axis in problem.sizes if axis in problem.names}
+    """The axis that the user calls so, in capitals or not; "seq" where queries and keys are of one sequence."""
+    sizes = problem.sizes
+    ours = {word: axis for word, axis in _CALLED if axis in sizes} | {a: a for a in sizes}
+    ours |= {problem.names[axis]: axis for axis in sizes if axis in problem.names}
+    if problem.operator == "attention":
+        ours["seq"] = "seq" if sizes["q"] == sizes["s"] else "q"
     for word in (name, name.lower()):
         if word in ours:
             return ours[word]
     raise ProblemError(f"no axis {name!r} to vary; {nearest(name.lower(), ours)}")
 
 
+def _varied(problem: Problem, axis: str) -> tuple[str, ...]:
+    return (axis,) if axis in problem.sizes else SEQ
+
+
 def at(problem: Problem, axis: str, size: int) -> Problem:
     """The problem with another size of one axis; rows along that axis are dense."""
-    varies = {t.name for t in problem.statement.tensors if any(a == axis for a, _ in problem.stored(t).index[-1])}
+    axes = _varied(problem, axis)
+    varies = {t.name for t in problem.statement.tensors if any(a in axes for a, _ in problem.stored(t).index[-1])}
     align = {name: n for name, n in problem.align_bytes.items() if name not in varies}
-    return replace(problem, sizes={**problem.sizes, axis: size}, align_bytes=align)
+    return replace(problem, sizes={**problem.sizes, **dict.fromkeys(axes, size)}, align_bytes=align)
 
 
 def _sampled(

@@ -227,3 +227,15 @@ def test_from_the_command_line() -> None:
     assert CliRunner().invoke(main, [*words, "--python"]).output.startswith("def choose(m):")
     done = CliRunner().invoke(main, [*words[:-4], "--over", "m"])
     assert done.exit_code == 2 and "AXIS=FROM:TO" in done.output
+
+
+def test_a_sequence_is_its_queries_and_its_keys() -> None:
+    op = carver.FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=4096, head_dim=128, causal=True)
+    few = op.with_arch("h200").portfolio(seq=[256, 1024, 8192], k=2)
+    assert few.axis == "seq" and few.to_python().startswith("def choose(seq):")
+    there = at(few.problem, "seq", 256)
+    assert there.sizes["q"] == there.sizes["s"] == 256 and there.sizes["z"] == 4
+    assert op.with_arch("h200").portfolio(batch=[1, 8], k=1).axis == "z"
+    decode = carver.FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=1, seq_kv=4096, head_dim=128)
+    assert decode.with_arch("h200").portfolio(seq_kv=range(512, 65536), k=2).axis == "s"
+    assert decode.with_arch("h200").portfolio(seq=[1, 16], k=1).axis == "q"
