@@ -59,7 +59,7 @@ def evaluate(
         found = {"rows": [row.to_dict() for row in rows], "remarks": [vars(remark) for remark in remarks]}
         click.echo(json.dumps(found, indent=1))
     elif rows:
-        console().print(summary.table(rows, ks, screen_width()))
+        console().print(summary.table(rows, ks, screen_width(), by))
     if any(remark.broken for remark in remarks):
         sys.exit(2)
     if not rows:

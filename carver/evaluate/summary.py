@@ -171,8 +171,8 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
     return float(np.exp((total + min(common)) / len(cases))) if common else None
 
 
-def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -> Group:
-    """The summary as a table: the model's slowdown, and below it in brackets that of blind draws.
+def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, by: str = "table") -> Group:
+    """The summary, grouped `by` that, as a table: the model's slowdown, and below it in brackets that of blind draws.
 
     On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
     """
@@ -184,7 +184,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH) -
         return Column(heading, tuple(cell for pair in pairs for cell in (*pair, ""))[:-1], **how)
 
     columns = [
-        column("table\nand device", (r.name for r in rows), (r.device for r in rows), is_text=True, may_shrink=True),
+        column(f"{by}\nand device", (r.name for r in rows), (r.device for r in rows), is_text=True, may_shrink=True),
         column("problems\nx configs", (str(r.problems) for r in rows), (f"x {r.candidates:.0f}" for r in rows)),
         *(
             column(f"k={k}", (_short(r.slowdown[k][0], 3) for r in rows), (f"({_short(r.random[k])})" for r in rows),
