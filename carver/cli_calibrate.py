@@ -45,13 +45,17 @@ if TYPE_CHECKING:
     "--start", type=click.Choice(["shipped", "priors"]), default="shipped", show_default=True,
     help="With --from: the constants to start at and stay near; priors are for a kernel of your own.",
 )  # fmt: skip
+@click.option(
+    "--hold", multiple=True, metavar="CONSTANT",
+    help="With --from: not this one, which these problems do not show; as often as there are such.",
+)  # fmt: skip
 @click.option("--write", is_flag=True, help="With --from: keep a fit that helps in your descriptor of the device.")
 @click.option("--toml", is_flag=True, help="With --from: print [constants] and [fitted] for a kernel's declaration.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @as_json
 def calibrate(
     device: str, seconds: float, only_micro: bool, out: Path | None, table: Path | None, more: tuple[Path, ...],
-    kernel: str | None, start: str, write: bool, toml: bool, quiet: bool, as_json: bool,
+    kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Constants measured on this device, or fitted to measured times of your own kernels.
 
@@ -61,13 +65,13 @@ def calibrate(
     """
     command = f"carver calibrate {shlex.join(sys.argv[2:])}".strip() if sys.argv[1:2] == ["calibrate"] else ""
     if table is None:
-        if more or kernel or write or toml:
-            raise ConfigError("--kernel, --write, --toml and tables go with --from TABLE")
+        if more or kernel or hold or write or toml:
+            raise ConfigError("--kernel, --hold, --write, --toml and tables go with --from TABLE")
         _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json, as_json)
         return
     if out:
         raise ConfigError("--out is for the calibration of a device; with --from, --toml prints what was fitted")
-    _tables((table, *more), kernel, start, write, toml, as_json)
+    _tables((table, *more), kernel, start, hold, write, toml, as_json)
 
 
 def _device(
@@ -138,7 +142,10 @@ def _quantity(value: float, unit: str) -> str:
     return f"{value * 1e9:.4g} n{unit}"
 
 
-def _tables(paths: tuple[Path, ...], kernel: str | None, start: str, write: bool, toml: bool, as_json: bool) -> None:
+def _tables(
+    paths: tuple[Path, ...], kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     from .arch import load
     from .calibrate.fitting import fit_group, groups
     from .calibrate.keep import with_kernel
@@ -153,10 +160,11 @@ def _tables(paths: tuple[Path, ...], kernel: str | None, start: str, write: bool
             f"no measured table in {', '.join(map(str, paths))} that carver can read; docs/tables.md lists the forms"
         ))  # fmt: skip
     names = " ".join(path.name for path in paths)
-    command = f"carver calibrate --from {names}" + ("" if start == "shipped" else f" --start {start}")
+    words = [f"--kernel {kernel}"] * bool(kernel) + [f"--start {start}"] * (start != "shipped")
+    command = " ".join([f"carver calibrate --from {names}", *words, *(f"--hold {name}" for name in hold)])
     rows = []
     for group in chosen:
-        fit = fit_group(group, "priors" if start == "priors" else "shipped")
+        fit = fit_group(group, "priors" if start == "priors" else "shipped", hold=hold)
         row = fit.to_dict()
         if toml:
             data = f"{len(group.cases)} problems, {group.candidates} configurations, {names}"

@@ -33,7 +33,7 @@ from carver.device import Buffer
 from carver.device.compile import compile_source, cuda_compiler
 from carver.device.cpu import CpuDevice
 from carver.device.render import CUDA_FLAGS, Source
-from carver.errors import RunError
+from carver.errors import ConfigError, RunError
 from carver.evaluate.cases import Case
 from carver.fit import identified, predict_case, samples
 from carver.uncertainty import COVERAGE, share_within, trust
@@ -99,6 +99,14 @@ def test_a_table_that_calibration_cannot_help_says_so() -> None:
     fit = fit_group(group)
     assert not fit.helps
     assert "does not help" in fit.verdict
+
+
+def test_a_constant_that_is_held_stays_at_the_start() -> None:
+    (group,) = groups(table(TRUTH)[:1])
+    assert {"launch_s", "math_efficiency"} <= fit_group(group).constants.keys()
+    assert "launch_s" not in fit_group(group, hold=["launch_s"]).constants
+    with pytest.raises(ConfigError, match="no constant 'launch' to hold; did you mean 'launch_s'"):
+        fit_group(group, hold=["launch"])
 
 
 def test_one_problem_holds_nothing_out() -> None:

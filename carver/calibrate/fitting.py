@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from math import isfinite
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..cost.constants import CONSTANTS
 from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates
+from ..errors import ConfigError, NoCandidates, nearest
 from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean
 from ..fit import fit, identified, predict_case, samples
@@ -184,17 +184,26 @@ class Fit:
         return "\n".join(lines) + "\n"
 
 
-def fit_group(group: Group, start: Start = "shipped", before: Quality | None = None) -> Fit:
+def fit_group(
+    group: Group, start: Start = "shipped", before: Quality | None = None, hold: Collection[str] = ()
+) -> Fit:
     """Fit the constants that the group's data identify; hold out every fold of its problems in turn.
 
-    `before` is what the fit is compared with where that is not its own start.
+    `before` is what the fit is compared with where that is not its own start. Constants to `hold` stay at the start.
     """
+    for name in hold:
+        if name not in CONSTANTS:
+            raise ConfigError(f"no constant {name!r} to hold; {nearest(name, CONSTANTS)}")
     begin: dict[str, float] = {} if start == "shipped" else {name: c.prior for name, c in CONSTANTS.items()}
     cases = group.cases
     if all(np.isfinite(c.seconds).sum() < 3 for c in cases):
         raise ConfigError(f"{group.name} on {group.arch.name}: no problem has three measured configurations to order")
-    data = samples(cases)
-    constants = fit(data, identified(data, begin), begin)
+
+    def fitted(some: Iterable[Case]) -> dict[str, float]:
+        data = samples(some)
+        return fit(data, [name for name in identified(data, begin) if name not in hold], begin)
+
+    constants = fitted(cases)
     before = before or quality(cases, [predict_case(case, begin) for case in cases])
     if len(cases) == 1:
         band = quantiles([errors_near(cases[0], predict_case(cases[0], {**begin, **constants}))])
@@ -202,8 +211,7 @@ def fit_group(group: Group, start: Start = "shipped", before: Quality | None = N
     folds = MOST_FOLDS if len(cases) > 2 * MOST_FOLDS else len(cases)
     held: list[FloatArray] = [np.array([])] * len(cases)
     for fold in range(folds):
-        rest = samples(case for i, case in enumerate(cases) if i % folds != fold)
-        k = {**begin, **fit(rest, identified(rest, begin), begin)}
+        k = {**begin, **fitted(case for i, case in enumerate(cases) if i % folds != fold)}
         for i in range(fold, len(cases), folds):
             held[i] = predict_case(cases[i], k)
     errors = [errors_near(case, p) for case, p in zip(cases, held, strict=True)]

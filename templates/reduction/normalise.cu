@@ -32,8 +32,8 @@ constexpr int kOutputsHere = AXIS == 1 ? Block::kRowTrips : Block::kColumnTrips 
 constexpr int kPerOutput = AXIS == 1 ? Block::kColumnTrips * VEC : Block::kRowTrips;
 
 // Warps hide each other's waits, so the compiler may take no more registers than there is to keep: a tile on its way, one at
-// work, statistics, a third of that or 18 for the rest, and 16 more for the functions of doubles. 8-bit elements count four times, since
-// several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
+// work, statistics, a third of that or 18 for the rest, and 16 more for the functions of doubles. 8-bit elements count four
+// times, since several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
 constexpr int kWords = static_cast<int>(sizeof(Real)) / 4, kBytes = static_cast<int>(sizeof(X::type));
 constexpr int kLoaded = Block::kRowTrips * Block::kColumnTrips * most(4, VEC * (kBytes == 1 ? 4 : kBytes) / 4);
 constexpr int kBusy = kLoaded + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
@@ -109,7 +109,7 @@ carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restr
         return Place{row * c + column, here(r - row, BLOCK_R), here(c - column, BLOCK_C)};
     };
     Values tile;
-    // The second test is always true. With it ptxas keeps the two kinds of loads apart, and 40 registers fewer.
+    // The second test is always true. With it ptxas keeps the two kinds of loads apart and takes up to 40 registers fewer.
     const auto load = [&](Place at) {
         if (at.whole())
             Block::load<true, ALIGN_X>(tile, x + at.origin, c, 0, 0, X::type{});
