@@ -1,6 +1,6 @@
 """Measure carver's own kernels on the device of this machine: how right the ranking is, problem by problem.
 
-    python benchmarks/confirm.py --out h200.json.gz [--problems gemm reduction elementwise] [--configs 300] [--budget 8]
+    python benchmarks/confirm.py --out h200.json.gz [--problems gemm types reduction] [--configs 300] [--budget 8]
 
 For each problem: the ten hints and a stratified sample of the space that they come from, every result checked, and the
 vendor's library for comparison. Where that space has fewer than --configs candidates, the fastest by the model of those
@@ -44,7 +44,21 @@ GEMMS = [  # decode, prefill, square, skinny, ragged
 ]  # fmt: skip
 
 
+TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
+    "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
+                (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
+    "float64": [(1024, 1024, 1024), (2048, 2048, 2048)],
+    "tfloat32": [(4096, 4096, 4096), (512, 14336, 4096)],
+    "int8": [(4096, 4096, 4096), (64, 14336, 4096)],
+    "float8_e4m3": [(4096, 4096, 4096), (256, 8192, 8192), (16, 6144, 4096)],
+}  # fmt: skip
+
+
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
+    if "types" in kinds:
+        for dtype, shapes in TYPES.items():
+            for i, (m, n, k) in enumerate(shapes):  # weights as they are stored, and every third the other way round
+                yield "types", MatmulTemplate(m, n, k, trans_B=dtype.startswith(("int8", "float8")) or i % 3 != 2, in_dtype=dtype)
     if "gemm" in kinds:
         for dtype in ("float16", "bfloat16"):
             for m, n, k in GEMMS:
@@ -113,7 +127,7 @@ def confirm(bench: Bench, kind: str, template: Template, configs: int, device: s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--problems", nargs="+", default=["gemm", "reduction", "elementwise", "gemv"])
+    parser.add_argument("--problems", nargs="+", default=["gemm", "types", "reduction", "elementwise", "gemv"])
     parser.add_argument("--only", default="", help="a regular expression that a problem's name holds")
     parser.add_argument("--configs", type=int, default=300)
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of measuring a problem")

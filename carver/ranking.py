@@ -279,10 +279,11 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     Tiles for Triton are then the better advice.
     """
     own = own_backend(arch, problem.operator)
-    if own != "cuda" or not any(kernel.backend == "triton" for kernel in every(problem.operator)):
-        return own
     scope = static_scope(problem, arch)
-    runs = [k for k in kernels(problem.operator, own) if all(bool(need(scope)) for need in k.requires)]
+    meets = [k for k in every(problem.operator) if all(bool(need(scope)) for need in k.requires)]
+    runs = [k for k in meets if k.backend == own]
+    if own != "cuda" or not any(k.backend == "triton" for k in meets):
+        return own
     return own if plain(problem) and runs and unit_share(problem, arch, runs) >= FULL_RATE else "triton"
 
 

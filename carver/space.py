@@ -154,7 +154,7 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     multiplied = multiply_dtype(problem)
     unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
     scope["matrix"] = int(unit is not None)
-    for instruction in ("wgmma", "tcgen05"):
+    for instruction in ("mma", "wgmma", "tcgen05"):
         scope[instruction] = int(unit is not None and unit.instruction == instruction)
     by_warps = warp_matrix_unit(problem, arch) if unit else None
     # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
@@ -166,6 +166,7 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     for name, dtype in zip("ab", types, strict=False):
         scope[f"{name}_converts"] = int(dtype != multiplied)
         scope[f"{name}_float8"] = int(dtype.startswith("float8"))
+        scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
         scope[f"{name}_integer"] = int(dtype.startswith("int"))
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)

@@ -381,7 +381,7 @@ READ = {
     "launch_s": 3.1e-6, "block_dispatch_clk": 120.0, "warp_start_clk": 20.0, "dram_read_bytes_per_s": 4.4e12,
     "l2_read_bytes_per_s": 6.0e12, "l2_latency_s": 1.4e-7, "dram_latency_s": 3.2e-7, "dram_busy_latency_s": 8e-7,
     "l2_busy_latency_s": 4e-7, "smem_bytes_per_clk": 127.0, "atomic_swap_bytes_per_s": 1.2e11,
-    "matrix.mma.float16.float32": 2700.0, "matrix.wgmma.float16.float32": 4070.0, "matrix.lone_group": 3500.0,
+    "matrix.mma.float16.float32": 2700.0, "matrix.wgmma.float16.float32": 4070.0,
     "second_launch_s": 1.1e-6,
 }  # fmt: skip
 
@@ -391,7 +391,6 @@ def test_readings_become_fields_and_constants() -> None:
     assert derived.fields["l2_bytes_per_s"] == 6.0e12
     assert derived.constants["dram_efficiency"] == pytest.approx(4.4e12 / H200.dram_bytes_per_s, rel=1e-3)
     assert derived.constants["dram_latency_load"] == pytest.approx(2.5)
-    assert derived.constants["lone_tile"] == pytest.approx(3500 / 4070, rel=1e-3)
     rates = {(r.instruction, r.dtype, r.accumulate): r.flops_per_clk_per_sm for r in derived.fields["matrix"]}
     assert rates["mma", "float16", "float32"] == 2700.0
     assert rates["wgmma", "float16", "float32"] == 4096.0, "1 % below the datasheet confirms it"
@@ -563,8 +562,8 @@ class FormulaGpu:
             case "wgmma":
                 assert source.isa == "sm_90a"
                 k = {2: 8, 3: 16, 4: 16}.get(d["KIND"], 32)
-                rate = (4000 if d["GROUPS"] == 2 else 3600) * k / 16
-                clk = numbers[0] * d["GROUPS"] * 4 * (2 * 64 * 256 * k) / rate
+                rate = 4000 * k / 16
+                clk = numbers[0] * 2 * 4 * (2 * 64 * 256 * k) / rate
             case "empty":
                 each = max(self.BLOCK_CLK, self.WARP_CLK * call.block / 32)
                 return blocks / sms * each / self.HZ if blocks > 1 else 0.0
@@ -592,7 +591,7 @@ def gpu() -> Microbenchmarks:
     ("matrix.mma.float16.float16", 2048.0, 1e-3), ("matrix.mma.tf32.float32", 1024.0, 1e-3),
     ("matrix.mma.int8.int32", 4096.0, 1e-3), ("matrix.wgmma.float16.float32", 4000.0, 1e-3),
     ("matrix.wgmma.tf32.float32", 2000.0, 1e-3), ("matrix.wgmma.float8_e4m3.float32", 8000.0, 1e-3),
-    ("matrix.lone_group", 3600.0, 1e-3), ("atomic_add_bytes_per_s", 2e12, 0.05), ("atomic_same_per_s", 1e9, 0.05),
+    ("atomic_add_bytes_per_s", 2e12, 0.05), ("atomic_same_per_s", 1e9, 0.05),
 ])  # fmt: skip
 def test_readings_of_a_known_gpu(gpu: Microbenchmarks, name: str, value: float, within: float) -> None:
     assert gpu.readings[name].value == pytest.approx(value, rel=within)

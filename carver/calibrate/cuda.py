@@ -22,7 +22,8 @@ LANES = ((1, 32), (1, 64), (1, 128), (1, 256), (1, 512), (1, 1024), (2, 1024))
 BUSY = 0.9
 """Share of the highest bandwidth at which a latency counts as that of a busy memory."""
 MMA_K_BYTES, MMA_TILES, MMA_WARPS = 32, 8, 16
-WGMMA_STEPS = 4
+WGMMA_STEPS, WGMMA_GROUPS = 4, 2
+WGMMA_SMEM_BYTES = (64 * WGMMA_GROUPS + 256) * 128
 SHARED_BYTES_PER_ROUND = 8 * VECTOR_BYTES
 PASSES = 4
 """Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
@@ -61,7 +62,7 @@ class Gpu:
             yield self.source("atomic", f"carver_{entry}")
         for _, _, source in (*self._vectors(), *self._mmas()):
             yield source
-        for _, source in self._wgmmas(2):
+        for _, source in self._wgmmas():
             yield source
 
     def _counted(self, run: Run) -> list[int]:
@@ -218,36 +219,27 @@ class Gpu:
             if (row.dtype, row.accumulate, row.instruction) not in done and row.instruction != "wgmma":
                 self.left_out.append(f"{row.instruction} of {row.dtype}: no microbenchmark for it on {self.arch.isa}")
 
-    def _wgmmas(self, groups: int) -> Iterator[tuple[Matrix, Source]]:
+    def _wgmmas(self) -> Iterator[tuple[Matrix, Source]]:
         for row in self.arch.matrix:
             if row.instruction == "wgmma" and row.accumulate != "float16":
-                yield row, self.source("wgmma", KIND=CODES[row.dtype], GROUPS=groups)
+                yield row, self.source("wgmma", KIND=CODES[row.dtype])
 
     def wgmma(self) -> Iterator[Reading]:
-        for row, source in self._wgmmas(2):
-            yield _matrix_reading(row, self._wgmma_rate(row, source, 2))
-        half = next((row for row in self.arch.matrix if row.instruction == "wgmma" and row.dtype == "float16"), None)
-        if half is None:
+        rounds = 2000
+        for row, source in self._wgmmas():
+            k = 32 // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
+            flops = 2 * 64 * 256 * k * WGMMA_STEPS * WGMMA_GROUPS * rounds
+            run = self._busy(source, rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
+            yield _matrix_reading(row, [flops / clk for clk in self._counted(run)])
+        source = next((source for row, source in self._wgmmas() if row.dtype == "float16"), None)
+        if source is None:
             return
-        row, source = next(pair for pair in self._wgmmas(1) if pair[0].dtype == "float16")
-        alone = self._wgmma_rate(row, source, 1)
-        yield reading(
-            "matrix.lone_group", "wgmma, one warp group with one tile of 64 x 256", "FLOP/clk", alone,
-            row.flops_per_clk_per_sm,
-        )  # fmt: skip
-        long = self._busy(self.source("wgmma", KIND=CODES["float16"], GROUPS=2), 20_000, self.sms, 256, _wgmma_smem(2))
+        long = self._busy(source, 10 * rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
         samples = []
         for _ in range(self.bench.repeats):
             took = self.device.time(long, 1, cold=False)[0]
             samples.append(int(self.device.download(self.clocks).max()) / took)
         yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", samples, self.arch.matrix_clock_hz)
-
-    def _wgmma_rate(self, row: Matrix, source: Source, groups: int) -> list[float]:
-        rounds = 2000
-        k = 32 // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
-        flops = 2 * 64 * 256 * k * WGMMA_STEPS * groups * rounds
-        run = self._busy(source, rounds, self.sms, 128 * groups, _wgmma_smem(groups))
-        return [flops / clk for clk in self._counted(run)]
 
     def atomics(self) -> Iterator[Reading]:
         size = self.arch.l2_bytes // 4
@@ -266,10 +258,6 @@ class Gpu:
                 grid=grid, block=256,
             )  # fmt: skip
             yield reading(name, what, unit, [adds * per / t for t in self.bench.seconds(run)])
-
-
-def _wgmma_smem(groups: int) -> int:
-    return (64 * groups + 256) * 128
 
 
 def _matrix_reading(row: Matrix, rate: Sequence[float]) -> Reading:

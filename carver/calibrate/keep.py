@@ -103,8 +103,6 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
         smem, swap = get("smem_bytes_per_clk"), get("atomic_swap_bytes_per_s")
         found["smem_efficiency"] = smem and smem / arch.smem_bytes_per_clk
         found["atomic_share"] = swap and l2 and swap / l2
-        lone, both = get("matrix.lone_group"), get("matrix.wgmma.float16.float32")
-        found["lone_tile"] = lone and both and lone / both
     constants = {}
     for name, value in found.items():
         if value is None:

@@ -72,15 +72,13 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
     tile_flops = 2 * rows_padded * tk * (head + value)
-    own_tiles = rows_padded / 64 / np.maximum(warps // 4, 1)
-    lone = np.where((kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
     products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_padded * tk, rows_padded * value)
     soft_clk = exp_clk + vector_clk
     # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
-    alone = (products_clk / lone + soft_clk) / np.minimum(per_scheduler, 1.0)
-    in_step = joined(products_clk / lone, soft_clk, LOCKSTEP_OVERLAP)
+    alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
+    in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP)
     chain_clk = np.where(per_scheduler > 1, np.maximum(in_step, alone / per_scheduler), alone)
     chain_clk = chain_clk + 2 * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)

@@ -28,7 +28,6 @@ class Constant:
 CONSTANTS = {
     # efficiencies: reachable share of a datasheet rate
     "math_efficiency": Constant(0.90, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
-    "lone_tile": Constant(0.9, 0.7, 1.0, "share of the wgmma rate of a warp group with one accumulator tile"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
@@ -48,6 +47,7 @@ CONSTANTS = {
     "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step that nothing overlaps"),
     "step_chain_clk": Constant(60.0, 10.0, 400.0, "fixed part of one block's serial chain in a step"),
     "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same where a group of warps issues and awaits wgmma"),
+    "serial_clk": Constant(170.0, 10.0, 600.0, "of a step whose wgmmas wait for each other, over one whose do not"),
     # instructions, a warp
     "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping of a warp in a step"),
     "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, address and predicate included"),

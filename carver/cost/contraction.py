@@ -7,7 +7,10 @@ warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy
 `smem_bytes registers` · `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
-contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap.
+contiguous bytes of a store · `serialized` [0] the compiler lets each wgmma wait for the
+one before · `atomic` [0] partial results are added to the output by compare-and-swap ·
+`singles_a singles_b` [0] how often each element of an operand is moved alone, because the instruction wants it the
+other way round than memory holds it, and `single_turns_a single_turns_b` [1] passes of a warp's worth of them.
 A kernel whose threads read their operands one by one declares the columns of `threads` too.
 """
 
@@ -25,6 +28,8 @@ from .tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, pea
 from .traffic import sector_waste, traffic
 from .work import Work, joined
 
+SINGLE_INSTR = 1.75
+"""An element moved alone, and its share of packing four into a register."""
 MMA_LATENCY_CLK = 33.0
 """From an mma.sync of 16 x 8 x 16 to one that adds to its result. Source: Sun et al., Dissecting Tensor Cores, 2022."""
 
@@ -108,15 +113,9 @@ def warp_groups(t: Tile) -> tuple[FloatArray, FloatArray]:
 def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
     """One step on all arithmetic pipes of an SM. [clk]
 
-        clk = flops / (peak of the instruction * math_efficiency * lone)
-
-    A group of warps with one accumulator tile issues each wgmma behind the one that it depends on, and reaches
-    `lone_tile` of the rate. Source: measured, Triton on an H200, 2026-11-20 (README, Accuracy).
+        clk = flops / (peak of the instruction * math_efficiency)
     """
-    groups, groups_m = warp_groups(t)
-    own_tiles = t.tm / 64 / groups_m * np.ceil(t.tn / (groups / groups_m) / 256)
-    lone = np.where((t.kind == WGMMA) & (own_tiles < 2), k["lone_tile"], 1.0)
-    out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"] * lone)
+    out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"])
     return out
 
 
@@ -130,7 +129,8 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
     if unit is not None and unit.instruction == "mma":
         in_row = np.ceil(t.tk / unit.shape[2]) * MMA_LATENCY_CLK
         alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
-    return alone + np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    fixed = np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    return alone + fixed + k["serial_clk"] * t.column("serialized", 0)
 
 
 def fragment_bytes(t: Tile) -> FloatArray:
@@ -150,14 +150,22 @@ def fragment_bytes(t: Tile) -> FloatArray:
 def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """One step on the shared-memory port: the copies in, and what the instructions read back. [clk]"""
     copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
-    out: FloatArray = (fragments + copied) / (t.arch.smem_bytes_per_clk * k["smem_efficiency"])
+    alone_a, alone_b = singles(t)
+    turned = alone_a * t.column("single_turns_a", 1) + alone_b * t.column("single_turns_b", 1)
+    out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
     return out
+
+
+def singles(t: Tile) -> tuple[FloatArray, FloatArray]:
+    """Elements of a step that are moved alone, by a warp's worth."""
+    moved_a, moved_b = t.column("singles_a", 0) * t.tm * t.tk, t.column("singles_b", 0) * t.tn * t.tk
+    return moved_a / t.arch.warp_size, moved_b / t.arch.warp_size
 
 
 def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """Instructions of all warps of a block in one step, products on the vector units left out.
 
-        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted
+        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted + per element moved alone
     """
     copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
@@ -172,6 +180,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + converting
+        + SINGLE_INSTR * sum(singles(t))
     )
 
 

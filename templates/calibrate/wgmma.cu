@@ -1,10 +1,7 @@
-// Clocks that a block of GROUPS warp groups takes for four wgmma of 64 x 256 a group and round, operands in shared memory.
+// Clocks that a block of two warp groups takes for four wgmma of 64 x 256 a group and round, operands in shared memory.
 // sm_90a. KIND as in carver.cuh: 2 tf32, 3 float16, 4 bfloat16, 5 and 6 float8, 7 int8.
 #ifndef KIND
 #define KIND 3
-#endif
-#ifndef GROUPS
-#define GROUPS 2
 #endif
 
 #include "common/carver.cuh"
@@ -12,7 +9,7 @@
 
 namespace carver {
 
-constexpr int kColumns = 256, kRowBytes = 128, kStepBytes = 32;
+constexpr int kGroups = 2, kColumns = 256, kRowBytes = 128, kStepBytes = 32;
 constexpr int kABytes = 64 * kRowBytes, kBBytes = kColumns * kRowBytes;
 
 template <int DTYPE> struct Instruction;
@@ -35,17 +32,17 @@ CARVER_INSTRUCTION(CARVER_I8, int, wgmma_i8)
 
 extern __shared__ __align__(1024) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) carver_wgmma(int *clocks, float *out, carver::i64 rounds) {
+extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) carver_wgmma(int *clocks, float *out, carver::i64 rounds) {
     using namespace carver;
     unsigned *words = reinterpret_cast<unsigned *>(shared_memory);
-    for (int i = threadIdx.x; i < (GROUPS * kABytes + kBBytes) / 4; i += blockDim.x)
+    for (int i = threadIdx.x; i < (kGroups * kABytes + kBBytes) / 4; i += blockDim.x)
         words[i] = 0x3c003c00u | (i * 2654435761u >> 7) & 0x03ff03ffu;
     show_to_matrix_unit();
     __syncthreads();
     const unsigned shared = shared_address(shared_memory);
     const int group = static_cast<int>(threadIdx.x) / 128;
     const Descriptor a(shared + group * kABytes, kRowBytes, 0, 8 * kRowBytes);
-    const Descriptor b(shared + GROUPS * kABytes, kRowBytes, 0, 8 * kRowBytes);
+    const Descriptor b(shared + kGroups * kABytes, kRowBytes, 0, 8 * kRowBytes);
     Instruction<KIND>::sum sums[kColumns / 2] = {};
     __syncthreads();
     const long long began = clock64();

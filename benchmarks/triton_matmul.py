@@ -1,0 +1,164 @@
+"""Measure a Triton matmul on the GPU of this machine, over element types, layouts, batches and few rows.
+
+    python benchmarks/triton_matmul.py --out triton_matmul.csv [--budget 12] [--device h200]
+
+For each problem: carver's first ten and a sample of its space, spread over predicted time and tile, each result checked
+against PyTorch. Writes a table that `carver evaluate FILE` reads, with the shared memory, registers and spills that the
+compiler reports, and prints what the first and the best of ten lose. Needs PyTorch and Triton.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton_table import Config, Launch, Row, main
+
+import carver
+from carver.bench import stratified
+
+CONFIGS = 120
+
+TYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "tfloat32": tl.float32, "float32": tl.float32,
+         "float64": tl.float64, "int8": tl.int8, "float8_e4m3": tl.float8e4nv}  # fmt: skip
+TENSORS = {"tfloat32": torch.float32, "float8_e4m3": torch.float8_e4m3fn}
+SUMS = {"float64": tl.float64, "int8": tl.int32}
+OUT = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64, "int8": torch.int32,
+       "float8_e4m3": torch.float16}  # fmt: skip
+
+
+def problem(M: int, N: int, K: int, in_dtype: str = "float16", trans_A: bool = False, trans_B: bool = True, batch: int = 1) -> Row:
+    return {"M": M, "N": N, "K": K, "batch": batch, "trans_A": trans_A, "trans_B": trans_B, "in_dtype": in_dtype}
+
+
+PROBLEMS = [
+    *[problem(m, n, k) for m, n, k in ((8, 4096, 14336), (16, 28672, 4096), (32, 8192, 8192), (64, 14336, 4096), (1, 6144, 4096))],
+    problem(4096, 4096, 4096, trans_B=False),
+    problem(2048, 4096, 1024, trans_A=True, trans_B=False),
+    problem(512, 512, 64, batch=256),
+    problem(1024, 128, 1024, batch=64, trans_B=False),
+    problem(777, 2050, 514, trans_B=False),
+    *[problem(m, n, k, "bfloat16") for m, n, k in ((4096, 14336, 4096), (300, 1000, 2048))],
+    *[problem(m, n, k, "float8_e4m3") for m, n, k in ((4096, 4096, 4096), (16, 14336, 4096), (256, 8192, 8192))],
+    *[problem(m, n, k, "int8") for m, n, k in ((4096, 4096, 4096), (64, 8192, 8192))],
+    *[problem(2048, 4096, 4096, dtype, trans_B=False) for dtype in ("int8", "float8_e4m3")],
+    *[problem(m, n, k, "tfloat32") for m, n, k in ((4096, 4096, 4096), (256, 4096, 4096))],
+    problem(2048, 2048, 2048, "tfloat32", trans_B=False),
+    problem(2048, 2048, 2048, "float32", trans_B=False),
+    problem(2048, 2048, 2048, "float64", trans_B=False),
+]
+
+
+@triton.jit
+def matmul(  # type: ignore[no-untyped-def]
+    a_at, b_at, c_at, M, N, K, a_b, a_m, a_k, b_b, b_k, b_n,
+    SUM: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
+):  # fmt: skip
+    tile, split, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    rows, cols = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    panel = tile // (GROUP_M * cols)
+    height = min(rows - panel * GROUP_M, GROUP_M)
+    inside = tile % (GROUP_M * cols)
+    row, col = panel * GROUP_M + inside % height, inside // height
+    m = row * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = col * BLOCK_N + tl.arange(0, BLOCK_N)
+    steps = tl.cdiv(tl.cdiv(K, BLOCK_K), SPLIT_K)
+    first = split * steps * BLOCK_K
+    k = first + tl.arange(0, BLOCK_K)
+    a = a_at + batch.to(tl.int64) * a_b + (m % M)[:, None] * a_m + k[None, :] * a_k
+    b = b_at + batch.to(tl.int64) * b_b + k[:, None] * b_k + (n % N)[None, :] * b_n
+    total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
+    for step in range(steps):
+        left = K - first - step * BLOCK_K
+        x = tl.load(a, mask=tl.arange(0, BLOCK_K)[None, :] < left, other=0.0)
+        y = tl.load(b, mask=tl.arange(0, BLOCK_K)[:, None] < left, other=0.0)
+        total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=SUM)
+        a += BLOCK_K * a_k
+        b += BLOCK_K * b_k
+    at_c = c_at + (split * tl.num_programs(2) + batch).to(tl.int64) * M * N + m.to(tl.int64)[:, None] * N + n[None, :]
+    tl.store(at_c, total.to(c_at.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
+def reduce(part_at, c_at, size, SUM: tl.constexpr, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), SUM)
+    for split in range(SPLIT_K):
+        total += tl.load(part_at + split * size.to(tl.int64) + at, mask=at < size, other=0.0)
+    tl.store(c_at + at, total.to(c_at.dtype.element_ty), mask=at < size)
+
+
+def strides(p: Row) -> tuple[int, ...]:
+    m, n, k = p["M"], p["N"], p["K"]
+    a = (1, m) if p["trans_A"] else (k, 1)
+    b = (1, k) if p["trans_B"] else (n, 1)
+    return m * k, *a, k * n, *b
+
+
+def constants(p: Row, c: Config) -> dict[str, Any]:
+    precision = "ieee" if p["in_dtype"] in ("float32", "float64") else "tf32"
+    return {"SUM": SUMS.get(p["in_dtype"], tl.float32), "PRECISION": precision, "GROUP_M": 8, "SPLIT_K": 1, **c}
+
+
+def drawn(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    if dtype == "int8":
+        return torch.randint(-8, 8, shape, device="cuda", dtype=torch.int8)
+    return torch.randn(shape, device="cuda").to(TENSORS.get(dtype) or getattr(torch, dtype))
+
+
+class Matmul:
+    problems = PROBLEMS
+
+    def columns(self, p: Row) -> Row:
+        return {"operator": "matmul", **p, "trans_A": int(p["trans_A"]), "trans_B": int(p["trans_B"])}
+
+    def configs(self, p: Row, arch: carver.Arch) -> list[Config]:
+        hints = list(carver.MatmulTemplate(**p).with_arch(arch).recommend_hints(1_000_000, "triton"))
+        rest = sorted(stratified(hints, CONFIGS), key=lambda h: h.rank * 7919 % 104729)
+        first = [h.rank for h in hints[:10]]
+        return [dict(h.config) for h in (*hints[:10], *(h for h in rest if h.rank not in first))]
+
+    def identity(self, p: Row, c: Config) -> tuple[Any, ...]:
+        numbers = (p["M"], p["N"], p["K"], *strides(p))
+        return p["in_dtype"], *((x == 1, x % 16 == 0) for x in numbers), *sorted(c.items())
+
+    def compile(self, p: Row, c: Config) -> None:
+        element, out = TENSORS.get(p["in_dtype"]) or getattr(torch, p["in_dtype"]), OUT.get(p["in_dtype"], torch.float32)
+        words = constants(p, c)
+        if words["SPLIT_K"] > 1:
+            out = {tl.float32: torch.float32, tl.int32: torch.int32, tl.float64: torch.float64}[words["SUM"]]
+        matmul.warmup(element, element, out, p["M"], p["N"], p["K"], *strides(p), grid=(1,), **words)
+
+    def launch(self, p: Row) -> Launch:
+        m, n, k, batch, dtype = p["M"], p["N"], p["K"], p["batch"], p["in_dtype"]
+        a = drawn((batch, k, m) if p["trans_A"] else (batch, m, k), dtype)
+        b = drawn((batch, n, k) if p["trans_B"] else (batch, k, n), dtype)
+        out = torch.empty((batch, m, n), device="cuda", dtype=OUT.get(dtype, torch.float32))
+        sums = {"float64": torch.float64, "int8": torch.int32}.get(dtype, torch.float32)
+        parts = torch.empty((32, batch, m, n) if batch * m * n <= 1 << 24 else (0,), device="cuda", dtype=sums)
+        wide_a, wide_b = a.double(), b.double()
+        expected = (wide_a.mT if p["trans_A"] else wide_a) @ (wide_b.mT if p["trans_B"] else wide_b)
+        del wide_a, wide_b
+
+        def run(c: Config) -> Any:
+            words = constants(p, c)
+            split = words["SPLIT_K"]
+            grid = (triton.cdiv(m, c["BLOCK_M"]) * triton.cdiv(n, c["BLOCK_N"]), split, batch)
+            compiled = matmul[grid](a, b, parts if split > 1 else out, m, n, k, *strides(p), **words)
+            if split > 1:
+                reduce[(triton.cdiv(batch * m * n, 1024),)](parts, out, batch * m * n, words["SUM"], split, 1024)
+            return compiled
+
+        def error() -> float:
+            found = float((out.double() - expected).abs().max() / expected.abs().max())
+            out.zero_()
+            return found
+
+        return Launch(run, error, 2e-2 if dtype in ("bfloat16", "float8_e4m3") else 2e-3)
+
+
+if __name__ == "__main__":
+    main(Matmul(), __doc__)
