@@ -31,8 +31,8 @@ from .work import Work
 COPY_UNROLL = 4
 """How far compilers unroll a loop whose trip count they do not know."""
 LINES_AT_ONCE = 4
-"""Lines whose tags an L1 that is one array with shared memory looks up in a clock. Source: G. Smith of NVIDIA on Volta
-and later, forums.developer.nvidia.com/t/273699."""
+"""Lines whose tags an L1 that is one array with shared memory looks up in a clock, 4 sectors of each. Source: NVIDIA's
+answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
