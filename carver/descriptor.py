@@ -177,6 +177,11 @@ class Arch:
         return (int(digits[:-1]), int(digits[-1])) if self.isa.startswith("sm_") else None
 
     @property
+    def cc_major(self) -> int:
+        """The first number of the compute capability, which declarations can compare; 0 for other vendors."""
+        return self.cc[0] if self.cc else 0
+
+    @property
     def max_warps_per_sm(self) -> int:
         return self.max_threads_per_sm // self.warp_size
 

@@ -136,6 +136,22 @@ class TestConvolutionColumns:
         assert len(space) == 0
         assert reason in why[0]
 
+    @pytest.mark.parametrize(
+        ("config", "before", "hopper"),
+        [  # as ptxas of CUDA 13.0 says for compute capability 8.0 and 9.0
+            (conv(64, 1, 1, 4, 0, 0, 0), 32, 56),
+            (conv(64, 2, 1, 4, 0, 0, 1), 32, 88),
+            (conv(64, 1, 3, 3, 0, 0, 1), 32, 128),
+            (conv(32, 2, 3, 4, 0, 0, 1), 32, 255),
+            (conv(48, 8, 3, 1, 0, 0, 1), 31, 32),
+            (conv(64, 1, 3, 1, 0, 0, 0), 52, 52),  # behind a test
+        ],
+    )
+    def test_ptxas_keeps_the_order_from_hopper_on(self, config: dict[str, int], before: int, hopper: int) -> None:
+        for arch, registers in (("a100", before), ("rtx_3090", before), ("h200", hopper), ("rtx_5090", hopper)):
+            space, _ = space_of(arch, "kernel_tuner", config)
+            assert int(space["registers"][0]) == pytest.approx(registers, abs=25)
+
     @pytest.mark.parametrize(("arch", "budget"), [("mi50", 64), ("pro_w6600", 128), ("mi250x_gcd", 128)])
     def test_hip_budget_is_that_of_the_largest_block(self, arch: str, budget: int) -> None:
         space, _ = space_of(arch, "kernel_tuner_hip", conv(16, 4, 1, 4, 1, 0, 1))
@@ -172,9 +188,20 @@ class TestTerms:
         clk = shared_request_clk(load("a100"), np.array([48.0]), np.array([62.0]), np.array([4.0]))
         assert clk[0] == pytest.approx((1 + 2 + 1) / 3)
 
-    def test_lines_of_a_load(self) -> None:
-        clk = cached_request_clk(load("a100"), np.array([32.0, 8.0]), np.full(2, 4.0), 1.0)
-        assert clk.tolist() == pytest.approx([1 + 124 / 128, 4 * (1 + 28 / 128)])
+    @pytest.mark.parametrize(
+        ("arch", "threads_x", "clk"),
+        [
+            ("a100", 32, 1.0),  # two lines, looked up at once, and each bank holds one word
+            ("a100", 16, 2.0),  # 4110 elements from row to row: 14 banks on, two lanes of a row meet the other's
+            ("a100", 2, 16 * (1 + 4 / 128) / 4),  # 16 rows, four of their lines a clock
+            ("rtx_a4000", 32, 2.0),  # 16 load/store units
+            ("gtx_1080", 32, 1.5 * (1 + 124 / 128)),  # an L1 of its own
+            ("mi50", 64, 1.5 * (1 + 252 / 64)),
+        ],
+    )
+    def test_cached_load(self, arch: str, threads_x: int, clk: float) -> None:
+        one = [np.array([float(v)]) for v in (threads_x, 4110, 4)]
+        assert cached_request_clk(load(arch), *one, 1.5)[0] == pytest.approx(clk)
 
     def test_rounds_of_a_copy(self) -> None:
         # one or two single loads; a round of four, and one more for some; three singles, or a round of four

@@ -21,7 +21,7 @@ from carver.kernel import Kernel, kernels, operators
 from carver.problem import Problem
 from carver.space import size_scope, static_scope
 
-ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc"}
+ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}
 DERIVED = {"threads", "smem_bytes", "registers"}
 
 

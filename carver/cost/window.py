@@ -23,13 +23,16 @@ from ..descriptor import Arch
 from ..space import Space, multiply_dtype
 from ..types import FloatArray, IntArray
 from .occupancy import resident_blocks
-from .threads import BANKS, WORD_BYTES, lanes_clk
+from .threads import BANKS, WORD_BYTES, lanes_clk, unified
 from .tile import compiled_peak
 from .traffic import sector_waste
 from .work import Work
 
 COPY_UNROLL = 4
 """How far compilers unroll a loop whose trip count they do not know."""
+LINES_AT_ONCE = 4
+"""Lines whose tags an L1 that is one array with shared memory looks up in a clock, 4 sectors of each. Source: NVIDIA's
+answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
@@ -48,7 +51,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
     math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
     shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
-    cached_clk = cached_request_clk(arch, threads_x, width, k["line_lookup_clk"])
+    cached_clk = cached_request_clk(arch, threads_x, x + col("s") - 1, width, k["line_lookup_clk"])
     # a warp with no lane left in a row skips the copy
     wide = np.minimum(threads_x, arch.warp_size)
     copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
@@ -147,14 +150,20 @@ def _rounds(trips: FloatArray) -> FloatArray:
     return out
 
 
-def cached_request_clk(arch: Arch, threads_x: FloatArray, width: FloatArray, lookup_clk: float) -> FloatArray:
-    """Clocks that L1 takes for one load of a warp: its lanes at the port's rate, or its lines by tag lookup. [clk]
+def cached_request_clk(
+    arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray, lookup_clk: float
+) -> FloatArray:
+    """Clocks that L1 takes for one load of a warp, each lane one element, rows `pitch` elements apart. [clk]
 
-    A row of lanes that starts anywhere touches 1 + (bytes - width) / line lines in the mean.
+    Lanes go at the port's rate, lines by tag lookup: a row of lanes that starts anywhere touches
+    1 + (bytes - width) / line in the mean. An L1 that is one array with shared memory looks up LINES_AT_ONCE a clock,
+    and then its banks take turns as they do for shared memory.
     """
     lanes = np.minimum(threads_x, arch.warp_size)
     rows = np.ceil(arch.warp_size / lanes)
     lines = rows * (1 + (lanes - 1) * width / arch.line_bytes)
+    if unified(arch):
+        return np.maximum(shared_request_clk(arch, threads_x, pitch, width), lines / LINES_AT_ONCE)
     return np.maximum(lanes_clk(arch), lines * lookup_clk)
 
 
