@@ -19,7 +19,7 @@ from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, Rasteriz
 from .kernel import Kernel, every, kernels
 from .pricing import Priced, price, roofline_seconds
 from .problem import Problem, counted
-from .space import Space, enumerate_space, given_space, multiply_dtype, plain, static_scope
+from .space import Space, enumerate_space, given_space, instructions, multiply_dtype, plain, static_scope
 from .table import ranking_html, ranking_table, ranking_text
 from .types import FloatArray
 from .uncertainty import trust
@@ -284,7 +284,8 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     runs = [k for k in meets if k.backend == own]
     if own != "cuda" or not any(k.backend == "triton" for k in meets):
         return own
-    return own if plain(problem) and runs and unit_share(problem, arch, runs) >= FULL_RATE else "triton"
+    tiles = unit_share(problem, arch, [k for k in meets if k.backend == "triton"])
+    return own if plain(problem) and runs and unit_share(problem, arch, runs) >= min(FULL_RATE, tiles) else "triton"
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
@@ -322,12 +323,9 @@ def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float
 
     1 for problems that no matrix instruction is for.
     """
-    scope = static_scope(problem, arch)
-    kinds = [kernel.schedule["instruction"] for kernel in offered if "instruction" in kernel.schedule]
-    if not scope["matrix"] or not kinds:
+    used = {kind for kernel in offered for kind in instructions(problem, arch, kernel)}
+    if not static_scope(problem, arch)["matrix"] or not used:
         return 1.0
-    said = {int(kind(scope)) for kind in kinds if kind.names <= scope.keys()}
-    used = said if len(said) == len(kinds) else range(4)  # which instruction it is may depend on the candidate
     fastest = max(peak(problem, arch, kind) for kind in range(4))
     return max(peak(problem, arch, kind) for kind in used) / fastest
 

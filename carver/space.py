@@ -163,6 +163,8 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)
+    for name, tensor in zip("ab", s.inputs, strict=False):
+        scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
     for name, dtype in zip("ab", types, strict=False):
         scope[f"{name}_converts"] = int(dtype != multiplied)
         scope[f"{name}_float8"] = int(dtype.startswith("float8"))
@@ -291,6 +293,16 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     if not len(space):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
     return space
+
+
+def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
+    """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
+    said = kernel.schedule.get("instruction")
+    scope = static_scope(problem, arch)
+    if said is None or said.names <= scope.keys():
+        return set() if said is None else {int(said(scope))}
+    half, _ = _static_half(kernel, arch, replace(problem, sizes=dict.fromkeys(problem.sizes, 1)))
+    return set(np.unique(half.columns["instruction"]).tolist()) if "instruction" in half.columns else set(range(4))
 
 
 def given_space(

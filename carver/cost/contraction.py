@@ -158,8 +158,8 @@ def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Flo
 
 def singles(t: Tile) -> tuple[FloatArray, FloatArray]:
     """Elements of a step that are moved alone, by a warp's worth."""
-    moved_a, moved_b = t.column("singles_a", 0) * t.tm * t.tk, t.column("singles_b", 0) * t.tn * t.tk
-    return moved_a / t.arch.warp_size, moved_b / t.arch.warp_size
+    often_a, often_b = t.column("singles_a", 0), t.column("singles_b", 0)
+    return often_a * t.tm * t.tk / t.arch.warp_size, often_b * t.tn * t.tk / t.arch.warp_size
 
 
 def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
