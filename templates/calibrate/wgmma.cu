@@ -32,7 +32,7 @@ CARVER_INSTRUCTION(CARVER_I8, int, wgmma_i8)
 
 extern __shared__ __align__(1024) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) carver_wgmma(int *clocks, float *out, carver::i64 rounds) {
+extern "C" __global__ void __launch_bounds__(128 * carver::kGroups, 1) carver_wgmma(int *clocks, float *out, carver::i64 rounds) {
     using namespace carver;
     unsigned *words = reinterpret_cast<unsigned *>(shared_memory);
     for (int i = threadIdx.x; i < (kGroups * kABytes + kBBytes) / 4; i += blockDim.x)

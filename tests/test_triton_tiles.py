@@ -1,0 +1,87 @@
+"""What Triton's compiler makes of a matmul: shared memory as Triton 3.6 reported it for these tiles, and what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import carver
+from carver.ranking import default_backend
+
+TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
+
+
+def matmul(dtype: str, layout: str, arch: str, size: int = 2048) -> Any:
+    """`layout` names A, then B: n as it is multiplied, t transposed."""
+    transposed = {"trans_A": layout[0] == "t", "trans_B": layout[1] == "t"}
+    return carver.MatmulTemplate(size, size, size, in_dtype=dtype, **transposed).with_arch(arch)
+
+
+def ms(op: Any, *tile: int) -> float:
+    return float(op.rank([dict(zip(TILE, tile, strict=True))])[0].predicted_ms)
+
+
+@pytest.mark.parametrize(
+    ("arch", "dtype", "layout", "tile", "smem_bytes"),
+    [
+        ("h200", "float16", "nt", (128, 64, 64, 4, 4), 98304),
+        ("a100", "float16", "nn", (128, 128, 64, 4, 5), 131072),
+        ("h200", "float64", "nt", (128, 128, 32, 8, 3), 131072),
+        ("h200", "tfloat32", "nt", (128, 256, 32, 8, 2), 131072),  # sums of 32 bits on their way out
+        ("h200", "int8", "nt", (128, 128, 32, 8, 3), 65536),
+        ("h200", "int8", "nt", (32, 64, 64, 4, 4), 18432),
+        ("h200", "int8", "nn", (64, 64, 64, 4, 3), 16384),  # B is not copied asynchronously: one buffer
+        ("h200", "float8_e4m3", "nn", (128, 64, 64, 4, 4), 36864),
+        ("h200", "float8_e4m3", "tt", (128, 64, 64, 4, 4), 24576),
+        ("h200", "float8_e4m3", "tn", (128, 64, 64, 4, 4), 12288),
+        ("h200", "float8_e4m3", "nn", (32, 64, 64, 4, 4), 18432),  # mma.sync: copied as ever
+        ("h200", "tfloat32", "nn", (128, 64, 64, 4, 4), 196608),
+    ],
+)
+def test_shared_memory_is_what_triton_takes(
+    arch: str, dtype: str, layout: str, tile: tuple[int, ...], smem_bytes: int
+) -> None:
+    (hint,) = matmul(dtype, layout, arch).rank([dict(zip(TILE, tile, strict=True))])
+    assert hint.launch.smem_bytes == smem_bytes
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3", "tfloat32"])
+def test_operands_that_wgmma_takes_only_along_k_are_turned_at_a_price(dtype: str) -> None:
+    tile = 128, 128, 128 if dtype != "tfloat32" else 32, 4, 3
+    straight, turned = (ms(matmul(dtype, layout, "h200"), *tile) for layout in ("nt", "nn"))
+    assert turned > 2.5 * straight
+    halves = [ms(matmul("float16", layout, "h200"), 128, 128, 64, 4, 3) for layout in ("nt", "nn")]
+    assert halves[0] == pytest.approx(halves[1], rel=0.05)
+
+
+def test_wgmmas_that_wait_for_each_other() -> None:
+    """Where B has K contiguous and eight warps store rows of 512 bytes; measured 0.90 and 1.05 of the other's time."""
+    ratio = {
+        layout: ms(matmul("float16", layout, "h200", 4096), 256, 128, 64, 8, 3)
+        / ms(matmul("float16", layout, "h200", 4096), 128, 256, 64, 8, 3)
+        for layout in ("nt", "nn")
+    }
+    assert ratio["nt"] < 0.95 < ratio["nn"]
+
+
+def test_sums_of_64_bits_take_two_registers() -> None:
+    wide, narrow = (
+        matmul(dtype, "nt", "h200").rank([dict(zip(TILE, (64, 64, 32, 8, 3), strict=True))])[0].launch.registers
+        for dtype in ("float64", "float16")
+    )
+    assert wide > narrow + 16
+
+
+def test_triton_multiplies_on_vector_units_before_ampere() -> None:
+    assert not any(hint.use_tc for hint in matmul("float16", "nt", "t4").recommend_hints(5, "triton"))
+    assert all(hint.use_tc for hint in matmul("float16", "nt", "a100").recommend_hints(5, "triton"))
+
+
+def test_a_type_that_triton_cannot_compile_is_an_error_and_no_default() -> None:
+    op = matmul("float8_e4m3", "nt", "a100")
+    with pytest.raises(carver.CarverError, match="Triton matmul requires"):
+        op.recommend_hints(1, "triton")
+    assert default_backend(op.problem, carver.CUDA("a100")) == "cuda"
+    assert op.recommend_hints(1)[0].backend == "cuda"
+    assert matmul("float8_e4m3", "nt", "rtx_4090").recommend_hints(1, "triton")
