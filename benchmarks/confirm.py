@@ -58,7 +58,8 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     if "types" in kinds:
         for dtype, shapes in TYPES.items():
             for i, (m, n, k) in enumerate(shapes):  # weights as they are stored, and every third the other way round
-                yield "types", MatmulTemplate(m, n, k, trans_B=dtype.startswith(("int8", "float8")) or i % 3 != 2, in_dtype=dtype)
+                stored = dtype.startswith(("int8", "float8")) or i % 3 != 2
+                yield "types", MatmulTemplate(m, n, k, trans_B=stored, in_dtype=dtype)
     if "gemm" in kinds:
         for dtype in ("float16", "bfloat16"):
             for m, n, k in GEMMS:

@@ -1,6 +1,7 @@
-"""Measure a Triton matmul on the GPU of this machine, over element types, layouts, batches and few rows.
+"""Measure a Triton matmul on the GPU of this machine, over element types, layouts, batches, few rows and
+weights in int8.
 
-    python benchmarks/triton_matmul.py --out triton_matmul.csv [--budget 12] [--device h200]
+    python benchmarks/triton_matmul.py --out triton_matmul.csv [--budget 12] [--device h200] [--only int8]
 
 For each problem: carver's first ten and a sample of its space, spread over predicted time and tile, each result checked
 against PyTorch. Writes a table that `carver evaluate FILE` reads, with the shared memory, registers and spills that the
@@ -29,12 +30,17 @@ OUT = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.fl
        "float8_e4m3": torch.float16}  # fmt: skip
 
 
-def problem(M: int, N: int, K: int, in_dtype: str = "float16", trans_A: bool = False, trans_B: bool = True, batch: int = 1) -> Row:
-    return {"M": M, "N": N, "K": K, "batch": batch, "trans_A": trans_A, "trans_B": trans_B, "in_dtype": in_dtype}
+def problem(
+    M: int, N: int, K: int, in_dtype: str = "float16", trans_A: bool = False, trans_B: bool = True, batch: int = 1,
+    b_dtype: str | None = None,
+) -> Row:  # fmt: skip
+    layout = {"trans_A": trans_A, "trans_B": trans_B}
+    return {"M": M, "N": N, "K": K, "batch": batch, **layout, "in_dtype": in_dtype, "b_dtype": b_dtype or in_dtype}
 
 
+FEW_ROWS = ((8, 4096, 14336), (16, 28672, 4096), (32, 8192, 8192), (64, 14336, 4096), (1, 6144, 4096))
 PROBLEMS = [
-    *[problem(m, n, k) for m, n, k in ((8, 4096, 14336), (16, 28672, 4096), (32, 8192, 8192), (64, 14336, 4096), (1, 6144, 4096))],
+    *[problem(m, n, k) for m, n, k in FEW_ROWS],
     problem(4096, 4096, 4096, trans_B=False),
     problem(2048, 4096, 1024, trans_A=True, trans_B=False),
     problem(512, 512, 64, batch=256),
@@ -48,7 +54,9 @@ PROBLEMS = [
     problem(2048, 2048, 2048, "tfloat32", trans_B=False),
     problem(2048, 2048, 2048, "float32", trans_B=False),
     problem(2048, 2048, 2048, "float64", trans_B=False),
-]
+    *[problem(m, n, k, trans_B=m == 64, b_dtype="int8")
+      for m, n, k in ((1, 4096, 4096), (16, 11008, 4096), (64, 4096, 11008), (256, 4096, 4096), (2048, 4096, 4096))],
+]  # fmt: skip
 
 
 @triton.jit
@@ -75,7 +83,7 @@ def matmul(  # type: ignore[no-untyped-def]
         left = K - first - step * BLOCK_K
         x = tl.load(a, mask=tl.arange(0, BLOCK_K)[None, :] < left, other=0.0)
         y = tl.load(b, mask=tl.arange(0, BLOCK_K)[:, None] < left, other=0.0)
-        total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=SUM)
+        total = tl.dot(x, y.to(x.dtype), total, input_precision=PRECISION, out_dtype=SUM)
         a += BLOCK_K * a_k
         b += BLOCK_K * b_k
     at_c = c_at + (split * tl.num_programs(2) + batch).to(tl.int64) * M * N + m.to(tl.int64)[:, None] * N + n[None, :]
@@ -103,10 +111,14 @@ def constants(p: Row, c: Config) -> dict[str, Any]:
     return {"SUM": SUMS.get(p["in_dtype"], tl.float32), "PRECISION": precision, "GROUP_M": 8, "SPLIT_K": 1, **c}
 
 
+def element(dtype: str) -> torch.dtype:
+    return TENSORS.get(dtype) or getattr(torch, dtype)
+
+
 def drawn(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
     if dtype == "int8":
         return torch.randint(-8, 8, shape, device="cuda", dtype=torch.int8)
-    return torch.randn(shape, device="cuda").to(TENSORS.get(dtype) or getattr(torch, dtype))
+    return torch.randn(shape, device="cuda").to(element(dtype))
 
 
 class Matmul:
@@ -123,19 +135,20 @@ class Matmul:
 
     def identity(self, p: Row, c: Config) -> tuple[Any, ...]:
         numbers = (p["M"], p["N"], p["K"], *strides(p))
-        return p["in_dtype"], *((x == 1, x % 16 == 0) for x in numbers), *sorted(c.items())
+        return p["in_dtype"], p["b_dtype"], *((x == 1, x % 16 == 0) for x in numbers), *sorted(c.items())
 
     def compile(self, p: Row, c: Config) -> None:
-        element, out = TENSORS.get(p["in_dtype"]) or getattr(torch, p["in_dtype"]), OUT.get(p["in_dtype"], torch.float32)
+        out = OUT.get(p["in_dtype"], torch.float32)
         words = constants(p, c)
         if words["SPLIT_K"] > 1:
             out = {tl.float32: torch.float32, tl.int32: torch.int32, tl.float64: torch.float64}[words["SUM"]]
-        matmul.warmup(element, element, out, p["M"], p["N"], p["K"], *strides(p), grid=(1,), **words)
+        types = element(p["in_dtype"]), element(p["b_dtype"]), out
+        matmul.warmup(*types, p["M"], p["N"], p["K"], *strides(p), grid=(1,), **words)
 
     def launch(self, p: Row) -> Launch:
         m, n, k, batch, dtype = p["M"], p["N"], p["K"], p["batch"], p["in_dtype"]
         a = drawn((batch, k, m) if p["trans_A"] else (batch, m, k), dtype)
-        b = drawn((batch, n, k) if p["trans_B"] else (batch, k, n), dtype)
+        b = drawn((batch, n, k) if p["trans_B"] else (batch, k, n), p["b_dtype"])
         out = torch.empty((batch, m, n), device="cuda", dtype=OUT.get(dtype, torch.float32))
         sums = {"float64": torch.float64, "int8": torch.int32}.get(dtype, torch.float32)
         parts = torch.empty((32, batch, m, n) if batch * m * n <= 1 << 24 else (0,), device="cuda", dtype=sums)

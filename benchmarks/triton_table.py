@@ -1,4 +1,4 @@
-"""Measure a Triton kernel on the GPU of this machine into a table that `carver evaluate` reads; for the scripts beside it.
+"""Measure a Triton kernel on this machine's GPU into a table that `carver evaluate` reads; for the scripts beside it.
 
 All kernels are compiled ahead into Triton's cache, one process a core, so that a launch finds its own there.
 """
@@ -11,6 +11,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import re
 import statistics
 import sys
 import time
@@ -31,7 +32,7 @@ Config = dict[str, int]
 
 
 class Launch(NamedTuple):
-    """One problem on the GPU: `run` launches a configuration and returns what was compiled, `error` compares the output."""
+    """One problem on the GPU: `run` launches a configuration and returns what was compiled, `error` checks the output."""
 
     run: Callable[[Config], Any]
     error: Callable[[], float]
@@ -81,7 +82,8 @@ def _measure(launch: Launch, config: Config) -> Row:
         torch.cuda.synchronize()
     except (triton.TritonError, RuntimeError) as e:
         return {"time_ms": "", "valid": 0, "note.why": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
-    row = {"note.smem_bytes": compiled.metadata.shared, "note.registers": compiled.n_regs, "note.spills": compiled.n_spills}
+    said = {"smem_bytes": compiled.metadata.shared, "registers": compiled.n_regs, "spills": compiled.n_spills}
+    row = {f"note.{name}": value for name, value in said.items()}
     if not (error := launch.error()) <= launch.tolerance:
         return row | {"time_ms": "", "valid": 0, "note.why": f"wrong by {error:.3g}"}
     ms = triton.testing.do_bench(lambda: launch.run(config), warmup=5, rep=25, return_mode="median")
@@ -108,14 +110,16 @@ def main(subject: Subject, description: str | None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
+    parser.add_argument("--only", default="", help="a regular expression that a problem, as it is printed, holds")
     parser.add_argument("--device", help="descriptor; the GPU of this machine where not given")
     options = parser.parse_args()
     arch = carver.load_arch(options.device) if options.device else carver.CUDA("auto")
     rows: list[Row] = []
     began = time.monotonic()
-    configs = [subject.configs(p, arch) for p in subject.problems]
-    _compile_all(subject, [(p, c) for p, every in zip(subject.problems, configs, strict=True) for c in every])
-    for problem, every in zip(subject.problems, configs, strict=True):
+    problems = [p for p in subject.problems if re.search(options.only, str(p))]
+    configs = [subject.configs(p, arch) for p in problems]
+    _compile_all(subject, [(p, c) for p, every in zip(problems, configs, strict=True) for c in every])
+    for problem, every in zip(problems, configs, strict=True):
         if time.monotonic() - began > options.limit:
             print(problem, f"left out: {options.limit:.0f} s are up")
             continue
@@ -130,7 +134,7 @@ def main(subject: Subject, description: str | None) -> None:
                 writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
                 writer.writeheader()
                 writer.writerows(rows)
-    print(_summary(rows, [name for p in subject.problems for name in subject.columns(p)]))
+    print(_summary(rows, [name for p in problems for name in subject.columns(p)]))
 
 
 def _summary(rows: list[Row], names: list[str]) -> str:

@@ -200,5 +200,3 @@ def wire(main: click.Group) -> None:
     """Add the commands of this module to the program."""
     main.add_command(export)
     main.add_command(per_operator(portfolio))
-
-

@@ -7,7 +7,7 @@ warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy
 `smem_bytes registers` · `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
-contiguous bytes of a store · `serialized` [0] the compiler lets each wgmma wait for the
+contiguous bytes of a store · `widened` [0] the second operand is converted into a buffer of its own, for the instruction to read · `serialized` [0] the compiler lets each wgmma wait for the
 one before · `atomic` [0] partial results are added to the output by compare-and-swap ·
 `singles_a singles_b` [0] how often each element of an operand is moved alone, because the instruction wants it the
 other way round than memory holds it, and `single_turns_a single_turns_b` [1] passes of a warp's worth of them.
@@ -113,7 +113,7 @@ def warp_groups(t: Tile) -> tuple[FloatArray, FloatArray]:
 def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
     """One step on all arithmetic pipes of an SM. [clk]
 
-        clk = flops / (peak of the instruction * math_efficiency)
+    clk = flops / (peak of the instruction * math_efficiency)
     """
     out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"])
     return out
@@ -144,12 +144,14 @@ def fragment_bytes(t: Tile) -> FloatArray:
     beside = np.where(t.kind == WGMMA, groups // groups_m, 1)
     reads_a = np.where(t.kind >= WGMMA, np.maximum(beside, np.ceil(t.tn / 256)), t.warps_n)
     reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / instruction_rows(t.kind, 1), 1), t.warps_m)
-    return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * t.eb * reads_b) * t.column("fragment_turns", 1)
+    wide_b = np.where(t.column("widened", 0) > 0, t.ea, t.eb)
+    return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * wide_b * reads_b) * t.column("fragment_turns", 1)
 
 
 def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """One step on the shared-memory port: the copies in, and what the instructions read back. [clk]"""
     copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
+    copied = copied + t.column("widened", 0) * t.tn * t.tk * (t.eb + t.ea)
     alone_a, alone_b = singles(t)
     turned = alone_a * t.column("single_turns_a", 1) + alone_b * t.column("single_turns_b", 1)
     out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
@@ -165,7 +167,7 @@ def singles(t: Tile) -> tuple[FloatArray, FloatArray]:
 def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """Instructions of all warps of a block in one step, products on the vector units left out.
 
-        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted + per element moved alone
+    warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted + per element moved alone
     """
     copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
