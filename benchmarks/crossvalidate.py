@@ -1,6 +1,6 @@
 """Each half of a table's problems ranked with constants fitted on the other half, starting from the priors.
 
-python benchmarks/crossvalidate.py TABLE_OR_FOLDER [--folds 2] [--k 1 3 5 10]
+    python benchmarks/crossvalidate.py TABLE_OR_FOLDER [--folds 2] [--k 1 3 5 10]
 """
 
 from __future__ import annotations
