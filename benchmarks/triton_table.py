@@ -32,7 +32,7 @@ Config = dict[str, int]
 
 
 class Launch(NamedTuple):
-    """One problem on the GPU: `run` launches a configuration and returns what was compiled, `error` checks the output."""
+    """One problem on the GPU: `run` launches a configuration and returns what was compiled, `error` checks it."""
 
     run: Callable[[Config], Any]
     error: Callable[[], float]

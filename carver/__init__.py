@@ -1,8 +1,8 @@
 """carver: tile configurations for GPU kernels, from a model instead of a search.
 
-import carver
-op = carver.MatmulTemplate(M=4096, N=4096, K=4096).with_arch(carver.CUDA("h200"))
-print(op.recommend_hints(topk=10))
+    import carver
+    op = carver.MatmulTemplate(M=4096, N=4096, K=4096).with_arch(carver.CUDA("h200"))
+    print(op.recommend_hints(topk=10))
 """
 
 import typing
@@ -50,17 +50,8 @@ if typing.TYPE_CHECKING:
     from .tune import set_autotune_inputs as set_autotune_inputs
 
 _LATE = (
-    "AutoTuner",
-    "AutotuneResult",
-    "JIT",
-    "Kernel",
-    "Param",
-    "SearchSpace",
-    "TensorSupplyType",
-    "autotune",
-    "check_bucket",
-    "jit",
-    "set_autotune_inputs",
+    "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
+    "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
 )
 """Names of the tuner, which is imported when one of them is first used."""
 

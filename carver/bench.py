@@ -277,9 +277,7 @@ class Bench:
             host=platform.node(),
             error=reply.data.get("error"),
             device_info={
-                **self.machine.state,
-                "arch": self.machine.arch.name,
-                "resources": reply.data.get("resources", {}),
+                **self.machine.state, "arch": self.machine.arch.name, "resources": reply.data.get("resources", {}),
             },
             versions={**versions(), "compiler": self.compiler},
         )

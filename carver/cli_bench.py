@@ -139,13 +139,8 @@ def list_records(store: Records, /, last: int, as_json: bool, **filters: str | N
     rows = [_cells(m) for m in found[-last:]]
     names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
     columns = [
-        Column(
-            name,
-            tuple(row[i] for row in rows),
-            name != "ms",
-            may_shrink=name in ("device", "problem"),
-            spare={"kernel": 1, "when": 2}.get(name, 0),
-        )
+        Column(name, tuple(row[i] for row in rows), name != "ms", may_shrink=name in ("device", "problem"),
+               spare={"kernel": 1, "when": 2}.get(name, 0))
         for i, name in enumerate(names)
     ]
     console().print(rich_table(columns, screen_width()))

@@ -200,3 +200,5 @@ def wire(main: click.Group) -> None:
     """Add the commands of this module to the program."""
     main.add_command(export)
     main.add_command(per_operator(portfolio))
+
+

@@ -103,7 +103,9 @@ class Statement:
 
     def without(self, axes: Collection[str]) -> Statement:
         """The same where each of these axes, which must index a dimension alone, has one value."""
-        output, *inputs = (Tensor(t.name, tuple(dim for dim in t.index if dim[0][0] not in axes)) for t in self.tensors)
+        output, *inputs = (
+            Tensor(t.name, tuple(dim for dim in t.index if dim[0][0] not in axes)) for t in self.tensors
+        )
         return Statement(output, tuple(inputs), self.combine)
 
 

@@ -204,7 +204,9 @@ class Trial(Stand):
                 arrays = {name: float64(self.device, buffer, xp) for name, buffer in inputs.buffers.items()}
                 value, magnitude = reference.expected(p, arrays, xp)
                 value = reference.representable(p, value, xp)
-                allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
+                allowed = (
+                    reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
+                )
                 inputs.right = value, allowed
             self._sets.append(inputs)
         self._inputs = self._sets[0]

@@ -1,4 +1,4 @@
-"""What Triton's compiler makes of a matmul: shared memory as Triton 3.6 reported it for these tiles, and what follows."""
+"""What Triton's compiler makes of a matmul: shared memory as Triton 3.6 reports it for a tile, and what follows."""
 
 from __future__ import annotations
 

@@ -231,10 +231,10 @@ class Gpu:
             flops = 2 * 64 * 256 * k * WGMMA_STEPS * WGMMA_GROUPS * rounds
             run = self._busy(source, rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
             yield _matrix_reading(row, [flops / clk for clk in self._counted(run)])
-        source = next((source for row, source in self._wgmmas() if row.dtype == "float16"), None)
-        if source is None:
+        halves = next((source for row, source in self._wgmmas() if row.dtype == "float16"), None)
+        if halves is None:
             return
-        long = self._busy(source, 10 * rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
+        long = self._busy(halves, 10 * rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
         samples = []
         for _ in range(self.bench.repeats):
             took = self.device.time(long, 1, cold=False)[0]

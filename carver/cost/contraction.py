@@ -7,10 +7,11 @@ warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy
 `smem_bytes registers` · `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
-contiguous bytes of a store · `widened` [0] the second operand is converted into a buffer of its own, for the instruction to read · `serialized` [0] the compiler lets each wgmma wait for the
-one before · `atomic` [0] partial results are added to the output by compare-and-swap ·
-`singles_a singles_b` [0] how often each element of an operand is moved alone, because the instruction wants it the
-other way round than memory holds it, and `single_turns_a single_turns_b` [1] passes of a warp's worth of them.
+contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
+`serialized` [0] the compiler lets each wgmma wait for the one before · `widened` [0] the second operand is converted
+into a buffer of its own before the instruction reads it · `singles_a singles_b` [0] how often each element of an
+operand is moved alone, because the instruction wants it the other way round than memory holds it, and
+`single_turns_a single_turns_b` [1] passes of the shared-memory port for a warp's worth of them.
 A kernel whose threads read their operands one by one declares the columns of `threads` too.
 """
 
@@ -113,7 +114,7 @@ def warp_groups(t: Tile) -> tuple[FloatArray, FloatArray]:
 def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
     """One step on all arithmetic pipes of an SM. [clk]
 
-    clk = flops / (peak of the instruction * math_efficiency)
+        clk = flops / (peak of the instruction * math_efficiency)
     """
     out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"])
     return out
@@ -167,7 +168,8 @@ def singles(t: Tile) -> tuple[FloatArray, FloatArray]:
 def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """Instructions of all warps of a block in one step, products on the vector units left out.
 
-    warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back + per element converted + per element moved alone
+        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
+        + per element converted + per element moved alone
     """
     copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
     copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)

@@ -31,11 +31,13 @@ class Traffic:
     hit_rate: FloatArray
 
 
-def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray) -> Traffic:
+def traffic(
+    t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray
+) -> Traffic:
     """What the operands of a tile cost to bring in. `fill_m`, `fill_n` are bytes moved over bytes of the tile.
 
-    fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
-    hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
+        fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
+        hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
     """
     arch = t.arch
     depth = np.minimum(t.tk, t.k)

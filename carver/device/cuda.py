@@ -167,7 +167,9 @@ class CudaDevice:
         with _errors(self._driver, "running kernels"):
             self._context.synchronize()
 
-    def time(self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0) -> list[float]:
+    def time(
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
+    ) -> list[float]:
         """Time between events around each of `repeats` runs, L2 overwritten before each when `cold`. [s]
 
         Nothing waits between the runs: while the GPU overwrites L2, the host has time to queue what comes next, so

@@ -26,8 +26,7 @@ def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str]
 
 
 def add_measured(
-    study: optuna.Study,
-    measured: Iterable[tuple[Hint | Mapping[str, Any], float]],
+    study: optuna.Study, measured: Iterable[tuple[Hint | Mapping[str, Any], float]],
     distributions: Mapping[str, optuna.distributions.BaseDistribution] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> int:

@@ -110,10 +110,7 @@ class Pruner(dict[str, Callable[..., list[Any]]]):
 
 
 def pruner(
-    template: Make,
-    topk: int = 10,
-    names: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
+    template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
     propose: bool = False,
 ) -> Pruner:
     """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.

@@ -179,23 +179,17 @@ class Checker:
                 return "wrong_result", f"output {place} has shape {tuple(got.shape)}, the reference {shape}", None
             size, seen = math.prod(shape), _Differences(got.reshape(-1), right.reshape(-1), limit.reshape(-1))
             if seen.lost:
-                return (
-                    "wrong_result",
-                    (f"output {place}: {seen.lost} of {size} elements are not finite, first at {seen.at(shape)}"),
-                    float("inf"),
-                )
+                return "wrong_result", (
+                    f"output {place}: {seen.lost} of {size} elements are not finite, first at {seen.at(shape)}"
+                ), float("inf")
             ratio = seen.wrong / size if size else 0.0
             if ratio > self.max_mismatched_ratio:
                 beyond = "rounding explains + " if isinstance(self.ref_prog, OperatorReference) else ""
-                return (
-                    "wrong_result",
-                    (
-                        f"output {place}: {100 * ratio:.3g} % of {size} elements differ by more than {beyond}atol "
-                        f"{self.atol:g} + rtol {self.rtol:g} x reference ({100 * self.max_mismatched_ratio:g} % may), "
-                        f"first at {seen.at(shape)}"
-                    ),
-                    ratio / self.max_mismatched_ratio if self.max_mismatched_ratio else float("inf"),
-                )
+                return "wrong_result", (
+                    f"output {place}: {100 * ratio:.3g} % of {size} elements differ by more than {beyond}atol "
+                    f"{self.atol:g} + rtol {self.rtol:g} x reference ({100 * self.max_mismatched_ratio:g} % may), "
+                    f"first at {seen.at(shape)}"
+                ), ratio / self.max_mismatched_ratio if self.max_mismatched_ratio else float("inf")
             worst = max(worst, ratio)
         return "ok", "", worst / self.max_mismatched_ratio if self.max_mismatched_ratio else 0.0
 

@@ -70,7 +70,7 @@ class Code:
 
 
 def reference(fn: Callable[..., Any]) -> str | None:
-    """ "module:name" if importing that gives the function, decorated or not."""
+    """"module:name" if importing that gives the function, decorated or not."""
     module, name = getattr(fn, "__module__", None), getattr(fn, "__qualname__", None)
     if not module or module == "__main__" or not name or "<" in name:
         return None

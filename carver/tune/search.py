@@ -114,7 +114,7 @@ class Residuals:
     def spread(self) -> float:
         """Standard deviation, the prior counted as further measurements, of one that is still to come.
 
-        sqrt((PRIOR_WEIGHT PRIOR_SPREAD^2 + sum (x - centre)^2) / (PRIOR_WEIGHT + n - 1)) sqrt(1 + 1/n)
+            sqrt((PRIOR_WEIGHT PRIOR_SPREAD^2 + sum (x - centre)^2) / (PRIOR_WEIGHT + n - 1)) sqrt(1 + 1/n)
         """
         n, squares = len(self.logs), sum((x - self.centre) ** 2 for x in self.logs)
         return math.sqrt((PRIOR_WEIGHT * PRIOR_SPREAD**2 + squares) / (PRIOR_WEIGHT + n - 1) * (1 + 1 / n))
@@ -122,7 +122,7 @@ class Residuals:
     def chance(self, left: FloatArray) -> float:
         """That some candidate of these predicted times [s] is faster than the best by more than `WORTH`.
 
-        1 - product over candidates of (1 - Phi((ln(best (1 - WORTH) / predicted) - centre) / spread))
+            1 - product over candidates of (1 - Phi((ln(best (1 - WORTH) / predicted) - centre) / spread))
         """
         if not self.logs or not len(left):
             return 1.0 if len(left) else 0.0

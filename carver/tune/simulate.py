@@ -1,6 +1,6 @@
 """Search strategies on recorded tables: trials and seconds until one is within 1 % of the best measured.
 
-carver simulate TABLE
+    carver simulate TABLE
 """
 
 from __future__ import annotations
