@@ -123,7 +123,8 @@ def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray
 def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
     """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
 
-    Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile.
+    Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
+    converted into a buffer of its own is written between two barriers, and only then multiplied.
     """
     alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
     unit = warp_matrix_unit(t.space.problem, t.arch)
@@ -131,7 +132,9 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
         in_row = np.ceil(t.tk / unit.shape[2]) * MMA_LATENCY_CLK
         alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
     fixed = np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
-    return alone + fixed + k["serial_clk"] * t.column("serialized", 0)
+    converting = k["convert_instr"] * t.tn * t.tk / t.arch.warp_size / np.minimum(t.warps, issue_per_clk(t.arch))
+    widening = t.column("widened", 0) * (converting + 2 * k["step_sync_clk"])
+    return alone + fixed + k["serial_clk"] * t.column("serialized", 0) + widening
 
 
 def fragment_bytes(t: Tile) -> FloatArray:
@@ -179,7 +182,8 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     widen = (t.kind == MMA) * t.column("mma_widens", 0) * each
     per_a = k["convert_instr"] * t.column("a_converts", 0) + widen
     per_b = k["convert_instr"] * t.column("b_converts", 0) + widen
-    converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * t.warps_m) / t.arch.warp_size
+    often_b = np.where(t.column("widened", 0) > 0, 1.0, t.warps_m)
+    converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * often_b) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
