@@ -87,7 +87,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     clk = arch.clock_hz
     l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
     dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
-    pipes = np.minimum(1.0, resident * work.warps / arch.schedulers_per_sm)
+    warps = resident * work.warps / arch.schedulers_per_sm
+    pipes = warps / np.ceil(warps)
     everywhere = resident * busy
     shared = joined(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)

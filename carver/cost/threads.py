@@ -55,28 +55,32 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
     port = np.zeros(n)
     instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
     direct, copies, fills = np.zeros(n), np.zeros(n), []
-    for axis, size in (("m", col("a_bytes")), ("n", col("b_bytes"))):
-        thread, lanes, staged = col(f"thread_{axis}"), col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
-        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / size)
+    for axis, operand in (("m", "a"), ("n", "b")):
+        size, tile, thread = col(f"{operand}_bytes"), col(f"tile_{axis}"), col(f"thread_{axis}")
+        lanes, staged = col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
+        kept = np.where(staged, np.broadcast_to(space.column("staged_bytes", size), n), size)
+        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / kept)
         interleaved = col(f"interleaved_{axis}", 0.0) > 0
-        words, stride = vector * size / WORD_BYTES, np.where(interleaved, vector, thread) * size / WORD_BYTES
+        words, stride = vector * kept / WORD_BYTES, np.where(interleaved, vector, thread) * kept / WORD_BYTES
         loads = warps * tk / shared * thread / vector
         from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
         from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
         port = port + loads * np.where(staged, from_shared, from_l1)
         instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
 
-        tile = col(f"tile_{axis}")
-        side = col(f"fetch_{axis}")
-        trips = np.where(staged, tile * tk / (threads * vector), 0.0)
-        apart = np.where(interleaved, vector, tile / side) * size / WORD_BYTES
+        copied = col(f"copy_{operand}_bytes", VECTOR_BYTES)
+        trips = np.where(staged, tile * tk * size / (threads * copied), 0.0)
+        words, side = copied / WORD_BYTES, col(f"fetch_{axis}")
+        apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
         fetchers = np.minimum(side, arch.warp_size)
-        rows = arch.warp_size / fetchers
-        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, rows)
-        written = arch.warp_size / lanes_at_once(arch, words) * turns(arch, fetchers, words, apart) * pass_clk(arch)
-        into_shared = np.maximum(written, lanes_clk(arch))
-        port = port + warps * trips * (into_l1 + into_shared)
-        instructions = instructions + warps * trips * k["copy_instr"]
+        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, arch.warp_size / fetchers)
+        pad, each = col(f"pad_{axis}", 0.0), np.where(col(f"pad_{axis}", 0.0) > 0, copied / size, 1.0)
+        folded = np.minimum(fetchers, np.maximum(1.0, tk * pad / (BANKS * WORD_BYTES)))
+        words = np.where(pad > 0, kept / WORD_BYTES, words)
+        folded = np.where(pad > 0, folded, turns(arch, fetchers, words, apart))
+        written = arch.warp_size / lanes_at_once(arch, words) * folded * pass_clk(arch)
+        port = port + warps * trips * (into_l1 + each * np.maximum(written, lanes_clk(arch)))
+        instructions = instructions + warps * trips * (k["copy_instr"] + each - 1.0)
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
         fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
         direct, copies = direct + ~staged, copies + trips
