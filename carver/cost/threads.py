@@ -46,6 +46,8 @@ class Delivery:
     """Spilled sums that leave L1."""
     waits: FloatArray
     """1 where a step begins with a load from global memory and a barrier, else 0."""
+    exposed: FloatArray
+    """Latencies of L2 that a warp sees among its products: each row of an operand that is not staged is new to L1."""
 
 
 def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Delivery:
@@ -54,7 +56,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
     threads = warps * arch.warp_size
     port = np.zeros(n)
     instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
-    direct, copies, fills = np.zeros(n), np.zeros(n), []
+    direct, copies, fills = np.zeros(n, bool), np.zeros(n), []
     for axis, operand in (("m", "a"), ("n", "b")):
         size, tile, thread = col(f"{operand}_bytes"), col(f"tile_{axis}"), col(f"thread_{axis}")
         lanes, staged = col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
@@ -83,14 +85,14 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         instructions = instructions + warps * trips * (k["copy_instr"] + each - 1.0)
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
         fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
-        direct, copies = direct + ~staged, copies + trips
+        direct, copies = direct | ~staged, copies + trips
     spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
     kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
     spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
-    latency = tk / shared * (k["read_latency_clk"] + direct * k["cached_latency_clk"]) + copies * k["copy_instr"]
+    latency = tk / shared * k["read_latency_clk"] + copies * k["copy_instr"]
     return Delivery(
         port + spill_bytes * kept / L1_BYTES_PER_CLK, instructions, latency, fills[0], fills[1],
-        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64),
+        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64), k["load_waits"] * tk / shared * direct,
     )  # fmt: skip
 
 
