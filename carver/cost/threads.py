@@ -5,9 +5,10 @@ other, from shared memory where the block has staged them there, else through L1
 Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_m` threads of a warp along that
 axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
 times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
-operand; and `unroll` [1] products between two tests of the inner loop · `prefetched` [1] loads of the next
-step are issued before the products of this one · `shared_k` [1] threads that hold the same sums and share the
-step's products · `passes` [1] instructions of one product.
+operand · `pad_m` [0] bytes added to each row of shared memory where fetched rows lie along k and are written down
+those; and `staged_bytes` [as the operand's] of an element in shared memory · `unroll` [1] products between two tests
+of the inner loop · `prefetched` [1] loads of the next step are issued before the products of this one · `shared_k`
+[1] threads that hold the same sums and share the step's products · `passes` [1] instructions of one product.
 """
 
 from __future__ import annotations
@@ -70,19 +71,22 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         port = port + loads * np.where(staged, from_shared, from_l1)
         instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
 
-        copied = col(f"copy_{operand}_bytes", VECTOR_BYTES)
+        copied, side, pad = col(f"copy_{operand}_bytes", VECTOR_BYTES), col(f"fetch_{axis}"), col(f"pad_{axis}", 0.0)
         trips = np.where(staged, tile * tk * size / (threads * copied), 0.0)
-        words, side = copied / WORD_BYTES, col(f"fetch_{axis}")
+        words, fetchers = copied / WORD_BYTES, np.minimum(side, arch.warp_size)
         apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
-        fetchers = np.minimum(side, arch.warp_size)
         into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, arch.warp_size / fetchers)
-        pad, each = col(f"pad_{axis}", 0.0), np.where(col(f"pad_{axis}", 0.0) > 0, copied / size, 1.0)
+        # down the rows of shared memory, which lie `pad` bytes apart modulo its banks: as many rows as fill the banks
+        # are written at once, one element of each vector at a time
         folded = np.minimum(fetchers, np.maximum(1.0, tk * pad / (BANKS * WORD_BYTES)))
-        words = np.where(pad > 0, kept / WORD_BYTES, words)
-        folded = np.where(pad > 0, folded, turns(arch, fetchers, words, apart))
-        written = arch.warp_size / lanes_at_once(arch, words) * folded * pass_clk(arch)
-        port = port + warps * trips * (into_l1 + each * np.maximum(written, lanes_clk(arch)))
-        instructions = instructions + warps * trips * (k["copy_instr"] + each - 1.0)
+        writes = np.where(pad > 0, copied / size, 1.0)
+        write_clk = np.where(
+            pad > 0,
+            taken_clk(arch, kept / WORD_BYTES, folded),
+            taken_clk(arch, words, turns(arch, fetchers, words, apart)),
+        )
+        port = port + warps * trips * (into_l1 + writes * write_clk)
+        instructions = instructions + warps * trips * (k["copy_instr"] + writes - 1.0)
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
         fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
         direct, copies = direct | ~staged, copies + trips
@@ -133,6 +137,11 @@ def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) 
     return out
 
 
+def taken_clk(arch: Arch, words: FloatArray, taken: FloatArray) -> FloatArray:
+    """Clocks of shared memory's port for a vector of each lane, where a pass takes so many turns. [clk]"""
+    return np.maximum(arch.warp_size / lanes_at_once(arch, words) * taken * pass_clk(arch), lanes_clk(arch))
+
+
 def read_clk(
     arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, merge: float
 ) -> FloatArray:
@@ -143,8 +152,7 @@ def read_clk(
     """
     returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
     if fastest:
-        passes = arch.warp_size / lanes_at_once(arch, words) * turns(arch, lanes, words, stride)
-        return np.maximum(np.maximum(passes, returned) * pass_clk(arch), lanes_clk(arch))
+        return np.maximum(taken_clk(arch, words, turns(arch, lanes, words, stride)), returned * pass_clk(arch))
     row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
     conflict = np.maximum(1.0, lanes * np.maximum(stride, words) / row)
     return np.maximum(np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch), lanes_clk(arch))
