@@ -58,7 +58,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         smem_clk, spill_bytes = own.port_clk, own.spill_bytes
         instr = own.instructions + fma * filled / max(1.0, packed)
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
-        wait_clk = own.exposed * arch.l2_latency_s * k["l2_latency_load"] * arch.clock_hz
+        wait_clk = own.exposed * arch.l2_latency_s * arch.clock_hz
         body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
         alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
         prefetched = t.column("prefetched", 1) > 0
