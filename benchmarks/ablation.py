@@ -95,6 +95,7 @@ TERMS = {
     "how a thread's operands reach its registers, all of it": Left(columns={"lanes_m": None}),
     "reads of one address that one pass serves": Left({"read_merge": 1.0}),
     "operands read past shared memory, priced as if from it": Left(columns={"staged_m": None, "staged_n": None}),
+    "loads that wait among the products": Left({"load_waits": 0.0}),
     "windows that share loads": Left(columns={"loads": "products"}),
     "inputs that wait and spill": Left(
         functions={"window.spilled_values": lambda live, waiting, budget, loads: np.zeros(len(loads))}

@@ -160,7 +160,7 @@ def test_a_hint_says_where_its_constants_are_from(device: str, kind: str) -> Non
 
 def test_bands_widen_with_distance() -> None:
     kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
-    own = next(k for k in carver.kernel.kernels("matmul", "cuda") if k.name == "simt")
+    own = next(k for k in carver.kernel.kernels("reduction", "cuda") if k.name == "reduce")
     here, family, other = (trust(kernel, carver.load_arch(d)) for d in ("h200", "h100_sxm", "a100"))
     priors = trust(own, H200)
     assert priors.kind == "priors"

@@ -12,11 +12,13 @@ import pytest
 
 from carver.arch import load
 from carver.cost import threads
+from carver.cost.constants import resolve
 from carver.cost.tile import issue_per_clk
 from carver.errors import ConfigError
 from carver.evaluate import tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
+from carver.kernel import kernels
 from carver.ranking import rank
 from carver.space import enumerate_space, given_space
 from carver.templates import MatmulTemplate
@@ -216,6 +218,35 @@ def test_neighbours_with_one_address_are_merged() -> None:
     arch, one = load("titan_x_maxwell"), np.ones(1)
     assert threads.read_clk(arch, 2 * one, 4 * one, 8 * one, fastest=False, merge=2.0)[0] == pytest.approx(2.0)
     assert threads.read_clk(arch, 4 * one, 4 * one, 16 * one, fastest=False, merge=2.0)[0] == pytest.approx(4.0)
+
+
+def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) -> threads.Delivery:
+    arch = load("h200")
+    (kernel,) = [k for k in kernels("matmul", backend) if set(configs[0]) == set(k.tunables)]
+    space, _ = given_space(template.problem, arch, kernel, configs)
+    assert len(space) == len(configs)
+    return threads.delivery(space, resolve(kernel, arch), np.ones(len(space)))
+
+
+def test_rows_of_k_are_written_down_shared_memory_in_turns() -> None:
+    """16 bytes of padding keep eight rows apart: elements of 16 rows of k share banks in pairs, of 32 in fours."""
+    tile = dict(block_m=64, block_n=64, thread_m=8, thread_n=4, stages=1, group_m=8, split_k=1)
+    deep = [tile | {"block_k": depth} for depth in (8, 16, 32)]
+    along_k, along_rows = (
+        delivered(MatmulTemplate(4096, 4096, 4096, trans_A=trans, trans_B=not trans, in_dtype="float32"), "cuda", *deep)
+        for trans in (False, True)
+    )
+    more_clk = (along_k.port_clk - along_rows.port_clk) / (8, 16, 32)  # a warp fetches a vector a lane for each k
+    lines, turns = np.array([16, 8, 4]), np.array([1, 2, 4])
+    assert more_clk == pytest.approx((lines - 4) + (4 * turns - 4))
+
+
+def test_an_operand_that_is_not_staged_waits_for_l2_once_a_product() -> None:
+    one, both = XGEMM | {"SA": 0, "SB": 1}, XGEMM | {"SA": 0, "SB": 0}
+    got = delivered(MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="float32"), "clblast",
+                    XGEMM | {"SA": 1, "SB": 1}, one, both)  # fmt: skip
+    waits = resolve(next(iter(kernels("matmul", "clblast"))), load("h200"))["load_waits"]
+    assert got.exposed.tolist() == pytest.approx([0.0, 16 * waits, 16 * waits])
 
 
 def test_load_past_an_l1_that_keeps_nothing_takes_its_sectors() -> None:

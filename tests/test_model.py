@@ -100,6 +100,22 @@ def test_one_warp_reaches_a_quarter_of_four_schedulers() -> None:
     assert term(one, "main loop") == pytest.approx(4 * term(four, "main loop"), rel=0.05)
 
 
+def test_a_scheduler_with_two_warps_takes_as_long_as_four_with_two() -> None:
+    """Five warps on four schedulers: one of these has two of them, and twice a lone warp's work."""
+    five, eight = (estimated(grid=132, warps=n, steps=1000, math_clk=1000 * n) for n in (5, 8))
+    assert term(five, "main loop") == pytest.approx(term(eight, "main loop"))
+
+
+def test_waits_among_products_show_where_no_other_block_fills_them() -> None:
+    def loop(resident: float, wait_clk: float) -> float:
+        e = estimated(grid=132 * resident, resident=resident, warps=4, steps=1000, math_clk=1000, apart_clk=1000,
+                      chain_clk=0, wait_clk=wait_clk)  # fmt: skip
+        return term(e, "main loop") * H200.clock_hz / 1000
+
+    assert loop(1, 800.0) == pytest.approx(loop(1, 0.0) + 800, rel=0.2)
+    assert loop(8, 800.0) == loop(8, 0.0)
+
+
 def test_dram_takes_its_bytes() -> None:
     per_step = 64_000.0
     e = estimated(grid=132, warps=8, steps=100, ahead=4, dram_bytes=per_step, l2_read_bytes=per_step)
@@ -134,7 +150,7 @@ def test_asking_for_more_never_takes_less(demand: str) -> None:
         grid=300, resident=2, warps=4, steps=50, ahead=2, math_clk=500, chain_clk=300, smem_clk=200, issue_clk=100,
         fill_bytes=10_000, l2_bytes=10_000, l2_read_bytes=10_000, dram_bytes=2_000, l3_bytes=2_000, store_bytes=5_000,
         store_clk=100, store_chain_clk=50, reduction_s=1e-6, slowdown=1.0, exposed=0.1,
-        scattered=0.1, apart_clk=10,
+        scattered=0.1, apart_clk=10, wait_clk=2_000,
     )  # fmt: skip
     now = estimated(**base).seconds[0]  # type: ignore[arg-type]
     more = estimated(**base | {demand: base[demand] * 1.5}).seconds[0]  # type: ignore[arg-type]

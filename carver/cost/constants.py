@@ -71,7 +71,6 @@ CONSTANTS = {
     "unroll_instr": Constant(4.0, 0.5, 40.0, "loop and addresses between two unrolled runs of products"),
     "read_merge": Constant(1.7, 1.0, 2.0, "reads of one address by neighbouring lanes that one pass serves"),
     "read_latency_clk": Constant(20.0, 2.0, 60.0, "shared memory's latency that a warp sees in each product"),
-    "cached_latency_clk": Constant(10.0, 1.0, 100.0, "what L1's adds for an operand that is not staged"),
     # windows: bodies unrolled over a filter
     "port_overlap": Constant(2.0, 1.0, 8.0, "exponent that joins arithmetic and the loads that feed it in one body"),
     "line_lookup_clk": Constant(1.0, 0.5, 4.0, "L1 lookup of one line of a load"),
@@ -84,7 +83,7 @@ CONSTANTS = {
     "unaliased_copy": Constant(
         0.9, 0.1, 1.0, "share of those that is left where loads may pass the stores before them"
     ),
-    "load_waits": Constant(1.0, 0.0, 20.0, "load latencies that show in a body that reads through L1"),
+    "load_waits": Constant(1.0, 0.0, 20.0, "load latencies that show in a body, or a product, that reads through L1"),
     "spill_traffic": Constant(1.0, 0.1, 4.0, "share of spilled values' bytes that leaves L1"),
     # delayed sums: one channel of one output a step
     "narrow_load": Constant(1.5, 1.0, 4.0, "L1 time of a load of less than a register, over that of a register"),

@@ -48,7 +48,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     fma = np.where(t.kind == VECTOR, flops / 2 / arch.warp_size, 0.0)
     instr = instructions(t, k, fragments) + fma
     body = k["port_overlap"] if "fragment_turns" in space.columns else None
-    apart, spill_bytes = np.zeros(n), np.zeros(n)
+    apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if "lanes_m" in space.columns:  # operands that each thread reads for itself
         own = delivery(space, k, resident)
@@ -58,6 +58,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         smem_clk, spill_bytes = own.port_clk, own.spill_bytes
         instr = own.instructions + fma * filled / max(1.0, packed)
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
+        wait_clk = own.exposed * arch.l2_latency_s * arch.clock_hz
         body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
         alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
         prefetched = t.column("prefetched", 1) > 0
@@ -89,6 +90,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         scattered=np.maximum(arch.sector_bytes / t.column("store_run_bytes", arch.sector_bytes), 1.0) - 1.0,
         body_overlap=body,
         apart_clk=apart,
+        wait_clk=wait_clk,
         facts={
             "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.eo,
             "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.eo,

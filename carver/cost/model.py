@@ -87,7 +87,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     clk = arch.clock_hz
     l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
     dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
-    pipes = np.minimum(1.0, resident * work.warps / arch.schedulers_per_sm)
+    warps = resident * work.warps / arch.schedulers_per_sm
+    pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the one that has most of them is the last to end
     everywhere = resident * busy
     shared = joined(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
@@ -101,14 +102,15 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
-    step = joined(core, uncovered, k["pipeline_overlap"]) * work.slowdown
+    alone = uncovered + work.wait_clk
+    step = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), alone) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
     start = k["block_start_clk"] + resident * dispatch + fill
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
     store = resident * (written + work.store_clk) + work.store_chain_clk
-    return _Phase(start, work.steps * step, store, rows, uncovered)
+    return _Phase(start, work.steps * step, store, rows, alone)
 
 
 def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -5,9 +5,10 @@ other, from shared memory where the block has staged them there, else through L1
 Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_m` threads of a warp along that
 axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
 times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
-operand; and `unroll` [1] products between two tests of the inner loop · `prefetched` [1] loads of the next
-step are issued before the products of this one · `shared_k` [1] threads that hold the same sums and share the
-step's products · `passes` [1] instructions of one product.
+operand · `pad_m` [0] bytes added to each row of shared memory where fetched rows lie along k and are written down
+those; and `staged_bytes` [as the operand's] of an element in shared memory · `unroll` [1] products between two tests
+of the inner loop · `prefetched` [1] loads of the next step are issued before the products of this one · `shared_k`
+[1] threads that hold the same sums and share the step's products · `passes` [1] instructions of one product.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Delivery:
     """Spilled sums that leave L1."""
     waits: FloatArray
     """1 where a step begins with a load from global memory and a barrier, else 0."""
+    exposed: FloatArray
+    """Latencies of L2 that a warp sees among its products: each row of an operand that is not staged is new to L1."""
 
 
 def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Delivery:
@@ -54,39 +57,46 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
     threads = warps * arch.warp_size
     port = np.zeros(n)
     instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
-    direct, copies, fills = np.zeros(n), np.zeros(n), []
-    for axis, size in (("m", col("a_bytes")), ("n", col("b_bytes"))):
-        thread, lanes, staged = col(f"thread_{axis}"), col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
-        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / size)
+    direct, copies, fills = np.zeros(n, bool), np.zeros(n), []
+    for axis, operand in (("m", "a"), ("n", "b")):
+        size, tile, thread = col(f"{operand}_bytes"), col(f"tile_{axis}"), col(f"thread_{axis}")
+        lanes, staged = col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
+        kept = np.where(staged, np.broadcast_to(space.column("staged_bytes", size), n), size)
+        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / kept)
         interleaved = col(f"interleaved_{axis}", 0.0) > 0
-        words, stride = vector * size / WORD_BYTES, np.where(interleaved, vector, thread) * size / WORD_BYTES
+        words, stride = vector * kept / WORD_BYTES, np.where(interleaved, vector, thread) * kept / WORD_BYTES
         loads = warps * tk / shared * thread / vector
         from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
         from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
         port = port + loads * np.where(staged, from_shared, from_l1)
         instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
 
-        tile = col(f"tile_{axis}")
-        side = col(f"fetch_{axis}")
-        trips = np.where(staged, tile * tk / (threads * vector), 0.0)
-        apart = np.where(interleaved, vector, tile / side) * size / WORD_BYTES
-        fetchers = np.minimum(side, arch.warp_size)
-        rows = arch.warp_size / fetchers
-        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, rows)
-        written = arch.warp_size / lanes_at_once(arch, words) * turns(arch, fetchers, words, apart) * pass_clk(arch)
-        into_shared = np.maximum(written, lanes_clk(arch))
-        port = port + warps * trips * (into_l1 + into_shared)
-        instructions = instructions + warps * trips * k["copy_instr"]
+        copied, side, pad = col(f"copy_{operand}_bytes", VECTOR_BYTES), col(f"fetch_{axis}"), col(f"pad_{axis}", 0.0)
+        trips = np.where(staged, tile * tk * size / (threads * copied), 0.0)
+        words, fetchers = copied / WORD_BYTES, np.minimum(side, arch.warp_size)
+        apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
+        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, arch.warp_size / fetchers)
+        # down the rows of shared memory, which lie `pad` bytes apart modulo its banks: as many rows as fill the banks
+        # are written at once, one element of each vector at a time
+        folded = np.minimum(fetchers, np.maximum(1.0, tk * pad / (BANKS * WORD_BYTES)))
+        writes = np.where(pad > 0, copied / size, 1.0)
+        write_clk = np.where(
+            pad > 0,
+            taken_clk(arch, kept / WORD_BYTES, folded),
+            taken_clk(arch, words, turns(arch, fetchers, words, apart)),
+        )
+        port = port + warps * trips * (into_l1 + writes * write_clk)
+        instructions = instructions + warps * trips * (k["copy_instr"] + writes - 1.0)
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
         fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
-        direct, copies = direct + ~staged, copies + trips
+        direct, copies = direct | ~staged, copies + trips
     spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
     kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
     spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
-    latency = tk / shared * (k["read_latency_clk"] + direct * k["cached_latency_clk"]) + copies * k["copy_instr"]
+    latency = tk / shared * k["read_latency_clk"] + copies * k["copy_instr"]
     return Delivery(
         port + spill_bytes * kept / L1_BYTES_PER_CLK, instructions, latency, fills[0], fills[1],
-        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64),
+        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64), k["load_waits"] * tk / shared * direct,
     )  # fmt: skip
 
 
@@ -127,6 +137,11 @@ def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) 
     return out
 
 
+def taken_clk(arch: Arch, words: FloatArray, taken: FloatArray) -> FloatArray:
+    """Clocks of shared memory's port for a vector of each lane, where a pass takes so many turns. [clk]"""
+    return np.maximum(arch.warp_size / lanes_at_once(arch, words) * taken * pass_clk(arch), lanes_clk(arch))
+
+
 def read_clk(
     arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, merge: float
 ) -> FloatArray:
@@ -137,8 +152,7 @@ def read_clk(
     """
     returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
     if fastest:
-        passes = arch.warp_size / lanes_at_once(arch, words) * turns(arch, lanes, words, stride)
-        return np.maximum(np.maximum(passes, returned) * pass_clk(arch), lanes_clk(arch))
+        return np.maximum(taken_clk(arch, words, turns(arch, lanes, words, stride)), returned * pass_clk(arch))
     row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
     conflict = np.maximum(1.0, lanes * np.maximum(stride, words) / row)
     return np.maximum(np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch), lanes_clk(arch))

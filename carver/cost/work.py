@@ -46,6 +46,8 @@ class Work:
     """Instructions of one step over the issue slots of an SM."""
     apart_clk: FloatArray | float = 0.0
     """Part of a step that follows its loads rather than overlapping with them."""
+    wait_clk: FloatArray | float = 0.0
+    """Waits of one step among its products. They lengthen a block's own chain; other blocks fill them."""
     body_overlap: float | None = None
     """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
     slowdown: FloatArray | float = 1.0
