@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import math
 import os
 import random
@@ -45,11 +44,12 @@ from carver.templates import Conv2DTemplate
 Row = dict[str, Any]
 Config = dict[str, int]
 Arrays = Mapping[str, Any]
+Job = tuple[Config, Binary | CompileError]
 
 FIRST = 60
 SIDE, FILTER = 4096, 15
-RUNS, SLOW = 5, 8
-"""Samples of a time; only one of a time that is so many times the best."""
+RUNS, SLOW = 5, 3
+"""Samples of a time, and the multiple of the best from which one will do."""
 START_S, WARM_S = 1.0, 0.003
 """Of runs before the samples: of the first candidate, which finds the GPU idle, and of each other."""
 
@@ -66,7 +66,7 @@ class Subject(NamedTuple):
     tunables: Mapping[str, tuple[int, ...]]
     """Those of which the project's tuner tries fewer values than the declaration has."""
     tile: tuple[str, str]
-    """What a block computes along x and y, and its threads: expressions over the tunables."""
+    """What a block computes along x and y; expressions over the tunables, as are its threads."""
     block: tuple[str, str]
     parameters: tuple[str | int, ...]
     """Of the entry: tensors and int32."""
@@ -76,12 +76,12 @@ class Subject(NamedTuple):
     """The tuner's, where the declaration's also say what carver expects of a compiler."""
     constants: Mapping[str, str] = {}
     """Variables in constant memory, and the tensors that they hold."""
-    macros: Config = {}
+    macros: Mapping[str, int] = {}
 
 
 def convolved(x: Arrays) -> Any:
-    window = itertools.product(range(FILTER), range(FILTER))
-    return sum(x["I"][i : i + SIDE, j : j + SIDE] * x["F"][i, j] for i, j in window)
+    span = range(FILTER)
+    return sum(x["I"][i : i + SIDE, j : j + SIDE] * x["F"][i, j] for i in span for j in span)
 
 
 GEMM: Row = {"M": SIDE, "N": SIDE, "K": SIDE, "in_dtype": "float32", "trans_A": True}
@@ -108,35 +108,33 @@ SUBJECTS = [
 
 def candidates(subject: Subject, arch: Arch, count: int) -> list[tuple[int | None, Config]]:
     """carver's first with their places, then a sample of the rest, which carver's rules may leave out."""
-    problem = subject.problem
-    [kernel] = kernels(problem.operator, subject.backend)
+    [kernel] = kernels(subject.problem.operator, subject.backend)
     rules = {text: expr.parse(text) for text in subject.rules} or kernel.rules
     tried = replace(kernel, tunables={**kernel.tunables, **subject.tunables}, rules=rules)
-    space = enumerate_space(problem, arch, tried)
+    space = enumerate_space(subject.problem, arch, tried)
     every = [space.config(row) for row in range(len(space))]
-    first = rank(problem, arch, every, subject.backend).indices[: min(FIRST, count)]
+    first = rank(subject.problem, arch, every, subject.backend).indices[: min(FIRST, count)]
     rest = sorted(set(range(len(every))) - set(first))
     drawn = random.Random(1).sample(rest, min(count - len(first), len(rest)))
     return [*((place, every[i]) for place, i in enumerate(first, 1)), *((None, every[i]) for i in drawn)]
 
 
-def compiled(device: Device, subject: Subject, configs: Sequence[Config]) -> list[Binary | CompileError]:
-    """In parallel."""
+def compiled(device: Device, subject: Subject, configs: Sequence[Config]) -> list[Job]:
     path = Path(__file__).resolve().parent / "kernels" / f"{subject.name}.cu"
 
-    def one(config: Config) -> Binary | CompileError:
+    def one(config: Config) -> Job:
         macros = {name: str(value) for name, value in {**config, **subject.macros}.items()}
         try:
-            return device.compile(Source(path, macros, CUDA_FLAGS, (subject.name,), device.arch.isa))
-        except CompileError as e:
-            return e
+            return config, device.compile(Source(path, macros, CUDA_FLAGS, (subject.name,), device.arch.isa))
+        except CompileError as failed:
+            return config, failed
 
     began = time.monotonic()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        binaries = list(pool.map(one, configs))
-    done = sum(isinstance(b, Binary) for b in binaries)
-    print(f"{done} of {len(binaries)} compiled in {time.monotonic() - began:.0f} s", flush=True)
-    return binaries
+        jobs = list(pool.map(one, configs))
+    done = sum(isinstance(binary, Binary) for _, binary in jobs)
+    print(f"{done} of {len(jobs)} compiled in {time.monotonic() - began:.0f} s", flush=True)
+    return jobs
 
 
 def why(error: Exception) -> str:
@@ -145,10 +143,7 @@ def why(error: Exception) -> str:
     return next((line.strip() for line in log if "error" in line.lower()), str(error).splitlines()[0])[:200]
 
 
-Jobs = Sequence[tuple[Config, Binary | CompileError]]
-
-
-def measured(device: Device, subject: Subject, jobs: Jobs, budget_s: float) -> Iterator[Row]:
+def measured(device: Device, subject: Subject, jobs: Sequence[Job], budget_s: float) -> Iterator[Row]:
     """What is found out about each, until the time is up or the GPU's context is lost."""
     problem = subject.problem
     values, xp = reference.draw(problem, seed=1), namespace(device.kind)
@@ -203,14 +198,11 @@ def measured(device: Device, subject: Subject, jobs: Jobs, budget_s: float) -> I
 def summary(rows: Sequence[Row], count: int) -> str:
     """The best, and the time of the best of carver's first k over it; inf where none of them ran."""
     times = [float(row["time_ms"] or math.inf) for row in rows]
-    ran = sum(t < math.inf for t in times)
-    said = f"{len(rows)} of {count} candidates measured, {ran} ran"
-    if not ran:
+    said = f"{len(rows)} of {count} candidates measured, {sum(t < math.inf for t in times)} ran"
+    if (best := min(times, default=math.inf)) == math.inf:
         return said
-    best = rows[times.index(min(times))]
-    config = {name: value for name, value in best.items() if name.startswith("config.")}
-    slowdown = ", ".join(f"k={k} {min(times[:k]) / min(times):.3f}" for k in (1, 3, 5, 10))
-    return f"{said}; best {best['time_ms']} ms: {config}\ncarver's first k over the best: {slowdown}"
+    over = ", ".join(f"k={k} {min(times[:k]) / best:.3f}" for k in (1, 3, 5, 10))
+    return f"{said}, the best in {best:.4f} ms; the best of carver's first k over that: {over}"
 
 
 def main() -> None:
@@ -224,21 +216,20 @@ def main() -> None:
     options = parser.parse_args()
     subject, device = subjects[options.kernel], open_device("cuda")
     arch = load_arch(options.device) if options.device else device.arch
-    chosen = candidates(subject, arch, options.configs)
-    configs = [config for _, config in chosen]
-    jobs = list(zip(configs, compiled(device, subject, configs), strict=True))
+    places, configs = zip(*candidates(subject, arch, options.configs), strict=True)
+    found = measured(device, subject, compiled(device, subject, configs), options.budget)
     head = {"operator": subject.problem.operator, "arch": arch.name, "backend": subject.backend, **subject.columns}
-    names = [f"config.{name}" for name in configs[0]]
-    notes = ["note.why", "note.place", "note.registers", "note.spill_bytes"]
     rows: list[Row] = []
     with options.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*head, *names, "time_ms", "valid", *notes], restval="")
+        found_out = ("time_ms", "valid", "note.why", "note.place", "note.registers", "note.spill_bytes")
+        writer = csv.DictWriter(file, [*head, *(f"config.{name}" for name in configs[0]), *found_out], restval="")
         writer.writeheader()
-        for (place, config), row in zip(chosen, measured(device, subject, jobs, options.budget), strict=False):
-            rows.append({**head, **dict(zip(names, config.values(), strict=True)), "note.place": place, **row})
+        for place, config, row in zip(places, configs, found, strict=False):
+            tunables = {f"config.{name}": value for name, value in config.items()}
+            rows.append({**head, **tunables, "note.place": place, **row})
             writer.writerow(rows[-1])
             file.flush()
-    print(summary(rows, len(chosen)))
+    print(summary(rows, len(configs)))
 
 
 if __name__ == "__main__":

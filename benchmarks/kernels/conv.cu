@@ -3,8 +3,8 @@
 //
 // A thread sums tile_size_y x tile_size_x outputs that lie one block apart. With use_shmem the block stages its part of
 // the input in shared memory, with use_padding in longer rows, against bank conflicts. With read_only the input is read
-// through the read-only path. It has filter_height - 1 rows and filter_width - 1 columns more than the output; tiles may
-// hang over the ends of both.
+// through the read-only path. It has filter_height - 1 rows and filter_width - 1 columns more than the output; tiles
+// may hang over the ends of both.
 //
 // Launch: block (block_size_x, block_size_y), one for each tile.
 
