@@ -1,4 +1,4 @@
-// output[y][x] = sum_ij input[y + i][x + j] filter[i][j] in float32: the direct convolution of Kernel Tuner's example,
+// output[y][x] = sum_ij input[y + i][x + j] filter[i * filter_width + j] in float32: the direct convolution of Kernel Tuner's example,
 // written anew with its tunables.
 //
 // A thread sums tile_size_y x tile_size_x outputs that lie one block apart. With use_shmem the block stages its part of
@@ -14,7 +14,7 @@ constexpr int kHaloRows = kTileRows + filter_height - 1, kHaloColumns = kTileCol
 constexpr int kPadding = use_padding && block_size_x % 32 ? (32 - (kHaloColumns - block_size_x) % 32) % 32 : 0;
 constexpr bool kHangsOver = image_height % kTileRows || image_width % kTileColumns;
 
-__constant__ float filter[filter_height][filter_width];
+__constant__ float filter[filter_height * filter_width];
 
 // The pointers are not __restrict__, which would let the compiler take the read-only path by itself. The two spellings
 // differ in the machine's code: the sum of a pointer and two products has all of its 64 bits computed.
@@ -48,10 +48,10 @@ extern "C" __global__ void conv(float *output, const float *input) {
                 for (int tj = 0; tj < tile_size_x; ++tj) {
                     const int y = ty + ti * block_size_y + i, x = tx + tj * block_size_x + j;
 #if use_shmem
-                    sums[ti][tj] += halo[y][x] * filter[i][j];
+                    sums[ti][tj] += halo[y][x] * filter[i * filter_width + j];
 #else
                     if (!kHangsOver || (y0 + y < kInputRows && x0 + x < kInputColumns))
-                        sums[ti][tj] += fetch(input, y0 + y, x0 + x) * filter[i][j];
+                        sums[ti][tj] += fetch(input, y0 + y, x0 + x) * filter[i * filter_width + j];
 #endif
                 }
 
