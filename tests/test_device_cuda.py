@@ -483,7 +483,7 @@ def turing(config: str, *sizes: int, **options: Any) -> Any:
     [
         turing("128 256 32 64 64 1", 512, 768, 1024),
         turing("256 128 32 64 64 1", 500, 648, 1000, trans_B=True, out_dtype="float32"),
-        turing("64 64 32 32 32 1", 330, 264, 520, trans_A=True),
+        turing("128 32 32 64 32 1", 330, 264, 520, trans_A=True),  # rows that two warps copy in more than one pattern
         turing("64 128 64 32 64 1", 200, 328, 136, trans_A=True, trans_B=True),
         turing("128 128 32 64 32 3", 300, 260, 1004, with_bias=True, activation="gelu"),  # 8 bytes at a time
         turing("32 64 64 16 32 1", 94, 66, 190, 3, trans_B=True, with_bias=True, activation="relu"),  # 4, a batch
@@ -493,7 +493,7 @@ def turing(config: str, *sizes: int, **options: Any) -> Any:
         turing("16 16 32 16 16 1", 1, 1, 1),
         turing("32 32 32 16 16 8", 40, 40, 40),  # more parts than steps
         turing("128 64 64 64 32 1", 256, 192, 320, trans_B=True, accum_dtype="float16"),
-        turing("64 64 64 32 32 1", 192, 208, 272, in_dtype="int8"),
+        turing("32 256 64 32 64 1", 192, 528, 272, in_dtype="int8"),
         turing("128 128 64 64 32 2", 260, 132, 516, in_dtype="int8", trans_B=True),
         turing("64 64 128 32 32 1", 97, 101, 203, in_dtype="int8", trans_A=True, out_dtype="float16"),
     ],
