@@ -157,8 +157,9 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     for instruction in ("mma", "wgmma", "tcgen05"):
         scope[instruction] = int(unit is not None and unit.instruction == instruction)
     by_warps = warp_matrix_unit(problem, arch) if unit else None
+    rows, columns, depth = by_warps.shape if by_warps else (1, 1, 1)
     # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
-    scope["mma_m"], scope["mma_n"] = (min(16, rows) for rows in (by_warps.shape[:2] if by_warps else (1, 1)))
+    scope["mma_m"], scope["mma_n"], scope["mma_k"] = min(16, rows), min(16, columns), depth
     scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]

@@ -614,7 +614,7 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
 
 
 def cuda_sources() -> Iterator[tuple[str, Source]]:
-    for isa, name in (("sm_80", "a100"), ("sm_90", "h200")):
+    for isa, name in (("sm_75", "t4"), ("sm_80", "a100"), ("sm_90", "h200")):
         probe = cuda.Gpu.__new__(cuda.Gpu)
         device = FormulaGpu()
         device.arch = carver.load_arch(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carver import arch, detect
+from carver import arch, detect, reference
 from carver.device import (
     Binary,
     Call,
@@ -29,7 +30,12 @@ from carver.device import (
     render,
 )  # fmt: skip
 from carver.device.buffers import OutOfMemory, address
+from carver.device.compile import cuda_compiler
+from carver.device.render import concrete
 from carver.errors import DeviceError, RunError
+from carver.kernel import named
+from carver.problem import Problem
+from carver.space import given_space
 from carver.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
@@ -460,6 +466,60 @@ def test_sums_are_converted_after_the_last_product(gpu: cuda.CudaDevice, dtype: 
     a, b = (rng.integers(-1, 2, s).astype(np.float32) for s in ((1, 256, 512), (1, 384, 512)))
     right = decode(encode(a @ b.swapaxes(1, 2), out), out)
     np.testing.assert_array_equal(on_gpu(gpu, template, a, b), right)
+
+
+def turing(config: str, *sizes: int, **options: Any) -> Any:
+    """A matmul and how the tensor-core kernel runs it: block m, n and k, warp m and n, parts of the reduction."""
+    names = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "split_k")
+    tunables = dict(zip(names, map(int, config.split()), strict=True)) | {"stages": 2, "group_m": 2}
+    label = ",".join([config, "x".join(map(str, sizes)), *(f"{k}={v}" for k, v in options.items())])
+    return pytest.param(MatmulTemplate(*sizes, **options).problem, tunables, id=label.replace(" ", "-"))
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize(
+    ("problem", "config"),
+    [
+        turing("128 256 32 64 64 1", 512, 768, 1024),
+        turing("256 128 32 64 64 1", 500, 648, 1000, trans_B=True, out_dtype="float32"),
+        turing("128 32 32 64 32 1", 330, 264, 520, trans_A=True),  # rows that two warps copy in more than one pattern
+        turing("64 128 64 32 64 1", 200, 328, 136, trans_A=True, trans_B=True),
+        turing("128 128 32 64 32 3", 300, 260, 1004, with_bias=True, activation="gelu"),  # 8 bytes at a time
+        turing("32 64 64 16 32 1", 94, 66, 190, 3, trans_B=True, with_bias=True, activation="relu"),  # 4, a batch
+        turing("64 64 32 32 32 2", 77, 131, 253, trans_A=True, out_dtype="float32"),  # 2
+        turing("64 64 32 32 32 1", 129, 64, 333),  # 2 and 16
+        turing("16 64 32 16 32 4", 1, 512, 1009, out_dtype="float32"),  # a row that ends within 16 bytes
+        turing("16 16 32 16 16 1", 1, 1, 1),
+        turing("32 32 32 16 16 8", 40, 40, 40),  # more parts than steps
+        turing("128 64 64 64 32 1", 256, 192, 320, trans_B=True, accum_dtype="float16"),
+        turing("32 256 64 32 64 1", 192, 528, 272, in_dtype="int8"),
+        turing("128 128 64 64 32 2", 260, 132, 516, in_dtype="int8", trans_B=True),
+        turing("64 64 128 32 32 1", 97, 101, 203, in_dtype="int8", trans_A=True, out_dtype="float16"),
+    ],
+)
+def test_what_a_t4_would_run(gpu: cuda.CudaDevice, problem: Problem, config: dict[str, int]) -> None:
+    """The tensor-core matmul as it is for sm_75, in PTX, of which the driver makes code for any GPU from there on."""
+    if cuda_compiler().kind != "nvcc":
+        pytest.skip("NVRTC is asked for binaries only")
+    chosen, t4 = named("matmul", "cuda", "mma"), arch.load("t4")
+    assert not given_space(problem, t4, chosen, [config])[1]
+    program = concrete(chosen, problem, config, t4)
+    built = prepare(replace(program, source=replace(program.source, flags=(*program.source.flags, "-ptx"))), gpu)
+    assert b".target sm_75" in built.binary.path.read_bytes()
+    for exact in (False, True):
+        values = reference.draw_exact(problem, 5) if exact else reference.draw(problem, 5)
+        if values is None:
+            continue
+        right, magnitude = reference.expected(problem, {name: x.astype(np.float64) for name, x in values.items()})
+        right = reference.representable(problem, right)
+        allowed = reference.tolerance_exact(problem, right) if exact else reference.tolerance(problem, right, magnitude)
+        out = gpu.empty(built.program.output.shape, built.program.output.dtype)
+        gpu.fill(out, 0xFF)
+        built(*(gpu.upload(values[t.name], t.dtype) for t in built.program.inputs), out)
+        gpu.synchronize()
+        ratio, said = reference.worst(gpu.download(out).astype(np.float64), right, allowed)
+        assert ratio <= 1, said
 
 
 @pytest.mark.gpu

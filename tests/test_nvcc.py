@@ -58,6 +58,8 @@ INT8 = MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="int8").problem
 TF32 = MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="tf32").problem
 RAGGED = MatmulTemplate(1000, 4097, 4097, in_dtype="float16", out_dtype="float32").problem
 DECODE = MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="bfloat16").problem
+HALF_SUMS = MatmulTemplate(4096, 4096, 4096, trans_B=True, accum_dtype="float16").problem
+BOTH_HALF = MatmulTemplate(4096, 4096, 4096, trans_A=True, trans_B=True, with_bias=True, activation="gelu").problem
 FP8 = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="float8_e4m3").problem
 WIDE_OUT = MatmulTemplate(4096, 4096, 4096, in_dtype="float16", out_dtype="float32").problem
 FP8_ROWS_OF_K = MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3").problem
@@ -107,6 +109,13 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("mma", "sm_100", FP8, mma(64, 64, 64, 32, 32, 3)),
     ("wgmma", "sm_90", FP8_OUT, wgmma(128, 128, 128, 4, 3)),
     ("wgmma", "sm_90", INT8_TO_HALF, wgmma(128, 256, 128, 8, 3)),
+    ("mma", "sm_75", SQUARE, mma(128, 256, 32, 64, 64, 2)),
+    ("mma", "sm_75", SQUARE, mma(64, 64, 32, 32, 32, 2, split_k=3)),
+    ("mma", "sm_75", BOTH_HALF, mma(256, 128, 32, 64, 64, 2)),
+    ("mma", "sm_75", HALF_SUMS, mma(128, 128, 64, 64, 32, 2)),
+    ("mma", "sm_75", RAGGED, mma(64, 128, 32, 32, 64, 2)),
+    ("mma", "sm_75", INT8, mma(64, 64, 64, 32, 32, 2)),
+    ("mma", "sm_75", INT8_ROWS, mma(128, 256, 64, 64, 64, 2)),
     ("simt", "sm_75", FP32, simt(128, 128, 16, 8, 8, 2)),
     ("simt", "sm_90", FP32, simt(64, 64, 16, 4, 4, 1)),
     ("simt", "sm_80", FP64, simt(64, 64, 8, 4, 4, 2)),
@@ -135,6 +144,8 @@ CASES: list[tuple[str, str, Problem, Config]] = [
 HINTS: list[tuple[str, Template]] = [
     *((isa, MatmulTemplate(4096, 4096, 4096)) for isa in DEVICES),
     ("sm_75", MatmulTemplate(2048, 2048, 2048, in_dtype="float32")),
+    ("sm_75", MatmulTemplate(1000, 1004, 1002)),
+    ("sm_75", MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="int8")),
     ("sm_86", MatmulTemplate(1000, 1001, 999, in_dtype="float32")),
     ("sm_90", MatmulTemplate(16, 8192, 8192, trans_B=True, in_dtype="int8")),
     ("sm_89", MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3", out_dtype="bfloat16", activation="silu")),
@@ -218,6 +229,7 @@ def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], cas
     [
         (("mma", "sm_80", SQUARE, mma(128, 128, 32, 64, 64, 4)), 4),
         (("mma", "sm_90", SQUARE, mma(64, 64, 64, 32, 32, 4, split_k=3)), 2),
+        (("mma", "sm_75", SQUARE, mma(128, 128, 32, 64, 32, 2)), 4),
         (("wgmma", "sm_90", SQUARE, wgmma(128, 256, 64, 8, 4)), 4),
         (("simt", "sm_75", SQUARE, simt(128, 64, 16, 8, 4, 2)), 2),
         (("cuda", "sm_90", BIAS, dict(block=4096, threads=256, vec=8)), 4),
@@ -278,6 +290,21 @@ def test_what_a_rule_refuses_the_source_refuses(name: str, problem: Problem, con
     assert why in refused[0]
     with pytest.raises(CompileError, match="static assertion failed"):
         compile_source(concrete(chosen, problem, config, arch).source, cuda_compiler())
+
+
+def test_a_pipeline_through_registers_has_two_stages() -> None:
+    config, chosen, t4 = mma(64, 64, 32, 32, 32, 3), declared("mma", "matmul"), CUDA("t4")
+    _, refused = given_space(SQUARE, t4, chosen, [config])
+    assert "pass registers" in refused[0]
+    with pytest.raises(CompileError, match="static assertion failed"):
+        compile_source(concrete(chosen, SQUARE, config, t4).source, cuda_compiler())
+
+
+def test_sums_and_what_a_step_fetches_share_the_registers() -> None:
+    """A thread fetches six vectors for 256 x 128 by eight warps, twelve for 128 x 64 by two, which spill."""
+    chosen, t4 = declared("mma", "matmul"), CUDA("t4")
+    allowed, refused = given_space(SQUARE, t4, chosen, [mma(256, 128, 32, 64, 64, 2), mma(128, 64, 32, 64, 64, 2)])
+    assert len(allowed) == 1 and "fetched vectors" in refused[1]
 
 
 def test_more_than_128_sums_and_addresses_are_refused() -> None:

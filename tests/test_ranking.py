@@ -257,3 +257,19 @@ def test_a_backend_of_another_kind_of_device(backend: str, device: str) -> None:
     for op in (carver.ElementwiseTemplate((64, 64)), carver.MatmulTemplate(64, 64, 64)):
         with pytest.raises(ConfigError, match=f"backend '{backend}' is for a .PU, .* is a .PU; for it, .* has '"):
             op.with_arch(device).recommend_hints(1, backend)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "kernel"),
+    [
+        ("t4", "float16", "mma"), ("rtx_2080_ti", "float16", "mma"), ("quadro_rtx_8000", "int8", "mma"),
+        ("t4", "bfloat16", "simt"),  # which its tensor cores do not take
+        ("gtx_1660", "float16", "simt"),  # without tensor cores
+        ("v100", "float16", "simt"),  # whose only instruction is 8 x 8 x 4
+        ("a100", "float16", "mma"),
+    ],
+)  # fmt: skip
+def test_own_tensor_core_kernel_is_offered_from_compute_capability_7_5_on(device: str, dtype: str, kernel: str) -> None:
+    hints = carver.MatmulTemplate(2048, 2048, 2048, in_dtype=dtype).with_arch(device).recommend_hints(5, "cuda")
+    assert {hint.kernel for hint in hints} == {kernel}
+    assert kernel == "simt" or not hints.notes

@@ -7,7 +7,14 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Starts to copy BYTES from global to shared memory. sm_80 and newer. The 16-byte form goes past L1: a block reads a tile once.
+// Whether there is cp.async. Without it what goes from global to shared memory passes registers.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool kAsyncCopy = false;
+#else
+constexpr bool kAsyncCopy = true;
+#endif
+
+// Starts to copy BYTES from global to shared memory. The 16-byte form goes past L1: a block reads a tile once.
 template <int BYTES> __device__ __forceinline__ void copy_async(unsigned shared, const void *global) {
     static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async moves 4, 8 or 16 bytes");
     if constexpr (BYTES == 16)
@@ -25,11 +32,14 @@ __device__ __forceinline__ void copy_async(unsigned shared, const void *global, 
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(global), "n"(BYTES), "r"(valid));
 }
 
-__device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::); }
+// Without cp.async no group is ever in flight.
+__device__ __forceinline__ void copy_async_commit() {
+    if constexpr (kAsyncCopy) asm volatile("cp.async.commit_group;" ::);
+}
 
 // Returns when at most PENDING of the newest groups are still in flight.
 template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+    if constexpr (kAsyncCopy) asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 __device__ __forceinline__ void store_shared_8(unsigned shared, unsigned char value) {
@@ -42,6 +52,17 @@ __device__ __forceinline__ unsigned load_shared_32(unsigned shared) {
     unsigned value;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared));
     return value;
+}
+
+__device__ __forceinline__ void store_shared(unsigned shared, const unsigned (&words)[1]) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared), "r"(words[0]) : "memory");
+}
+__device__ __forceinline__ void store_shared(unsigned shared, const unsigned (&words)[2]) {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(shared), "r"(words[0]), "r"(words[1]) : "memory");
+}
+__device__ __forceinline__ void store_shared(unsigned shared, const unsigned (&words)[4]) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
 }
 
 // One store of N words, which start on a multiple of their bytes. Compilers take a store of narrow elements apart.
@@ -76,15 +97,15 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&r)[4], unsig
                      : "+" CONSTRAINT(d[0]), "+" CONSTRAINT(d[1]), "+" CONSTRAINT(d[2]), "+" CONSTRAINT(d[3])          \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
     }
-CARVER_MMA(mma_f16, "m16n8k16", "f32", "f16.f16", float, "f")
 CARVER_MMA(mma_bf16, "m16n8k16", "f32", "bf16.bf16", float, "f")
 CARVER_MMA(mma_tf32, "m16n8k8", "f32", "tf32.tf32", float, "f")
-CARVER_MMA(mma_i8, "m16n8k32", "s32", "s8.s8", int, "r")
 CARVER_MMA(mma_e4m3_e4m3, "m16n8k32", "f32", "e4m3.e4m3", float, "f")
 CARVER_MMA(mma_e4m3_e5m2, "m16n8k32", "f32", "e4m3.e5m2", float, "f")
 CARVER_MMA(mma_e5m2_e4m3, "m16n8k32", "f32", "e5m2.e4m3", float, "f")
 CARVER_MMA(mma_e5m2_e5m2, "m16n8k32", "f32", "e5m2.e5m2", float, "f")
-#undef CARVER_MMA
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+CARVER_MMA(mma_f16, "m16n8k16", "f32", "f16.f16", float, "f")
+CARVER_MMA(mma_i8, "m16n8k32", "s32", "s8.s8", int, "r")
 
 // The same with two half-precision sums a register.
 __device__ __forceinline__ void mma_f16_half(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -92,6 +113,32 @@ __device__ __forceinline__ void mma_f16_half(unsigned (&d)[2], const unsigned (&
                  : "+r"(d[0]), "+r"(d[1])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+#else  // sm_75: instructions of 16 bytes of k, and for integers of 8 rows. The operands lie in registers as they do above.
+__device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+}
+__device__ __forceinline__ void mma_f16_half(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+                     : "+r"(d[0]), "+r"(d[1])
+                     : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+}
+__device__ __forceinline__ void mma_i8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int row = 0; row < 2; ++row)
+            asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                         : "+r"(d[2 * row]), "+r"(d[2 * row + 1])
+                         : "r"(a[2 * half + row]), "r"(b[half]));
+}
+#endif
+#undef CARVER_MMA
 
 __device__ __forceinline__ float half_to_float(unsigned short bits) {
     float value;

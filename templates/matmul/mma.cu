@@ -1,8 +1,8 @@
-// C[b,m,n] = epilogue(sum_k A[b,m,k] B[b,k,n]) on the tensor cores, sm_80 and newer.
+// C[b,m,n] = epilogue(sum_k A[b,m,k] B[b,k,n]) on the tensor cores, sm_75 and newer.
 //
 // A block computes one BLOCK_M x BLOCK_N tile. Tiles of A and B come through STAGES buffers in shared memory, filled by
-// cp.async; warps of WARP_M x WARP_N read fragments with ldmatrix one instruction step ahead of the mma.sync that use
-// them. Whatever the element type, one instruction takes 32 bytes of k, so all addresses below are in bytes.
+// cp.async, on sm_75 through registers; warps of WARP_M x WARP_N read fragments with ldmatrix one instruction step ahead of
+// the mma.sync that use them. Whatever the element type, one step takes 32 bytes of k, so all addresses below are in bytes.
 #ifndef A_DTYPE
 #define A_DTYPE 3
 #endif
@@ -44,6 +44,7 @@ static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warp tiles divide
 static_assert(WARP_M >= 16 && WARP_N >= 16 && (WARP_M & (WARP_M - 1)) == 0 && (WARP_N & (WARP_N - 1)) == 0, "a warp tile is a power of two, 16 or more, each way");
 static_assert(BLOCK_K * kElement % (2 * kInstructionBytes) == 0, "block_k is an even number of instruction steps: 64 bytes");
 static_assert(STAGES >= 2 && kThreads <= 1024, "at least two stages, at most 1024 threads");
+static_assert(STAGES == 2 || kAsyncCopy, "copies that pass registers are one step ahead: two stages");
 
 // Where a tile of ROW_BYTES a row lies in shared memory: 16-byte chunks are permuted within each row, by exclusive or
 // with a mask of the row, so that the eight rows one ldmatrix phase reads fall into different banks. Of 8-bit elements with
@@ -62,6 +63,7 @@ template <int ROW_BYTES, Layout LAYOUT> struct Swizzle {
     static constexpr int kLowBit = (ROW_BYTES / kUnit) & -(ROW_BYTES / kUnit);
     static constexpr int kUnits = most(1, least(128 / kUnit, kLowBit));  // units that change places with each other
     static constexpr int kPeriod = kUnit * kUnits;
+    static constexpr int kSameMask = LAYOUT == Layout::kBytesAlongRow ? 16 : 128 / kUnit;  // rows that far apart
 
     static __device__ __forceinline__ int mask(int row) {
         const int phase = LAYOUT == Layout::kBytesAlongRow ? (row & 1) | (row >> 1 & 6) : row;
@@ -107,6 +109,10 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
     int extent;          // elements of m or n left from the tile's origin, at most BLOCK
     unsigned fragment;   // this lane's bytes into a stage, at step 0 and the warp's first 16 rows or columns
 
+    // Without cp.async, pieces of whole words wait in registers until put(). Narrower ones never wait.
+    static constexpr bool kFetches = !kAsyncCopy && kPiece >= 4;
+    using Fetched = Vector<unsigned, most(1, kPiece / 4)>[kFetches ? kTrips : 1];
+
     __device__ __forceinline__ void start(const typename A::type *base, i64 leading, i64 origin, i64 size, i64 k0, int warp) {
         stride = leading * kElement;
         extent = static_cast<int>(least<i64>(size - origin, BLOCK));
@@ -125,12 +131,12 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
             fragment = Place::at(lane % 4, 4 * (first + lane / 4));
     }
 
-    // Copies the next stage, of which `k_left` elements of k exist. What lies outside the matrix becomes zero. WHOLE: no
-    // part of the stage does.
-    template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, int k_left) {
+    // Starts to copy the next stage, of which `k_left` elements of k exist. What lies outside the matrix becomes zero.
+    // WHOLE: no part of the stage does.
+    template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, int k_left, Fetched &fetched) {
         const int rows = K_CONTIGUOUS ? extent : k_left, bytes = (K_CONTIGUOUS ? k_left : extent) * kElement;
         const int row0 = row_of(0), byte0 = byte_of(0);
-        constexpr int kUnroll = !WHOLE ? 4 : kTrips <= 16 && kPiece >= 4 ? kTrips : 8;  // addresses cost registers
+        constexpr int kUnroll = kFetches ? kTrips : !WHOLE ? 4 : kTrips <= 16 && kPiece >= 4 ? kTrips : 8;  // addresses cost registers
 #pragma unroll kUnroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const int row = row_of(trip), byte = byte_of(trip);
@@ -138,7 +144,12 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
             const int valid = WHOLE ? kPiece : row < rows ? most(0, least(kPiece, bytes - byte)) : 0;
             const char *from = source + (row - row0) * stride + (byte - byte0);
             const unsigned to = stage + Place::at(row, byte);
-            if constexpr (kPiece >= 4 && WHOLE)
+            if constexpr (kFetches) {
+                if (valid == kPiece)
+                    fetched[trip] = load_vector<kPiece / 4>(reinterpret_cast<const unsigned *>(from));
+                else
+                    reinterpret_cast<Vector<char, kPiece> &>(fetched[trip]) = load_first<kPiece, char>(from, valid, 0);
+            } else if constexpr (kPiece >= 4 && WHOLE)
                 copy_async<kPiece>(to, from);
             else if constexpr (kPiece >= 4)
                 copy_async<kPiece>(to, from, valid);
@@ -148,6 +159,19 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
                 store_shared_8(to, valid ? *reinterpret_cast<const unsigned char *>(from) : 0);
         }
         source += K_CONTIGUOUS ? static_cast<i64>(BLOCK_K * kElement) : BLOCK_K * stride;
+    }
+
+    // Puts what copy() left in registers into its stage.
+    static __device__ __forceinline__ void put(unsigned stage, const Fetched &fetched) {
+        if constexpr (kFetches) {
+            constexpr bool kOneMask = kThreads % (kPerRow * Place::kSameMask) == 0;  // for all pieces of a thread
+            const unsigned first = stage + Place::at(row_of(0), byte_of(0));
+#pragma unroll
+            for (int trip = 0; trip < kTrips; ++trip) {
+                if (kPieces % kThreads != 0 && static_cast<int>(threadIdx.x) + trip * kThreads >= kPieces) break;
+                store_shared(kOneMask ? first + trip * kThreads * kPiece : stage + Place::at(row_of(trip), byte_of(trip)), fetched[trip].at);
+            }
+        }
     }
 
     // r[2 o + h] or r[o + 2 h]: rows (columns) 8 o .. 8 o + 7 of 16, k bytes 16 h .. 16 h + 15 of 32. A's registers are in
@@ -230,11 +254,19 @@ struct Pipeline {
     unsigned fragments_a[2][kTilesM][4], fragments_b[2][kTilesN][4];
     TileSums<kHalfSum> (&sums)[kTilesM][kTilesN];
 
-    template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage) {
+    struct Fetched {
+        OperandA::Fetched a;
+        OperandB::Fetched b;
+    };
+    template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, Fetched &fetched) {
         const int k_left = WHOLE ? BLOCK_K : static_cast<int>(least<i64>(k, BLOCK_K));
-        a.copy<WHOLE>(stage, k_left);
-        b.copy<WHOLE>(stage + OperandA::kStageBytes, k_left);
+        a.copy<WHOLE>(stage, k_left, fetched.a);
+        b.copy<WHOLE>(stage + OperandA::kStageBytes, k_left, fetched.b);
         k -= BLOCK_K;
+    }
+    static __device__ __forceinline__ void put(unsigned stage, const Fetched &fetched) {
+        OperandA::put(stage, fetched.a);
+        OperandB::put(stage + OperandA::kStageBytes, fetched.b);
     }
     __device__ __forceinline__ unsigned after(unsigned stage) const {
         return stage == first + (STAGES - 1) * kStageBytes ? first : stage + kStageBytes;
@@ -264,11 +296,12 @@ struct Pipeline {
         if (trips <= 0) return;
 #pragma unroll 1
         for (;;) {
+            Fetched fetched;
 #pragma unroll
             for (int step = 0; step < kSteps - 1; ++step) {
                 load(step + 1);
                 if (step == 0) {
-                    if (WHOLE || trips > uncopied) copy<WHOLE>(write);
+                    if (WHOLE || trips > uncopied) copy<WHOLE>(write, fetched);
                     copy_async_commit();  // empty at the end, so that the number of groups in flight stays the same
                     write = after(write);
                 }
@@ -276,6 +309,7 @@ struct Pipeline {
             }
             // The next stage has arrived, and nobody reads the present one any more: all its fragments are in registers.
             // It is the one that the next trip overwrites.
+            if (WHOLE || trips > uncopied) put(after(read), fetched);
             copy_async_wait<STAGES - 2>();
             __syncthreads();
             read = after(read);
@@ -294,7 +328,11 @@ __device__ __forceinline__ void main_loop(TileSums<kHalfSum> (&sums)[kTilesM][kT
     Pipeline pipeline{a, b, k, shared, shared, shared + (STAGES - 1) * kStageBytes, {}, {}, sums};
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
-        if (stage < steps) pipeline.copy<false>(shared + stage * kStageBytes);
+        if (stage < steps) {
+            Pipeline::Fetched fetched;
+            pipeline.copy<false>(shared + stage * kStageBytes, fetched);
+            Pipeline::put(shared + stage * kStageBytes, fetched);
+        }
         copy_async_commit();
     }
     copy_async_wait<STAGES - 2>();
