@@ -114,10 +114,16 @@ def test_a_type_that_the_matrix_unit_lacks_runs_on_the_vector_units_and_says_so(
 
 
 def test_kernels_that_leave_the_fastest_unit_idle_say_so_and_are_not_the_default() -> None:
-    op = M(4096, 4096, 4096).with_arch("v100")
+    op = M(4096, 4096, 4096).with_arch("b200")
     assert op.recommend_hints(1).backend == "triton"
     [note] = op.recommend_hints(1, "cuda")[0].notes
-    assert note.startswith("at most 12% of NVIDIA V100 SXM2's rate for float16")
+    assert note.startswith("at most 25% of NVIDIA B200 180 GB's rate for float16")
+
+
+def test_where_no_kernel_uses_the_fastest_unit_the_own_one_is_the_default_and_says_so() -> None:
+    hint = M(4096, 4096, 4096).with_arch("v100").recommend_hints(1)[0]
+    assert hint.backend == "cuda"
+    assert hint.notes[0].startswith("at most 12% of NVIDIA V100 SXM2's rate for float16")
 
 
 def test_errors_are_one_family() -> None:

@@ -8,7 +8,7 @@ warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
 contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
-`serialized` [0] the compiler lets each wgmma wait for the one before · `widened` [0] the second operand is converted
+`serialized` [0] the compiler lets each wgmma wait for the one before · `converted_b` [0] the second operand is converted
 into a buffer of its own before the instruction reads it · `singles_a singles_b` [0] how often each element of an
 operand is moved alone, because the instruction wants it the other way round than memory holds it, and
 `single_turns_a single_turns_b` [1] passes of the shared-memory port for a warp's worth of them.
@@ -135,7 +135,7 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
         alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
     fixed = np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     converting = k["convert_instr"] * t.tn * t.tk / t.arch.warp_size / np.minimum(t.warps, issue_per_clk(t.arch))
-    widening = t.column("widened", 0) * (converting + 2 * k["step_sync_clk"])
+    widening = t.column("converted_b", 0) * (converting + 2 * k["step_sync_clk"])
     return alone + fixed + k["serial_clk"] * t.column("serialized", 0) + widening
 
 
@@ -150,14 +150,14 @@ def fragment_bytes(t: Tile) -> FloatArray:
     beside = np.where(t.kind == WGMMA, groups // groups_m, 1)
     reads_a = np.where(t.kind >= WGMMA, np.maximum(beside, np.ceil(t.tn / 256)), t.warps_n)
     reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / instruction_rows(t.kind, 1), 1), t.warps_m)
-    wide_b = np.where(t.column("widened", 0) > 0, t.ea, t.eb)
+    wide_b = np.where(t.column("converted_b", 0) > 0, t.ea, t.eb)
     return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * wide_b * reads_b) * t.column("fragment_turns", 1)
 
 
 def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """One step on the shared-memory port: the copies in, and what the instructions read back. [clk]"""
     copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
-    copied = copied + t.column("widened", 0) * t.tn * t.tk * (t.eb + t.ea)
+    copied = copied + t.column("converted_b", 0) * t.tn * t.tk * (t.eb + t.ea)
     alone_a, alone_b = singles(t)
     turned = alone_a * t.column("single_turns_a", 1) + alone_b * t.column("single_turns_b", 1)
     out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
@@ -184,7 +184,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     widen = (t.kind == MMA) * t.column("mma_widens", 0) * each
     per_a = k["convert_instr"] * t.column("a_converts", 0) + widen
     per_b = k["convert_instr"] * t.column("b_converts", 0) + widen
-    often_b = np.where(t.column("widened", 0) > 0, 1.0, t.warps_m)
+    often_b = np.where(t.column("converted_b", 0) > 0, 1.0, t.warps_m)
     converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * often_b) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + k["copy_instr"] * copies)
