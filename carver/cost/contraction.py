@@ -8,9 +8,9 @@ warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
 contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
-`serialized` [0] the compiler lets each wgmma wait for the one before · `converted_b` [0] the second operand is converted
-into a buffer of its own before the instruction reads it · `singles_a singles_b` [0] how often each element of an
-operand is moved alone, because the instruction wants it the other way round than memory holds it, and
+`serialized` [0] the compiler lets each wgmma wait for the one before · `converted_b` [0] the second operand is
+converted into a buffer of its own before the instruction reads it · `singles_a singles_b` [0] how often each element
+of an operand is moved alone, because the instruction wants it the other way round than memory holds it, and
 `single_turns_a single_turns_b` [1] passes of the shared-memory port for a warp's worth of them.
 A kernel whose threads read their operands one by one declares the columns of `threads` too.
 """
