@@ -22,10 +22,9 @@ from carver.bench import stratified
 
 CONFIGS = 120
 
-TYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "tfloat32": tl.float32, "float32": tl.float32,
-         "float64": tl.float64, "int8": tl.int8, "float8_e4m3": tl.float8e4nv}  # fmt: skip
 TENSORS = {"tfloat32": torch.float32, "float8_e4m3": torch.float8_e4m3fn}
-SUMS = {"float64": tl.float64, "int8": tl.int32}
+SUMS = {"float64": (tl.float64, torch.float64), "int8": (tl.int32, torch.int32)}
+"""What products are added up in, for Triton and for PyTorch, where it is not float32."""
 OUT = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64, "int8": torch.int32,
        "float8_e4m3": torch.float16}  # fmt: skip
 
@@ -106,9 +105,13 @@ def strides(p: Row) -> tuple[int, ...]:
     return m * k, *a, k * n, *b
 
 
+def sums(p: Row) -> tuple[Any, torch.dtype]:
+    return SUMS.get(p["in_dtype"], (tl.float32, torch.float32))
+
+
 def constants(p: Row, c: Config) -> dict[str, Any]:
     precision = "ieee" if p["in_dtype"] in ("float32", "float64") else "tf32"
-    return {"SUM": SUMS.get(p["in_dtype"], tl.float32), "PRECISION": precision, "GROUP_M": 8, "SPLIT_K": 1, **c}
+    return {"SUM": sums(p)[0], "PRECISION": precision, "GROUP_M": 8, "SPLIT_K": 1, **c}
 
 
 def element(dtype: str) -> torch.dtype:
@@ -138,10 +141,8 @@ class Matmul:
         return p["in_dtype"], p["b_dtype"], *((x == 1, x % 16 == 0) for x in numbers), *sorted(c.items())
 
     def compile(self, p: Row, c: Config) -> None:
-        out = OUT.get(p["in_dtype"], torch.float32)
         words = constants(p, c)
-        if words["SPLIT_K"] > 1:
-            out = {tl.float32: torch.float32, tl.int32: torch.int32, tl.float64: torch.float64}[words["SUM"]]
+        out = sums(p)[1] if words["SPLIT_K"] > 1 else OUT.get(p["in_dtype"], torch.float32)
         types = element(p["in_dtype"]), element(p["b_dtype"]), out
         matmul.warmup(*types, p["M"], p["N"], p["K"], *strides(p), grid=(1,), **words)
 
@@ -150,8 +151,7 @@ class Matmul:
         a = drawn((batch, k, m) if p["trans_A"] else (batch, m, k), dtype)
         b = drawn((batch, n, k) if p["trans_B"] else (batch, k, n), p["b_dtype"])
         out = torch.empty((batch, m, n), device="cuda", dtype=OUT.get(dtype, torch.float32))
-        sums = {"float64": torch.float64, "int8": torch.int32}.get(dtype, torch.float32)
-        parts = torch.empty((32, batch, m, n) if batch * m * n <= 1 << 24 else (0,), device="cuda", dtype=sums)
+        parts = torch.empty((32, batch, m, n) if batch * m * n <= 1 << 24 else (0,), device="cuda", dtype=sums(p)[1])
         wide_a, wide_b = a.double(), b.double()
         expected = (wide_a.mT if p["trans_A"] else wide_a) @ (wide_b.mT if p["trans_B"] else wide_b)
         del wide_a, wide_b
