@@ -370,7 +370,7 @@ def test_upload_and_download(gpu: cuda.CudaDevice, dtype: str) -> None:
 @pytest.mark.gpu
 @GPU
 @pytest.mark.parametrize("m, n, k", [(1, 1, 1), (17, 33, 65), (256, 128, 512), (300, 1000, 77)])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: int, dtype: str) -> None:
     template = MatmulTemplate(m, n, k, in_dtype=dtype, out_dtype="float32").with_arch(gpu.arch)
     rng = np.random.default_rng(1)
@@ -468,18 +468,27 @@ def test_sums_are_converted_after_the_last_product(gpu: cuda.CudaDevice, dtype: 
     np.testing.assert_array_equal(on_gpu(gpu, template, a, b), right)
 
 
-def turing(config: str, *sizes: int, **options: Any) -> Any:
+def older(device: str, config: str, *sizes: int, **options: Any) -> Any:
     """A matmul and how the tensor-core kernel runs it: block m, n and k, warp m and n, parts of the reduction."""
     names = ("block_m", "block_n", "block_k", "warp_m", "warp_n", "split_k")
     tunables = dict(zip(names, map(int, config.split()), strict=True)) | {"stages": 2, "group_m": 2}
-    label = ",".join([config, "x".join(map(str, sizes)), *(f"{k}={v}" for k, v in options.items())])
-    return pytest.param(MatmulTemplate(*sizes, **options).problem, tunables, id=label.replace(" ", "-"))
+    label = ",".join([device, config, "x".join(map(str, sizes)), *(f"{k}={v}" for k, v in options.items())])
+    return pytest.param(device, MatmulTemplate(*sizes, **options).problem, tunables, id=label.replace(" ", "-"))
+
+
+def turing(config: str, *sizes: int, **options: Any) -> Any:
+    return older("t4", config, *sizes, **options)
+
+
+def doubles(config: str, *sizes: int, **options: Any) -> Any:
+    """On an A100, whose instruction for them takes 8 rows where those of later ones take 16."""
+    return older("a100", config, *sizes, in_dtype="float64", **options)
 
 
 @pytest.mark.gpu
 @GPU
 @pytest.mark.parametrize(
-    ("problem", "config"),
+    ("older", "problem", "config"),
     [
         turing("128 256 32 64 64 1", 512, 768, 1024),
         turing("256 128 32 64 64 1", 500, 648, 1000, trans_B=True, out_dtype="float32"),
@@ -496,17 +505,24 @@ def turing(config: str, *sizes: int, **options: Any) -> Any:
         turing("32 256 64 32 64 1", 192, 528, 272, in_dtype="int8"),
         turing("128 128 64 64 32 2", 260, 132, 516, in_dtype="int8", trans_B=True),
         turing("64 64 128 32 32 1", 97, 101, 203, in_dtype="int8", trans_A=True, out_dtype="float16"),
+        doubles("128 64 16 64 32 1", 256, 192, 320),
+        doubles("64 128 32 32 64 1", 200, 330, 136, trans_A=True, trans_B=True, with_bias=True, activation="gelu"),
+        doubles("64 64 8 32 32 2", 130, 70, 211, 3, trans_B=True),
+        doubles("16 256 8 16 64 1", 33, 257, 65, trans_A=True, out_dtype="float32"),
+        doubles("64 32 16 16 16 4", 1, 512, 1009),
     ],
 )
-def test_what_a_t4_would_run(gpu: cuda.CudaDevice, problem: Problem, config: dict[str, int]) -> None:
-    """The tensor-core matmul as it is for sm_75, in PTX, of which the driver makes code for any GPU from there on."""
+def test_what_an_older_gpu_would_run(
+    gpu: cuda.CudaDevice, older: str, problem: Problem, config: dict[str, int]
+) -> None:
+    """The tensor-core matmul as it is for `older`, in PTX, of which the driver makes code for any GPU from there on."""
     if cuda_compiler().kind != "nvcc":
         pytest.skip("NVRTC is asked for binaries only")
-    chosen, t4 = named("matmul", "cuda", "mma"), arch.load("t4")
-    assert not given_space(problem, t4, chosen, [config])[1]
-    program = concrete(chosen, problem, config, t4)
+    chosen, meant = named("matmul", "cuda", "mma"), arch.load(older)
+    assert not given_space(problem, meant, chosen, [config])[1]
+    program = concrete(chosen, problem, config, meant)
     built = prepare(replace(program, source=replace(program.source, flags=(*program.source.flags, "-ptx"))), gpu)
-    assert b".target sm_75" in built.binary.path.read_bytes()
+    assert f".target {meant.isa}".encode() in built.binary.path.read_bytes()
     for exact in (False, True):
         values = reference.draw_exact(problem, 5) if exact else reference.draw(problem, 5)
         if values is None:

@@ -24,6 +24,7 @@ STRAY = "m=777"
     [
         ("gemm.json.gz", 1.02, 1.003),
         ("types.json.gz", 1.03, 1.002),
+        ("fp64.json.gz", 1.035, 1.015),
         ("memory.json.gz", 1.03, 1.01),
         ("attention.csv", 1.055, 1.01),
         ("triton_matmul.csv", 1.085, 1.012),

@@ -69,6 +69,7 @@ FP8_OUT = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="float8_e4m3",
 INT8_TO_HALF = MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype="int8", out_dtype="float16").problem
 FP32 = MatmulTemplate(4096, 4096, 4096, in_dtype="float32").problem
 FP64 = MatmulTemplate(2048, 2048, 2048, trans_B=True, in_dtype="float64").problem
+FP64_ROWS_OF_K = MatmulTemplate(2048, 2047, 2048, trans_A=True, in_dtype="float64").problem
 GEMV = GEMVTemplate(8192, 8192).problem
 GEMV_DOWN = GEMVTemplate(8192, 8192, trans_A=True).problem
 COPY = ElementwiseTemplate((4096, 4096)).problem
@@ -118,7 +119,10 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("mma", "sm_75", INT8_ROWS, mma(128, 256, 64, 64, 64, 2)),
     ("simt", "sm_75", FP32, simt(128, 128, 16, 8, 8, 2)),
     ("simt", "sm_90", FP32, simt(64, 64, 16, 4, 4, 1)),
-    ("simt", "sm_80", FP64, simt(64, 64, 8, 4, 4, 2)),
+    ("mma", "sm_80", FP64, mma(128, 64, 16, 64, 32, 4)),
+    ("mma", "sm_90", FP64, mma(64, 128, 16, 32, 64, 5)),
+    ("mma", "sm_90", FP64_ROWS_OF_K, mma(64, 64, 8, 32, 32, 6, split_k=2)),
+    ("simt", "sm_86", FP64, simt(64, 64, 8, 4, 4, 2)),
     ("simt", "sm_75", SQUARE, simt(128, 64, 16, 8, 4, 2, split_k=2)),
     ("cuda", "sm_90", GEMV, dict(block_n=8, block_k=1024, threads=128, vec=8, split_k=1)),
     ("cuda", "sm_80", GEMV_DOWN, dict(block_n=256, block_k=64, threads=256, vec=8, split_k=4)),
@@ -151,6 +155,7 @@ HINTS: list[tuple[str, Template]] = [
     ("sm_89", MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3", out_dtype="bfloat16", activation="silu")),
     ("sm_75", ElementwiseTemplate((4096, 4096), broadcast=1)),
     ("sm_86", ElementwiseTemplate((4096, 4095), "float32", broadcast=1)),
+    ("sm_80", MatmulTemplate(1000, 1001, 999, in_dtype="float64")),
     ("sm_90", GEMVTemplate(8192, 8192)),
     ("sm_100", ReductionTemplate("sum", (4096, 4096), 0)),
     ("sm_75", ReductionTemplate("rms_norm", (4096, 4096), in_dtype="float32")),

@@ -202,9 +202,9 @@ class Gpu:
 
     def _mmas(self) -> Iterator[tuple[Matrix, int, Source]]:
         for row in self.arch.matrix:
-            if row.instruction == "mma" and row.dtype != "float64" and (self.arch.cc or (0, 0)) >= (7, 5):
+            if row.instruction == "mma" and (self.arch.cc or (0, 0)) >= (7, 5):
                 half = int(row.accumulate == "float16")
-                k = MMA_K_BYTES // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
+                k = MMA_K_BYTES // {"float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
                 yield row, 2 * 16 * 8 * k, self.source("mma", KIND=CODES[row.dtype], HALF_SUMS=half)
 
     def mma(self) -> Iterator[Reading]:

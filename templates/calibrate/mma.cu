@@ -1,5 +1,5 @@
 // Clocks that a block takes for 8 independent mma.sync a warp and round.
-// KIND as in carver.cuh: 2 tf32, 3 float16, 4 bfloat16, 5 and 6 float8, 7 int8. HALF_SUMS = 1: float16 sums of float16.
+// KIND as in carver.cuh: 0 float64, 2 tf32, 3 float16, 4 bfloat16, 5 and 6 float8, 7 int8. HALF_SUMS = 1: float16 sums of float16.
 #ifndef KIND
 #define KIND 3
 #endif
@@ -19,6 +19,7 @@ template <int DTYPE, bool HALF> struct Tile;
         SUM sums[COUNT] = {};                                                                                          \
         __device__ __forceinline__ void step(const unsigned(&a)[4], const unsigned(&b)[2]) { CALL(sums, a, b); }       \
     };
+CARVER_TILE(CARVER_F64, false, double, 4, mma_f64)
 CARVER_TILE(CARVER_TF32, false, float, 4, mma_tf32)
 CARVER_TILE(CARVER_F16, false, float, 4, mma_f16)
 CARVER_TILE(CARVER_F16, true, unsigned, 2, mma_f16_half)
@@ -30,7 +31,7 @@ CARVER_TILE(CARVER_I8, false, int, 4, mma_i8)
 
 }  // namespace carver
 
-extern "C" __global__ void __launch_bounds__(1024) carver_mma(int *clocks, float *out, carver::i64 rounds) {
+extern "C" __global__ void __launch_bounds__(512) carver_mma(int *clocks, float *out, carver::i64 rounds) {
     using namespace carver;
     Tile<KIND, HALF_SUMS> tiles[kTiles];
     // halves between 1 and 2, so that sums stay finite for a while and bits change

@@ -53,6 +53,9 @@ __device__ __forceinline__ unsigned load_shared_32(unsigned shared) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared));
     return value;
 }
+__device__ __forceinline__ void load_shared_64(unsigned &low, unsigned &high, unsigned shared) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "r"(shared));
+}
 
 __device__ __forceinline__ void store_shared(unsigned shared, const unsigned (&words)[1]) {
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared), "r"(words[0]) : "memory");
@@ -139,6 +142,23 @@ __device__ __forceinline__ void mma_i8(int (&d)[4], const unsigned (&a)[4], cons
 }
 #endif
 #undef CARVER_MMA
+
+// sm_80 has the instruction for 8 rows only.
+__device__ __forceinline__ void mma_f64(double (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    const double column = __hiloint2double(b[1], b[0]), above = __hiloint2double(a[1], a[0]), below = __hiloint2double(a[3], a[2]);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    const double rows[2] = {above, below};
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+d"(d[2 * row]), "+d"(d[2 * row + 1])
+                     : "d"(rows[row]), "d"(column));
+#else
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                 : "d"(above), "d"(below), "d"(column));
+#endif
+}
 
 __device__ __forceinline__ float half_to_float(unsigned short bits) {
     float value;

@@ -13,7 +13,7 @@
 #define C_DTYPE A_DTYPE
 #endif
 #ifndef ACC_DTYPE
-#define ACC_DTYPE (A_DTYPE == 7 ? 8 : 1)
+#define ACC_DTYPE (A_DTYPE == 7 ? 8 : A_DTYPE == 0 ? 0 : 1)
 #endif
 #ifndef WARP_M
 #define WARP_M 64
@@ -37,7 +37,7 @@ constexpr int kInstructionBytes = 32;
 constexpr int kSteps = BLOCK_K * kElement / kInstructionBytes;  // instruction steps in one stage
 constexpr bool kHalfSum = ACC_DTYPE == CARVER_F16;
 
-static_assert(A_DTYPE != CARVER_F64 && A_DTYPE != CARVER_F32 && A_DTYPE != CARVER_I32, "no mma.sync of this kernel takes the type");
+static_assert(A_DTYPE != CARVER_F32 && A_DTYPE != CARVER_I32, "no mma.sync of this kernel takes the type");
 static_assert(A_DTYPE == B_DTYPE || (kElement == 1 && !is_integer<Sum>()), "A and B must have one type, or both be 8-bit floats");
 static_assert(!kHalfSum || A_DTYPE == CARVER_F16, "half-precision sums need float16 operands");
 static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warp tiles divide the block tile");
@@ -52,10 +52,10 @@ static_assert(STAGES == 2 || kAsyncCopy, "copies that pass registers are one ste
 enum class Layout {
     kContiguousK,  // rows of m or n; also 16-bit elements with rows of k, read with ldmatrix.trans
     kBytesAlongRow,  // 8-bit elements with rows of k: a phase reads rows 0 1 4 5 8 9 12 13
-    kWordsAlongRow,  // tf32 with rows of k: four rows of 32 bytes a load
+    kWordsAlongRow,  // tf32 with rows of k, and doubles either way: four rows of 32 bytes a load, or half a load
 };
 constexpr Layout layout_of(bool k_contiguous) {
-    return k_contiguous || kElement == 2 ? Layout::kContiguousK : kElement == 1 ? Layout::kBytesAlongRow : Layout::kWordsAlongRow;
+    return kElement == 8 ? Layout::kWordsAlongRow : k_contiguous || kElement == 2 ? Layout::kContiguousK : kElement == 1 ? Layout::kBytesAlongRow : Layout::kWordsAlongRow;
 }
 
 template <int ROW_BYTES, Layout LAYOUT> struct Swizzle {
@@ -121,7 +121,9 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
 
         const int lane = threadIdx.x % 32, i = lane % 8, outer = IS_A ? lane >> 3 & 1 : lane >> 4, half = IS_A ? lane >> 4 : lane >> 3 & 1;
         const int first = warp * WARP;
-        if constexpr (K_CONTIGUOUS)
+        if constexpr (kElement == 8)
+            fragment = K_CONTIGUOUS ? Place::at(first + lane / 4, 8 * (lane % 4)) : Place::at(lane % 4, 8 * (first + lane / 4));
+        else if constexpr (K_CONTIGUOUS)
             fragment = Place::at(first + 8 * outer + i, 16 * half);
         else if constexpr (kElement == 2)
             fragment = Place::at(8 * half + i, 2 * (first + 8 * outer));
@@ -175,9 +177,15 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
     }
 
     // r[2 o + h] or r[o + 2 h]: rows (columns) 8 o .. 8 o + 7 of 16, k bytes 16 h .. 16 h + 15 of 32. A's registers are in
-    // the order of its instruction operand, B's are the operands of two instructions.
+    // the order of its instruction operand, B's are the operands of two instructions. A double fills both registers of o.
     __device__ __forceinline__ void load(unsigned stage, int step, int tile, unsigned (&r)[4]) const {
-        if constexpr (K_CONTIGUOUS) {
+        if constexpr (kElement == 8) {
+#pragma unroll
+            for (int outer = 0; outer < 2; ++outer)
+                load_shared_64(r[2 * outer], r[2 * outer + 1],
+                               stage + (K_CONTIGUOUS ? Place::advance(fragment, step * kInstructionBytes) + (tile * 16 + outer * 8) * kRowBytes
+                                                     : Place::advance(fragment, tile * 128 + outer * 64) + step * 4 * kRowBytes));
+        } else if constexpr (K_CONTIGUOUS) {
             load_matrices(r, stage + Place::advance(fragment, step * kInstructionBytes) + tile * 16 * kRowBytes);
         } else if constexpr (kElement == 2) {
             load_matrices_transposed(r, stage + Place::advance(fragment, tile * 32) + step * 16 * kRowBytes);
@@ -235,6 +243,7 @@ template <> struct TileSums<true> {  // two to a register
 
 template <typename D> __device__ __forceinline__ void multiply(D &d, const unsigned (&a)[4], const unsigned (&b)[2]) {
     if constexpr (kHalfSum) mma_f16_half(d, a, b);
+    else if constexpr (A_DTYPE == CARVER_F64) mma_f64(d, a, b);
     else if constexpr (A_DTYPE == CARVER_F16) mma_f16(d, a, b);
     else if constexpr (A_DTYPE == CARVER_BF16) mma_bf16(d, a, b);
     else if constexpr (A_DTYPE == CARVER_TF32) mma_tf32(d, a, b);
