@@ -4,6 +4,7 @@
     O[n,p,q,f] += I[n,2*p+r,2*q+s,c] * W[r,s,c,f]   a strided convolution
     Y[r] max= X[r,c]                                a reduction
     Y[] += X[i]                                     a sum to one number
+    Z[i,j] = A[i,j] * B[i,j] + C[j]                 element by element
 
 Indices are sums of axes with integer strides. An axis of the output is spatial; any other is reduced.
 """
@@ -11,7 +12,7 @@ Indices are sums of axes with integer strides. An axis of the output is spatial;
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import permutations
@@ -77,9 +78,14 @@ class Statement:
     """A parsed line of index notation."""
 
     output: Tensor
-    inputs: tuple[Tensor, ...]
+    summands: tuple[tuple[Tensor, ...], ...]
+    """Products that are added up; more than one only where nothing is reduced."""
     combine: str
     """How reduced values join: "+=", "max=", "min=", or "=" where nothing is reduced."""
+
+    @cached_property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for product in self.summands for tensor in product)
 
     @cached_property
     def spatial(self) -> tuple[str, ...]:
@@ -99,14 +105,19 @@ class Statement:
         return (self.output, *self.inputs)
 
     def __str__(self) -> str:
-        return f"{self.output} {self.combine} {' * '.join(map(str, self.inputs))}"
+        return f"{self.output} {self.combine} {self.spelt(str)}"
+
+    def spelt(self, write: Callable[[Tensor], str]) -> str:
+        """The right side, each tensor as `write` has it."""
+        return " + ".join(" * ".join(map(write, product)) for product in self.summands)
 
     def without(self, axes: Collection[str]) -> Statement:
         """The same where each of these axes, which must index a dimension alone, has one value."""
-        output, *inputs = (
-            Tensor(t.name, tuple(dim for dim in t.index if dim[0][0] not in axes)) for t in self.tensors
-        )
-        return Statement(output, tuple(inputs), self.combine)
+
+        def cut(tensor: Tensor) -> Tensor:
+            return Tensor(tensor.name, tuple(dim for dim in tensor.index if dim[0][0] not in axes))
+
+        return Statement(cut(self.output), tuple(tuple(map(cut, p)) for p in self.summands), self.combine)
 
 
 def _extent(tensor: Tensor) -> list[int]:
@@ -117,8 +128,8 @@ def _extent(tensor: Tensor) -> list[int]:
 def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
     """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
 
-    Tensors and axes may have any names and the inputs, whose product it is, any order; axes that all tensors of
-    `declared` share, a batch, may be left out.
+    Tensors and axes may have any names, factors and summands any order; axes that all tensors of `declared` share, a
+    batch, may be left out.
     """
     batch = set(declared.spatial).intersection(*(t.axes for t in declared.inputs))
     for form in (declared, declared.without(batch)):
@@ -133,13 +144,16 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
                 for pair in zip(one, other, strict=False)
             }
             axes = {(ours, theirs) for (ours, _), (theirs, _) in pairs}
+            names = {ours.name: theirs.name for ours, theirs in tensors}
             if (
                 form.combine == written.combine
+                and {frozenset(names[t.name] for t in p) for p in form.summands}
+                == {frozenset(t.name for t in p) for p in written.summands}
                 and all(_extent(ours) == _extent(theirs) for ours, theirs in tensors)
                 and all(ours == theirs for (_, ours), (_, theirs) in pairs)
                 and len(axes) == len({ours for ours, _ in axes}) == len({theirs for _, theirs in axes})
             ):
-                return {ours.name: theirs.name for ours, theirs in tensors} | dict(axes)
+                return names | dict(axes)
     return None
 
 
@@ -149,16 +163,19 @@ def parse(text: str) -> Statement:
     if not isinstance(text, str) or not (match := _STATEMENT.fullmatch(text)):
         raise NotationError(f"{text!r} is not a statement 'OUT[..] += IN[..] * IN[..]'; {_EXAMPLE}")
     output = _tensor(match["left"], text)
-    inputs = _inputs(match["right"], text)
-    names = [t.name for t in (output, *inputs)]
+    statement = Statement(output, _summands(match["right"], text), match["op"])
+    names = [t.name for t in statement.tensors]
     if len(set(names)) < len(names):
         raise NotationError(f"{text!r} names a tensor twice ({', '.join(names)}); give each operand its own name")
     if any(len(dim) > 1 or dim[0][1] != 1 for dim in output.index):
         raise NotationError(f"{text!r}: the output's indices must be plain axes, got {output}")
     if len(output.axes) < len(output.index):
         raise NotationError(f"{text!r}: an axis stands twice in {output}")
-    statement = Statement(output, inputs, match["op"])
-    missing = [axis for axis in statement.spatial if not any(axis in t.axes for t in inputs)]
+    if len(statement.summands) > 1 and statement.combine != "=":
+        raise NotationError(
+            f"{text!r}: tensors are added element by element, with '='; what {statement.combine!r} joins is a product"
+        )
+    missing = [axis for axis in statement.spatial if not any(axis in t.axes for t in statement.inputs)]
     if missing:
         raise NotationError(
             f"{text!r}: output axis {missing[0]!r} occurs in no input; leave it out (one number is {output.name}[])"
@@ -170,20 +187,24 @@ def parse(text: str) -> Statement:
     return statement
 
 
-def _inputs(right: str, text: str) -> tuple[Tensor, ...]:
-    parts = re.findall(r"[^\[\]*]*\[[^\[\]]*\]|\*|[^\[\]*\s]+", right)
-    tensors, expect_tensor = [], True
+def _summands(right: str, text: str) -> tuple[tuple[Tensor, ...], ...]:
+    parts = re.findall(r"[^\[\]*+]*\[[^\[\]]*\]|[*+]|[^\[\]*+\s]+", right)
+    summands: list[list[Tensor]] = [[]]
+    expect_tensor = True
     for part in parts:
-        if (part == "*") == expect_tensor:
-            raise NotationError(f"{text!r}: expected {'a tensor' if expect_tensor else '*'} at {part!r}; {_EXAMPLE}")
-        if expect_tensor:
-            tensors.append(_tensor(part, text))
-            if not tensors[-1].index:
+        if (part in ("*", "+")) == expect_tensor:
+            wanted = "a tensor" if expect_tensor else "* or +"
+            raise NotationError(f"{text!r}: expected {wanted} at {part.strip()!r}; {_EXAMPLE}")
+        if part == "+":
+            summands.append([])
+        elif expect_tensor:
+            summands[-1].append(_tensor(part, text))
+            if not summands[-1][-1].index:
                 raise NotationError(f"{text!r}: an input has an index, got {part.strip()!r}; a scalar costs nothing")
         expect_tensor = not expect_tensor
     if expect_tensor:
         raise NotationError(f"{text!r} ends where a tensor should stand; {_EXAMPLE}")
-    return tuple(tensors)
+    return tuple(map(tuple, summands))
 
 
 def _tensor(part: str, text: str) -> Tensor:

@@ -142,16 +142,14 @@ def output_shape(problem: Problem) -> tuple[int, ...]:
 
 
 def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
-    """The sum of the inputs, each repeated along the axes it lacks: what the kernels do without an expression."""
+    """The sum of the products of the inputs, each repeated along the axes it lacks."""
     s = problem.statement
     value = magnitude = 0.0
     ones = xp.ones_like(inputs[s.inputs[0].name][..., :1]).reshape(-1)[:1]
-    for t in s.inputs:
-        x, axes = _by_axis(inputs[t.name], problem, t, xp)
-        missing = [axis for axis in s.spatial if axis not in axes]
-        full = _einsum(
-            [(x, axes), *((xp.broadcast_to(ones, (problem.sizes[a],)), (a,)) for a in missing)], s.spatial, xp
-        )
+    for product in s.summands:
+        views = [_by_axis(inputs[t.name], problem, t, xp) for t in product]
+        missing = [axis for axis in s.spatial if not any(axis in axes for _, axes in views)]
+        full = _einsum([*views, *((xp.broadcast_to(ones, (problem.sizes[a],)), (a,)) for a in missing)], s.spatial, xp)
         value, magnitude = value + full, magnitude + abs(full)
     return value, magnitude
 

@@ -192,7 +192,7 @@ class GEMVTemplate(Template):
 
 
 class ElementwiseTemplate(Template):
-    """Y = f(X0, X1, ...), element by element.
+    """Y = f(X0, X1, ...), element by element; their sum, unless a kernel is compiled with an EXPRESSION of one's own.
 
     `inputs` is how many full-size inputs there are; `broadcast` how many more are read along the last
     dimension only (a bias, a scale).
@@ -218,7 +218,7 @@ class ElementwiseTemplate(Template):
             "inputs": full,
             "broadcast": short,
         }
-        computes = f"Y[r,c] = {' * '.join(terms)}"
+        computes = f"Y[r,c] = {' + '.join(terms)}"
         super().__init__(Problem("elementwise", computes, {"r": rows, "c": cols}, types, _wide(kind), options))
 
 
@@ -361,7 +361,7 @@ class OpTemplate(Template):
         _check_statement(statement)
         types = {t.name: kind for t in statement.inputs} | {statement.output.name: out}
         operator = "matmul" if statement.reduced else "elementwise"
-        options = {} if statement.reduced else {"flops_per_element": 1}
+        options = {} if statement.reduced else {"flops_per_element": max(len(statement.inputs) - 1, 1)}
         problem = Problem(operator, computes, sizes, types, accumulate, options)
         if statement.reduced and len({t.index for t in statement.inputs}) == 1:
             problem = _own_reduction(problem, kind, out)
@@ -403,8 +403,13 @@ def _declared(problem: Problem) -> Problem:
         if not full or len(full) + len(short) < len(inputs):
             return problem
         kind, shape = problem.dtypes[inputs[0].name], out.shape(problem.sizes)
-        form = ElementwiseTemplate(shape, kind, len(full), 1, len(short), problem.dtypes[out.name]).problem
-        return replace(form, written=problem.computes)
+        flops, kept = problem.options["flops_per_element"], problem.dtypes[out.name]
+        form = ElementwiseTemplate(shape, kind, len(full), flops, len(short), kept).problem
+        # what has all axes comes first among factors, and among summands; a kernel takes the tensors in this order
+        products = [tuple(sorted(product, key=short.__contains__)) for product in problem.statement.summands]
+        ordered = replace(problem.statement, summands=tuple(sorted(products, key=lambda product: product[0] in short)))
+        ours = {t: f"X{i}[{'c' if t in short else 'r,c'}]" for i, t in enumerate(ordered.inputs)}
+        return replace(form, computes=f"Y[r,c] = {ordered.spelt(ours.__getitem__)}", written=problem.computes)
     for form in _forms():
         if problem.operator == "matmul" and (names := notation.renaming(form.statement, problem.statement)):
             return replace(

@@ -363,6 +363,7 @@ OPERATORS = [
     carver.MatmulTemplate(M=33, N=70, K=90, in_dtype="int8"),
     carver.GEMVTemplate(N=100, K=77, in_dtype="float16"),
     carver.ElementwiseTemplate((30, 101), dtype="float32", inputs=2, broadcast=1),
+    carver.OpTemplate("Z[i,j] = C[j] * A[i,j] + B[i,j]", in_dtype="float32", i=30, j=101),
     *(carver.ReductionTemplate(op, (30, 101), axis=axis) for op in REDUCTIONS for axis in (0, 1)),
 ]
 
@@ -436,6 +437,8 @@ def test_library_says_what_it_cannot_do(tmp_path: Path) -> None:
         carver.GEMVTemplate(N=5, K=7, in_dtype="float64", trans_A=True),
         carver.ElementwiseTemplate((5, 6), dtype="float32"),
         carver.ElementwiseTemplate((5, 6), dtype="float32", inputs=2, broadcast=1),
+        carver.OpTemplate("Z[i,j] = C[j] * A[i,j] * B[i,j]", in_dtype="float32", i=5, j=6),
+        carver.OpTemplate("Z[i,j] = A[i,j] + C[j] * B[i,j] + D[j]", in_dtype="float32", i=5, j=6),
         *(carver.ReductionTemplate(o, (5, 7), axis=a, in_dtype="float32") for o in REDUCTIONS[:3] for a in (0, 1)),
     ],
     ids=lambda op: str(op.problem),
@@ -559,8 +562,10 @@ def whole(computes: str, sizes: dict[str, int], operator: str = "matmul", **opti
          {"X": [[3, -4]]}, [[3 / 12.50001**0.5, -4 / 12.50001**0.5]], [[3 / 12.50001**0.5, 4 / 12.50001**0.5]]),
         (whole("Y[c] += X[r,c]", {"r": 2, "c": 1}, "reduction", reduce_op=4, axis=0),
          {"X": [[1], [5]]}, [[-2 / 4.00001**0.5], [2 / 4.00001**0.5]], [[4 / 4.00001**0.5], [8 / 4.00001**0.5]]),
-        (whole("Y[r,c] = X0[r,c] * X1[c]", {"r": 2, "c": 2}, "elementwise"),
+        (whole("Y[r,c] = X0[r,c] + X1[c]", {"r": 2, "c": 2}, "elementwise"),
          {"X0": [[1, 2], [3, 4]], "X1": [10, -20]}, [[11, -18], [13, -16]], [[11, 22], [13, 24]]),
+        (whole("Y[r,c] = X0[r,c] * X1[c] + X2[r]", {"r": 2, "c": 2}, "elementwise"),
+         {"X0": [[1, 2], [3, 4]], "X1": [10, -20], "X2": [-5, 7]}, [[5, -45], [37, -73]], [[15, 45], [37, 87]]),
     ],
 )  # fmt: skip
 def test_reference(p: Problem, inputs: dict[str, Any], value: Any, magnitude: Any) -> None:

@@ -253,7 +253,7 @@ def test_gemv_adds_a_float_bias_to_integer_sums(device: CpuDevice) -> None:
 
 
 def elementwise(r: int, c: int, dtype: str, *inputs: str) -> Problem:
-    computes = f"Y[r,c] = {' * '.join(f'X{i}[{axes}]' for i, axes in enumerate(inputs))}"
+    computes = f"Y[r,c] = {' + '.join(f'X{i}[{axes}]' for i, axes in enumerate(inputs))}"
     types = {f"X{i}": dtype for i in range(len(inputs))} | {"Y": dtype}
     acc = {"float64": "float64", "int32": "int32"}.get(dtype, "float32")
     return Problem("elementwise", computes, {"r": r, "c": c}, types, acc)

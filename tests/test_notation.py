@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carver.errors import NotationError
-from carver.notation import parse
+from carver.notation import parse, renaming
 
 
 def test_matmul() -> None:
@@ -42,9 +42,19 @@ def test_footprint_never_misses_a_touched_element(stride: int, taps: int, dilati
     assert len(touched) <= image.footprint({"p": count, "r": taps}) <= max(touched) + 1
 
 
+def test_products_are_added_up() -> None:
+    s = parse("Z[i,j] = A[i,j]*B[j] + C[i+j] + D[i]*E[i,j]")
+    assert [[t.name for t in product] for product in s.summands] == [["A", "B"], ["C"], ["D", "E"]]
+    assert [t.name for t in s.inputs] == list("ABCDE") and not s.reduced
+    assert renaming(parse("Y[r,c] = P[r,c] * Q[c] + R[r,c]"), parse("Z[i,j] = C[i,j] + B[j] * A[i,j]"))
+    assert not renaming(parse("Y[r,c] = P[r,c] * Q[c] + R[r,c]"), parse("Z[i,j] = C[i,j] + B[j] + A[i,j]"))
+
+
 @pytest.mark.parametrize(
-    "text", ["C[b,m,n] += A[b,m,k] * B[b,k,n]", "O[n,p] += I[n,2*p+r] * W[r]", "Y[r] max= X[r,c]", "Y[r,c] = X[r,c]"]
-)
+    "text",
+    ["C[b,m,n] += A[b,m,k] * B[b,k,n]", "O[n,p] += I[n,2*p+r] * W[r]", "Y[r] max= X[r,c]", "Y[r,c] = X[r,c]",
+     "Y[r,c] = X[r,c] * B[c] + A[r]"],
+)  # fmt: skip
 def test_statements_print_as_they_parse(text: str) -> None:
     assert parse(str(parse(text))) == parse(text)
 
@@ -63,7 +73,9 @@ def test_spaces_do_not_matter() -> None:
         ("C[m,n] += A[m,k] B[k,n]", "expected *"),
         ("C[m,n] += A[m,k] *", "ends where a tensor should stand"),
         ("C[m,n] += * A[m,n]", "expected a tensor"),
-        ("C[m,n] += A[m,k] + B[k,n]", "expected *"),
+        ("C[m,n] max= A[m,k] + B[k,n]", "added element by element, with '='; what 'max=' joins is a product"),
+        ("C[m,n] = A[m,n] + * B[n]", "expected a tensor at '*'"),
+        ("C[m,n] = A[m,n] +", "ends where a tensor should stand"),
         ("C[m] += C[m,k]", "names a tensor twice"),
         ("C[2*m] += A[m,k]", "must be plain axes"),
         ("C[m,m] += A[m,k]", "an axis stands twice"),

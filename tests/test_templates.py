@@ -86,7 +86,7 @@ def test_gemv_by_hand() -> None:
 
 def test_elementwise_by_hand() -> None:
     p = carver.ElementwiseTemplate((4, 5, 6), "float32", inputs=2, flops_per_element=3, broadcast=1).problem
-    assert p.computes == "Y[r,c] = X0[r,c] * X1[r,c] * X2[c]"
+    assert p.computes == "Y[r,c] = X0[r,c] + X1[r,c] + X2[c]"
     assert dict(p.sizes) == {"r": 20, "c": 6}
     assert p.flops == 360
     assert p.compulsory_bytes == 4 * (120 + 120 + 120 + 6)
@@ -205,7 +205,7 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     ("Y[i,j] += V[i,k] * X[i,k,j]", "jki", carver.GEMVTemplate(4, 5, batch=6, trans_A=True)),
     ("Y[] += X[i]", "i", carver.GeneralReductionTemplate("R", (4,))),
     ("Y[j] max= X[i,j]", "ij", carver.ReductionTemplate("max", (4, 5), axis=0)),
-    ("Z[i,j] = B[j] * A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
+    ("Z[i,j] = B[j] + A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
 ])  # fmt: skip
 def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.templates.Template) -> None:
     own = carver.OpTemplate(computes, **dict(zip(sizes, (4, 5, 6, 7), strict=False)))  # type: ignore[arg-type]
@@ -275,6 +275,12 @@ def test_an_element_wise_operator_of_ones_own_gets_all_its_operands() -> None:
     op = carver.OpTemplate("Z[i,j,k] = A[i,j,k] * B[k] * C[i,j,k]", i=4, j=6, k=8).with_arch("h200")
     (hint,) = op.recommend_hints(1)
     assert render(hint, carver.CUDA("h200")).calls[0].args == ("X0", "X1", "X2", "Y", 24, 8)
+    mixed = carver.OpTemplate("Z[i,j] = C[j] + B[j] * A[i,j]", i=4, j=6).with_arch("h200")
+    assert mixed.problem.computes == "Y[r,c] = X0[r,c] * X1[c] + X2[c]"
+    program = render(mixed.recommend_hints(1)[0], carver.CUDA("h200"))
+    assert program.calls[0].args[:3] == ("X0", "X1", "X2") and program.source.defines["EXPRESSION"] == "(x0 * x1 + x2)"
+    a, b, c = np.arange(24.0).reshape(4, 6), np.arange(6.0), np.ones(6)
+    assert np.array_equal(mixed.equivalent_function()(c, b, a), c + b * a)
     start = time.perf_counter()
     many = " * ".join(f"{x}[i,j,k]" for x in "ABCDEFGH")
     assert str(carver.OpTemplate(f"Z[i,j,k] = {many}", i=4, j=6, k=8).problem) == "elementwise r=24 c=8 (float16)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +86,9 @@ def _call(problem: Problem, arrays: Mapping[str, Any], out: Any, xp: Any) -> Cal
     axes = [tuple(dim[0][0] for dim in t.index) for t in s.inputs]
     operands = [arrays[t.name] for t in s.inputs]
     if problem.operator == "elementwise":
-        first, *others = (_arrange(x, have, s.spatial, xp) for x, have in zip(operands, axes, strict=True))
-        return lambda: _sum(first, others, out, xp)
+        views = (_arrange(x, have, s.spatial, xp) for x, have in zip(operands, axes, strict=True))
+        summands = [[next(views) for _ in product] for product in s.summands]
+        return lambda: _combined(summands, out, xp)
     if len(operands) == 2 and s.combine == "+=":
         return _product(operands, axes, s.spatial, out, xp)
     if len(operands) > 1 or not s.reduced:
@@ -98,14 +99,15 @@ def _call(problem: Problem, arrays: Mapping[str, Any], out: Any, xp: Any) -> Cal
     raise none
 
 
-def _sum(first: Any, others: Sequence[Any], out: Any, xp: Any) -> None:
-    """One call an input more than one: neither library fuses them."""
-    if others:
-        xp.add(first, others[0], out=out)
-    else:
+def _combined(summands: Sequence[Sequence[Any]], out: Any, xp: Any) -> None:
+    """The sum of products, one call an operation: neither library fuses them."""
+    one = len(summands) == 1
+    join = xp.multiply if one else xp.add
+    first, *others = summands[0] if one else [reduce(xp.multiply, product) for product in summands]
+    if not others:
         out[...] = first
-    for x in others[1:]:
-        out += x
+    for i, x in enumerate(others):
+        join(out if i else first, x, out=out)
 
 
 def _reduction(problem: Problem, x: Any, over: tuple[int, ...], out: Any, xp: Any) -> Callable[[], object] | None:

@@ -277,7 +277,10 @@ def _macros(
         for tensor in statement.inputs:
             for axis in statement.spatial:
                 numbers[f"{tensor.name.upper()}_{axis.upper()}"] = int(axis in tensor.axes)
-    return {name: str(value) for name, value in numbers.items()}
+    macros = {name: str(value) for name, value in numbers.items()}
+    if len(statement.summands) < len(statement.inputs) and statement.combine == "=":  # without one, kernels add
+        macros["EXPRESSION"] = f"({statement.spelt(lambda tensor: tensor.name.lower())})"
+    return macros
 
 
 def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:

@@ -42,14 +42,20 @@ def equivalent_function(problem: Problem) -> Callable[..., Any]:
     if any(len(dim) != 1 or dim[0][1] != 1 for t in s.tensors for dim in t.index) or s.combine not in ("=", "+="):
         raise ProblemError(f"{s} is no sum of products over plain axes; carver.reference computes it")
     place = {axis: i for i, axis in enumerate(s.axes)}
-    subscripts = [[place[dim[0][0]] for dim in t.index] for t in (*s.inputs, s.output)]
+    subscripts = {t.name: [place[dim[0][0]] for dim in t.index] for t in s.tensors}
+    out = subscripts[s.output.name]
 
     def function(*inputs: Any) -> Any:
         if len(inputs) != len(s.inputs):
             raise ConfigError(f"{s} takes {len(s.inputs)} arrays, got {len(inputs)}")
-        operands: list[Any] = []
-        for x, axes in zip(inputs, subscripts, strict=False):
-            operands += [np.asarray(x, np.float64), axes]
-        return np.einsum(*operands, subscripts[-1])
+        given = {t.name: np.asarray(x, np.float64) for t, x in zip(s.inputs, inputs, strict=True)}
+        extent = {axis: n for t in s.inputs for axis, n in zip(subscripts[t.name], given[t.name].shape, strict=True)}
+        total: Any = 0.0
+        for product in s.summands:
+            operands: list[Any] = [part for t in product for part in (given[t.name], subscripts[t.name])]
+            for axis in set(out).difference(*(subscripts[t.name] for t in product)):  # it is repeated along these
+                operands += [np.ones(extent[axis]), [axis]]
+            total = total + np.einsum(*operands, out)
+        return total
 
     return function
