@@ -1,8 +1,8 @@
 """Kernel declarations: `templates/<operator>/<kernel>.toml` read into a frozen `Kernel`.
 
-A declaration says which tunables a kernel has, what they imply (threads, shared memory, registers, the
-tile of each axis), which combinations it cannot run (`rules`), which are never worth recommending
-(`avoid`), and how it is launched. Kernels of other tools have a declaration without a source: that is all
+A declaration says what a problem and a device have to be (`requires`), which tunables a kernel has, what they
+imply (threads, shared memory, registers, the tile of each axis), which combinations it cannot run (`rules`), which are
+never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a declaration without a source: that is all
 the model needs to rank their configurations. A kernel that nobody has fitted can take the constants of one
 that its compiler builds alike (`constants_of = "matmul/triton"`).
 """
@@ -53,7 +53,8 @@ class Kernel:
     source: Path | None
     isa: str
     """What the source is compiled for, where that is more than the device's own: "sm_90a"."""
-    requires: tuple[Expression, ...]
+    requires: Mapping[str, Expression]
+    """What a problem and a device have to be, by the sentence that says so."""
     tunables: Mapping[str, tuple[int, ...] | Expression]
     """Values that carver enumerates for each, or the expression that it derives one from."""
     defaults: Mapping[str, int]
@@ -71,6 +72,10 @@ class Kernel:
     def device_kind(self) -> str:
         """What it runs on: "cpu", or "gpu"."""
         return "cpu" if self.model.startswith("cpu_") else "gpu"
+
+    def unmet(self, scope: Mapping[str, Any]) -> list[str]:
+        """The requirements that a problem and a device, as `space.static_scope` has them, do not meet."""
+        return [why for why, need in self.requires.items() if not need(scope)]
 
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
@@ -119,7 +124,7 @@ def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
         path=path,
         source=path.parent / source if source else None,
         isa=str(raw.get("isa", "")),
-        requires=tuple(map(expr.parse, raw.get("requires", ()))),
+        requires=MappingProxyType({why: expr.parse(text) for why, text in raw.get("requires", {}).items()}),
         tunables=MappingProxyType(tunables),
         defaults=MappingProxyType(defaults),
         schedule=MappingProxyType(_ordered({k: expr.parse(str(v)) for k, v in raw["schedule"].items()})),

@@ -280,7 +280,7 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     """
     own = own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
-    meets = [k for k in every(problem.operator) if all(bool(need(scope)) for need in k.requires)]
+    meets = [k for k in every(problem.operator) if not k.unmet(scope)]
     runs = [k for k in meets if k.backend == own]
     if own != "cuda" or not any(k.backend == "triton" for k in meets):
         return own
@@ -297,11 +297,11 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
         what = f"backend {backend!r} is for a {declared[0].device_kind.upper()}, {arch.title} is a {arch.kind.upper()}"
         has = ", ".join(map(repr, others)) or "no backend"
         raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
-    offered = [kernel for kernel in declared if all(bool(need(scope)) for need in kernel.requires)]
+    offered = [kernel for kernel in declared if not kernel.unmet(scope)]
     if not offered:
         raise NoCandidates(
             f"{problem} with backend {backend!r} on {arch.name}",
-            {f"{k.title} requires {need.text}": 1 for k in declared for need in k.requires if not need(scope)},
+            {f"{k.title} requires that {why}": 1 for k in declared for why in k.unmet(scope)},
         )
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":

@@ -73,7 +73,7 @@ def samples(declared: Kernel, count: int = 5) -> list[tuple[Problem, dict[str, i
     out = []
     for problem in PROBLEMS[declared.operator]:
         scope = static_scope(problem, device_for(declared))
-        if not all(bool(need(scope)) for need in declared.requires):
+        if declared.unmet(scope):
             continue
         try:
             space = enumerate_space(problem, device_for(declared), declared)

@@ -191,7 +191,7 @@ def test_what_if_questions_change_the_answer() -> None:
 def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> None:
     with pytest.raises(NoCandidates) as caught:
         carver.ElementwiseTemplate((64, 64), inputs=9).with_arch("h200").recommend_hints(1, "cuda")
-    assert "elementwise, one tile a block requires operands <= 8" in str(caught.value)
+    assert "elementwise, one tile a block requires that operands are at most 8" in str(caught.value)
 
 
 @pytest.mark.parametrize(("computes", "sizes", "face"), [
