@@ -126,7 +126,8 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
     """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
 
     Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
-    converted into a buffer of its own is written between two barriers, and only then multiplied.
+    converted into a buffer of its own is written between two barriers, and only then multiplied. That, and elements
+    that are moved alone, goes at the pace of a warp that waits for its own instructions.
     """
     alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
     unit = warp_matrix_unit(t.space.problem, t.arch)
@@ -134,8 +135,12 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
         in_row = np.ceil(t.tk / unit.shape[2]) * MMA_LATENCY_CLK
         alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
     fixed = np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
-    converting = k["convert_instr"] * t.tn * t.tk / t.arch.warp_size / np.minimum(t.warps, issue_per_clk(t.arch))
-    widening = t.column("converted_b", 0) * (converting + 2 * k["step_sync_clk"])
+    buffered = t.column("converted_b", 0)
+    moved_a, moved_b = singles(t)
+    converted_b = t.column("b_converts", 0) * np.where(buffered > 0, t.tn * t.tk / t.arch.warp_size, moved_b)
+    waiting = SINGLE_INSTR * (moved_a + moved_b)
+    waiting += k["convert_instr"] * (t.column("a_converts", 0) * moved_a + converted_b)
+    widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
     return alone + fixed + k["serial_clk"] * t.column("serialized", 0) + widening
 
 
