@@ -1,10 +1,10 @@
 """Kernel declarations: `templates/<operator>/<kernel>.toml` read into a frozen `Kernel`.
 
 A declaration says what a problem and a device have to be (`requires`), which tunables a kernel has, what they
-imply (threads, shared memory, registers, the tile of each axis), which combinations it cannot run (`rules`), which are
-never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a declaration without a source: that is all
-the model needs to rank their configurations. A kernel that nobody has fitted can take the constants of one
-that its compiler builds alike (`constants_of = "matmul/triton"`).
+imply (threads, shared memory, registers, the tile of each axis), which combinations it cannot run (`rules`), which
+are never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a declaration without a
+source: that is all the model needs to rank their configurations. A kernel that nobody has fitted can take the
+constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
 """
 
 from __future__ import annotations

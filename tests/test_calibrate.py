@@ -551,6 +551,8 @@ class FormulaGpu:
                     warm, hops = numbers
                     self.clocks = int(hops * (self.L2_LATENCY if warm else self.DRAM_LATENCY) * self.HZ)
                 return 1e-3
+            case "shared" if source.entries[0] == "carver_fragment":
+                clk = numbers[0] * 33
             case "shared":
                 clk = numbers[0] * call.block * 128 / 128.0
             case "vector":
@@ -587,6 +589,7 @@ def gpu() -> Microbenchmarks:
     ("l2_read_bytes_per_s", FormulaGpu.L2, 0.01), ("l2_latency_s", FormulaGpu.L2_LATENCY, 0.01),
     ("dram_latency_s", FormulaGpu.DRAM_LATENCY, 0.01), ("dram_busy_latency_s", FormulaGpu.DRAM_LATENCY, 0.25),
     ("l2_busy_latency_s", FormulaGpu.L2_LATENCY, 0.25), ("smem_bytes_per_clk", 128.0, 1e-3),
+    ("fragment_latency_clk", 33.0, 1e-3),
     ("vector.float32", 256.0, 1e-3),
     ("vector.float64", 128.0, 1e-3), ("vector.int8", 512.0, 1e-3), ("matrix.mma.float16.float32", 2048.0, 1e-3),
     ("matrix.mma.float16.float16", 2048.0, 1e-3), ("matrix.mma.tf32.float32", 1024.0, 1e-3),

@@ -45,6 +45,7 @@ class Gpu:
         self.sms, self.hz = self.arch.sm_count, self.arch.clock_hz
         self.clocks = device.empty((max(self.sms, 2),), "int32")
         self.out = device.empty((4,), "int32")
+        self.has_fragments = (self.arch.cc or (0, 0)) >= (7, 5)  # ldmatrix, and mma.sync as carver's kernels use it
         self.left_out: list[str] = []
         self.curves: list[Curve] = []
 
@@ -60,6 +61,8 @@ class Gpu:
             yield self.source("chase", f"carver_{entry}")
         for entry in ("add", "swap"):
             yield self.source("atomic", f"carver_{entry}")
+        if self.has_fragments:
+            yield self.source("shared", "carver_fragment")
         for _, _, source in (*self._vectors(), *self._mmas()):
             yield source
         for _, source in self._wgmmas():
@@ -186,6 +189,10 @@ class Gpu:
         counted = self._counted(self._busy(self.source("shared"), rounds, self.sms, 1024))
         rate = [1024 * SHARED_BYTES_PER_ROUND * rounds / clk for clk in counted]
         yield reading("smem_bytes_per_clk", "shared memory, an SM", "B/clk", rate, self.arch.smem_bytes_per_clk)
+        if self.has_fragments:
+            counted = self._counted(self._busy(self.source("shared", "carver_fragment"), rounds, self.sms, 32))
+            latency = [clk / rounds for clk in counted]
+            yield reading("fragment_latency_clk", "a fragment from shared memory (ldmatrix), latency", "clk", latency)
 
     def _vectors(self) -> Iterator[tuple[str, int, Source]]:
         """(dtype, FLOP of an instruction, source): int8 multiplies four at a time."""
@@ -202,7 +209,7 @@ class Gpu:
 
     def _mmas(self) -> Iterator[tuple[Matrix, int, Source]]:
         for row in self.arch.matrix:
-            if row.instruction == "mma" and (self.arch.cc or (0, 0)) >= (7, 5):
+            if row.instruction == "mma" and self.has_fragments:
                 half = int(row.accumulate == "float16")
                 k = MMA_K_BYTES // {"float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
                 yield row, 2 * 16 * 8 * k, self.source("mma", KIND=CODES[row.dtype], HALF_SUMS=half)

@@ -45,7 +45,7 @@ CONSTANTS = {
     "block_dispatch_clk": Constant(155.0, 20.0, 400.0, "between two blocks that one SM is handed"),
     "warp_start_clk": Constant(24.0, 1.0, 100.0, "between two warps that one SM starts"),
     "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step that nothing overlaps"),
-    "step_chain_clk": Constant(60.0, 10.0, 400.0, "fixed part of one block's serial chain in a step"),
+    "step_chain_clk": Constant(33.0, 10.0, 400.0, "fixed part of a block's serial chain in a step: ldmatrix, about"),
     "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same where a group of warps issues and awaits wgmma"),
     "serial_clk": Constant(170.0, 10.0, 600.0, "of a step whose wgmmas wait for each other, over one whose do not"),
     # instructions, a warp
