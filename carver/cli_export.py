@@ -13,10 +13,10 @@ import click
 from .cli_bench import OUTPUT, as_json
 from .cli_operators import device, per_operator
 from .errors import ConfigError
-from .export import cutlass, plain, tilelang, vllm
+from .export import cutlass, first, plain, tilelang, vllm
+from .hint import Hint
 from .portfolio import Portfolio
 from .portfolio import portfolio as find_portfolio
-from .ranking import Ranking
 from .records import Records
 from .templates import Template
 
@@ -54,7 +54,7 @@ def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
     return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
 
 
-_TARGETS: dict[str, tuple[str | None, str, Callable[[Ranking, dict[str, str] | None], str]]] = {
+_TARGETS: dict[str, tuple[str | None, str, Callable[[Sequence[Hint], dict[str, str] | None], str]]] = {
     "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
     "csv": (None, "Configurations with their predicted times as CSV.", plain.to_csv),
     "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
@@ -73,16 +73,22 @@ _TARGETS: dict[str, tuple[str | None, str, Callable[[Ranking, dict[str, str] | N
     ),
 }  # fmt: skip
 """Backend that the target's kernels are (None: the user's choice), help, and how its text is made."""
+_FITS = {"cutlass": cutlass.rows_fit, "cute-dsl": cutlass.rows_fit}
+"""Which hints a target can take, where that is not all of its backend's."""
 
 
 def _target(name: str) -> click.Group:
     backend_of_target, text, make = _TARGETS[name]
 
+    fits = _FITS.get(name)
+
     @output_option
     @names_option
     @topk_option
     def run(template: Template, topk: int, names: Sequence[str], output: Path | None, **rest: Any) -> None:
-        hints = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        hints: Sequence[Hint] = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        if fits and template.arch and backend_of_target:  # where none fits, the target says why
+            hints = first(template.problem, template.arch, topk, backend_of_target, fits) or hints
         _write(make(hints, _renames(names)), output)
 
     run.__name__, run.__doc__ = name, text

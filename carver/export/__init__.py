@@ -6,7 +6,7 @@ a `from_config` that goes the other way. `adopt` finds the right one by what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -60,14 +60,19 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operat
     return found
 
 
-def unsplit(problem: Problem, arch: Arch, k: int, backend: str) -> list[Hint]:
-    """The first `k` hints that leave the reduction whole, for kernels that cannot split it."""
+def first(problem: Problem, arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool]) -> list[Hint]:
+    """The first `k` hints that a target can take, by what `fits` says of each; fewer where there are no more."""
     found: list[Hint] = []
     for most in (8 * k, 10**9):
-        found = list(islice((h for h in recommend(problem, arch, most, backend) if h.split_k == 1), k))
+        found = list(islice(filter(fits, recommend(problem, arch, most, backend)), k))
         if len(found) == k:
             break
     return found
+
+
+def unsplit(problem: Problem, arch: Arch, k: int, backend: str) -> list[Hint]:
+    """The first `k` hints that leave the reduction whole, for kernels that cannot split it."""
+    return first(problem, arch, k, backend, lambda hint: hint.split_k == 1)
 
 
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:

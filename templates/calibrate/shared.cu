@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32) carver_fragment(int *clocks, un
     __syncwarp();
     unsigned fragment[4] = {}, row = carver::shared_address(tile + threadIdx.x);
     const long long began = clock64();
-#pragma unroll 1
+#pragma unroll 16
     for (int round = 0; round < static_cast<int>(rounds); ++round) {
         carver::load_matrices(fragment, row);
         row += fragment[0];  // nothing, but the next read has to wait for it
