@@ -6,7 +6,8 @@
     chain.recommend_hints("h200", topk=3)
 
 A statement contracts, as everywhere, or applies an operator word to whole tensors: element by element (`relu`,
-`gelu`, `silu`, `exp`, `add`, `mul`, `silu_mul`) or along the last index (`softmax`, `layer_norm`, `rms_norm`).
+`gelu`, `silu`, `exp`, `add`, `mul`, `silu_mul`; `X[m,n] + B[n]` is `add(X[m,n], B[n])`) or along the last index
+(`softmax`, `layer_norm`, `rms_norm`).
 `chain.graph` is a networkx DiGraph whose nodes are tensors. The tile of the last output propagates backwards: each
 tensor's tile is what the tiles that are made from it touch, through the affine indices. A row-wise word needs its
 whole row, with one exception: a softmax whose row is contracted next can be rescaled while it is walked.
@@ -15,7 +16,7 @@ whole row, with one exception: a softmax whose row is contracted next can be res
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -372,9 +373,13 @@ def _node(text: str) -> Node:
     match = _APPLIED.fullmatch(text.strip())
     if match is None:
         statement = notation.parse(text)
+        if statement.combine == "=" and len(statement.inputs) == 2:
+            whole_first = sorted(statement.inputs, key=lambda tensor: tensor.index != statement.output.index)
+            return _elementwise(statement.output, whole_first, "add" if len(statement.summands) == 2 else "mul")
         if statement.combine != "+=" or len(statement.inputs) < 2:
             raise NotationError(
-                f"{text!r}: a chain contracts with '+=' or applies a word such as 'P[m,n] = softmax(S[m,n])'"
+                f"{text!r}: a chain contracts with '+=', adds or multiplies two tensors with '=', or applies a word "
+                "such as 'P[m,n] = softmax(S[m,n])'"
             )
         return Node(statement.output, statement.inputs, "+=")
     word, args = match["word"], _OPERAND.findall(match["args"])
@@ -387,6 +392,11 @@ def _node(text: str) -> Node:
         )
     # index notation checks the rest: plain output axes, each of them in some input
     statement = notation.parse(f"{match['out']} = {' * '.join(args)}")
-    if statement.inputs[0].index != statement.output.index:
-        raise NotationError(f"{text!r}: {word} keeps the shape of its first operand")
-    return Node(statement.output, statement.inputs, word)
+    return _elementwise(statement.output, statement.inputs, word)
+
+
+def _elementwise(output: Tensor, inputs: Sequence[Tensor], word: str) -> Node:
+    node = Node(output, tuple(inputs), word)
+    if inputs[0].index != output.index:
+        raise NotationError(f"{str(node)!r}: {word} keeps the shape of its first operand")
+    return node

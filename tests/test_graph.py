@@ -181,6 +181,16 @@ def test_an_epilogue_is_free_but_for_its_kernel() -> None:
     assert chain.compare("h200").saved_s > 0.00003
 
 
+def test_a_chain_adds_and_multiplies_in_index_notation_too() -> None:
+    sizes = {"m": 64, "n": 64, "k": 64}
+    product = "C[m,n] += A[m,k] * B[k,n]"
+    said = carver.Chain(product, "D[m,n] = add(C[m,n], z[n])", "E[m,n] = mul(D[m,n], w[m,n])", **sizes)
+    spelt = carver.Chain(product, "D[m,n] = z[n] + C[m,n]", "E[m,n] = D[m,n] * w[m,n]", **sizes)
+    assert str(spelt) == str(said)
+    with pytest.raises(NotationError, match="adds or multiplies two tensors with '='"):
+        carver.Chain(product, "D[m,n] = C[m,n] + z[n] + w[n]", **sizes)
+
+
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
