@@ -85,6 +85,7 @@ TERMS = {
     "wgmmas that wait for each other": Left({"serial_clk": 0.0}),
     "operands moved one element at a time": Left(columns={"singles_a": None, "singles_b": None}),
     "warps that wait for their own instructions": Left({"dependent_issue_clk": 0.0}),
+    "rows that start within a sector": Left(functions={"traffic.split_waste": lambda *_: 1.0}),
     "lines that all SMs want": Left({"hot_steps": FREE}),
     "barrier and chain of a step": Left({"step_sync_clk": 0.0, "step_chain_clk": 0.0, "group_chain_clk": 0.0}),
     "adding up split results": Left({"split_s": 0.0, "split_each_s": 0.0}),

@@ -44,6 +44,12 @@ GEMMS = [  # decode, prefill, square, skinny, ragged
 ]  # fmt: skip
 
 
+MORE = [  # what no constant was fitted to: batches, short K, sizes between those above
+    (256, 512, 512, 64), (64, 1024, 1024, 128), (512, 128, 128, 64), (32, 2048, 2048, 64), (48, 1024, 64, 1024),
+    (1, 8192, 8192, 128), (1, 4096, 4096, 256), (1, 2048, 8192, 96), (1, 6144, 2048, 512), (1, 768, 3072, 768),
+    (1, 384, 5120, 5120), (1, 1536, 1536, 1536), (1, 96, 2560, 10240), (1, 3000, 3000, 3000), (1, 32, 50304, 2048),
+]  # fmt: skip
+
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -64,6 +70,9 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
         for dtype in ("float16", "bfloat16"):
             for m, n, k in GEMMS:
                 yield "gemm", MatmulTemplate(m, n, k, trans_B=True, in_dtype=dtype)
+    if "more" in kinds:
+        for i, (b, m, n, k) in enumerate(MORE):
+            yield "more", MatmulTemplate(m, n, k, batch=b, trans_B=i % 3 != 2, in_dtype=("float16", "bfloat16")[i % 2])
     if "reduction" in kinds:
         yield "reduction", ReductionTemplate("sum", (16384, 8192), 1)
         yield "reduction", ReductionTemplate("sum", (8192, 16384), 0)
@@ -128,7 +137,7 @@ def confirm(bench: Bench, kind: str, template: Template, configs: int, device: s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--problems", nargs="+", default=["gemm", "types", "reduction", "elementwise", "gemv"])
+    parser.add_argument("--problems", nargs="+", default=["gemm", "more", "types", "reduction", "elementwise", "gemv"])
     parser.add_argument("--only", default="", help="a regular expression that a problem's name holds")
     parser.add_argument("--configs", type=int, default=300)
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of measuring a problem")

@@ -38,6 +38,19 @@ def problem(
 
 
 FEW_ROWS = ((8, 4096, 14336), (16, 28672, 4096), (32, 8192, 8192), (64, 14336, 4096), (1, 6144, 4096))
+MORE = [  # short and odd K, rows that start within a sector, sizes between those of the others
+    problem(3000, 3000, 3000, "bfloat16"),
+    problem(3000, 3000, 3000, trans_B=False),
+    problem(1000, 1000, 1000),
+    problem(8192, 8192, 128, "bfloat16"),
+    problem(2048, 2048, 64, batch=32),
+    problem(1024, 64, 1024, batch=48, trans_B=False),
+    problem(4096, 4096, 256, trans_A=True),
+    problem(768, 3072, 768, "bfloat16", trans_B=False),
+    *[problem(m, n, k) for m, n, k in ((1536, 1536, 1536), (384, 5120, 5120), (96, 2560, 10240), (24, 7168, 2048))],
+    problem(512, 50304, 768, "bfloat16"),
+    problem(6144, 2048, 512, trans_B=False),
+]
 PROBLEMS = [
     *[problem(m, n, k) for m, n, k in FEW_ROWS],
     problem(4096, 4096, 4096, trans_B=False),
@@ -55,6 +68,7 @@ PROBLEMS = [
     problem(2048, 2048, 2048, "float64", trans_B=False),
     *[problem(m, n, k, trans_B=m == 64, b_dtype="int8")
       for m, n, k in ((1, 4096, 4096), (16, 11008, 4096), (64, 4096, 11008), (256, 4096, 4096), (2048, 4096, 4096))],
+    *MORE,
 ]  # fmt: skip
 
 

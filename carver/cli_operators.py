@@ -131,6 +131,7 @@ FACES = {
             _option("--trans-b", is_flag=True, help="B is stored N x K"),
             _BIAS, _option("--activation", type=click.Choice(list(ACTIVATIONS)), default="none", show_default=True),
             *(_option(f"--ld{x}", type=int, help=f"leading dimension of {x.upper()}, elements") for x in "abc"),
+            _option("--static-shapes", is_flag=True, help="sizes are constants of the kernel, as Inductor's are"),
         ),
         _matmul,
     ),

@@ -107,7 +107,9 @@ class MatmulTemplate(Template):
 
     `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
     a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say). `epilogue` is another way to say
-    what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order.
+    what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order. Triton sees
+    how rows are aligned only where sizes and strides are constants of the kernel, as Inductor's are: `static_shapes`.
+    Of arguments it knows whether 16 divides them, and where it does not, copies element by element.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class MatmulTemplate(Template):
         ldb: int | None = None,
         ldc: int | None = None,
         epilogue: str | Sequence[str] = (),
+        static_shapes: bool = False,
     ) -> None:
         if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
             if with_bias or activation != "none":
@@ -163,7 +166,8 @@ class MatmulTemplate(Template):
                 {"b": batch, "m": M, "n": N, "k": K},
                 types,
                 accumulate,
-                {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]},
+                {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
+                | ({"static_shapes": True} if static_shapes else {}),
                 align,
             )
         )

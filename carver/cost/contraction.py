@@ -4,7 +4,8 @@ Reads these columns of a declaration's schedule, with the defaults in brackets:
 `tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
 tiles walked together · `instruction` 0 vector, 1 mma or mfma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of
 warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy ·
-`smem_bytes registers` · `exposed_loads` [0] loads a step whose whole latency shows, because they pass registers ·
+`smem_bytes registers` · `async_copies` [0] whether copies pass no registers · `exposed_loads` [0] loads a step whose
+whole latency shows, because they do ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
 contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·

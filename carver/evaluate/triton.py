@@ -124,8 +124,9 @@ def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> I
         trans_b, ldb = _layout(k, n, *(int(p[f"mat2_stride_{first + i}"]) for i in (0, 1)))
         out = None if a in ("tf32", "int8", "float8_e4m3", "float8_e5m2") else a
         template = MatmulTemplate(
-            m, n, k, batch, trans_a, trans_b, a, out, b_dtype=b, with_bias=facts["op"] == "addmm", lda=lda, ldb=ldb
-        )
+            m, n, k, batch, trans_a, trans_b, a, out, b_dtype=b, with_bias=facts["op"] == "addmm", lda=lda, ldb=ldb,
+            static_shapes=True,
+        )  # fmt: skip
         library_s = reference(p.get("extern_ms"))
         return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times, reference_s=library_s)
 

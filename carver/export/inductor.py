@@ -111,7 +111,7 @@ def _problem(inputs: Any) -> Template:
     out = str(inputs.out_dtype()).removeprefix("torch.")
     batch = int(shape[0]) if len(shape) == 3 else 1
     return MatmulTemplate(m, n, k, batch=batch, trans_A=trans[0], trans_B=trans[1], in_dtype=names[0], out_dtype=out,
-                          b_dtype=names[1], lda=rows[0], ldb=rows[1])  # fmt: skip
+                          b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
 
 
 def _handler(arch: Arch, topk: int) -> InductorChoices:
