@@ -314,10 +314,8 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
     odd = [t.name for t in problem.statement.inputs if problem.align_bytes[t.name] < 16 * problem.itemsize(t.name)]
     if backend == "triton" and contracts and odd and not scope["static_shapes"]:
-        notes.append(
-            f"16 does not divide the rows of {' and '.join(odd)}, so Triton copies element by element: pad them, or "
-            "make sizes constants of the kernel (static_shapes)"
-        )
+        rows = f"{' and '.join(odd)} element by element"
+        notes.append(f"Triton copies {rows}: pad rows to multiples of 16, or see static_shapes")
     if (share := unit_share(problem, arch, offered)) < FULL_RATE:
         rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
         notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")
