@@ -11,6 +11,7 @@ import json
 import platform
 import sqlite3
 import statistics
+import time
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -293,18 +294,16 @@ class Records:
                 raise
 
     def _migrate(self) -> None:
-        tables = (
-            self._pragma("application_id") != _APPLICATION_ID
-            and self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        )
-        if tables:
+        # tables before the id: another process may create both between the two questions
+        tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        if tables and self._pragma("application_id") != _APPLICATION_ID:
             raise RecordsError(
                 f"records {self.path}: an SQLite database of another program (it has table {tables[0]['name']!r}); "
                 "carver has not changed it: move it away, or set CARVER_CACHE_DIR to another folder"
             )
         if self._pragma("user_version") == len(MIGRATIONS):
             return
-        self._db.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         with self._transaction() as db:
             version = self._pragma("user_version")
             if version > len(MIGRATIONS):
@@ -317,6 +316,18 @@ class Records:
                     db.execute(statement)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _write_ahead(self) -> None:
+        """Switch the file to WAL. Where two processes do so at once SQLite gives up without waiting for its timeout."""
+        until = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as e:
+                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
