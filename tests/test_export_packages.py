@@ -359,10 +359,8 @@ class TestInductor:
         torch = package("torch")
         handler = to_inductor.choices("h200", topk=5)
         aten, *found = self._choices(handler, self.Inputs(shapes, strides, torch.float16), operator, uid)
-        hints = [
-            h for h in carver.MatmulTemplate(**template).with_arch("h200").recommend_hints(40, backend="triton")
-            if h.config["SPLIT_K"] == 1
-        ][:5]  # fmt: skip
+        op = carver.MatmulTemplate(**template, static_shapes=True).with_arch("h200")
+        hints = [h for h in op.recommend_hints(40, backend="triton") if h.config["SPLIT_K"] == 1][:5]
         assert aten["num_stages"] == 1 and len(found) == 5
         for kwargs, hint in zip(found, hints, strict=True):
             assert hint.config.items() - {("SPLIT_K", 1)} <= kwargs.items()
