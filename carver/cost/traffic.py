@@ -130,7 +130,8 @@ def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_by
 
     Neighbouring copies go together where the first of them starts a sector; in rows that start within one each goes
     alone. A run that crosses into another line takes a sector more. Source: 14 tiles on an H200, 3000 x 3000 with rows
-    of 6000 to 6144 bytes: 1.1 to 1.7 times as long on multiples of 16 bytes, up to 1.13 on those of 32, 1.09 of 64.
+    of 6000 to 6144 bytes (`benchmarks/rows.py`): 1.1 to 1.5 times as long on multiples of 16 bytes, up to 1.13 on those
+    of 32, 1.10 of 64.
     """
     arch = t.arch
     sectors = np.maximum(run_bytes / arch.sector_bytes, 1.0)
