@@ -11,6 +11,7 @@ best of ten lose. Needs PyTorch and Triton.
 from __future__ import annotations
 
 import itertools
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -72,7 +73,7 @@ def arguments(p: Row, c: Config) -> tuple[tuple[float, ...], Config]:
 
 
 class Attention:
-    problems = PROBLEMS
+    problems = MappingProxyType({"all": PROBLEMS})
 
     def columns(self, p: Row) -> Row:
         return {"operator": "attention", **p, "in_dtype": "float16"}

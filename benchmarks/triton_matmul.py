@@ -1,7 +1,8 @@
 """Measure a Triton matmul on the GPU of this machine, over element types, layouts, batches, few rows and
 weights in int8.
 
-    python benchmarks/triton_matmul.py --out triton_matmul.csv [--budget 12] [--device h200] [--only int8]
+    python benchmarks/triton_matmul.py --out triton_matmul.csv [--problems more] [--only int8] [--budget 12]
+                                       [--device h200]
 
 For each problem: carver's first ten and a sample of its space, spread over predicted time and tile, each result checked
 against PyTorch. Writes a table that `carver evaluate FILE` reads, with the shared memory, registers and spills that the
@@ -10,6 +11,7 @@ compiler reports, and prints what the first and the best of ten lose. Needs PyTo
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -68,7 +70,6 @@ PROBLEMS = [
     problem(2048, 2048, 2048, "float64", trans_B=False),
     *[problem(m, n, k, trans_B=m == 64, b_dtype="int8")
       for m, n, k in ((1, 4096, 4096), (16, 11008, 4096), (64, 4096, 11008), (256, 4096, 4096), (2048, 4096, 4096))],
-    *MORE,
 ]  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def drawn(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
 
 
 class Matmul:
-    problems = PROBLEMS
+    problems = MappingProxyType({"fitted": PROBLEMS, "more": MORE})
 
     def columns(self, p: Row) -> Row:
         return {"operator": "matmul", **p, "trans_A": int(p["trans_A"]), "trans_B": int(p["trans_B"])}

@@ -15,7 +15,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -42,7 +42,8 @@ class Launch(NamedTuple):
 class Subject(Protocol):
     """A kernel, the problems that it is measured on, and the configurations of each, carver's first ten first."""
 
-    problems: Sequence[Row]
+    problems: Mapping[str, Sequence[Row]]
+    """By the name of the set; the first is measured unless asked."""
 
     def columns(self, problem: Row) -> Row:
         """The operator and its arguments, as docs/tables.md has them."""
@@ -111,12 +112,13 @@ def main(subject: Subject, description: str | None) -> None:
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--only", default="", help="a regular expression that a problem, as it is printed, holds")
+    parser.add_argument("--problems", choices=list(subject.problems), default=next(iter(subject.problems)))
     parser.add_argument("--device", help="descriptor; the GPU of this machine where not given")
     options = parser.parse_args()
     arch = carver.load_arch(options.device) if options.device else carver.CUDA("auto")
     rows: list[Row] = []
     began = time.monotonic()
-    problems = [p for p in subject.problems if re.search(options.only, str(p))]
+    problems = [p for p in subject.problems[options.problems] if re.search(options.only, str(p))]
     configs = [subject.configs(p, arch) for p in problems]
     _compile_all(subject, [(p, c) for p, every in zip(problems, configs, strict=True) for c in every])
     for problem, every in zip(problems, configs, strict=True):

@@ -79,7 +79,6 @@ _FITS = {"cutlass": cutlass.rows_fit, "cute-dsl": cutlass.rows_fit}
 
 def _target(name: str) -> click.Group:
     backend_of_target, text, make = _TARGETS[name]
-
     fits = _FITS.get(name)
 
     @output_option

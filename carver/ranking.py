@@ -312,10 +312,11 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
     contracts = any("instruction" in kernel.schedule for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
-    odd = [t.name for t in problem.statement.inputs if problem.align_bytes[t.name] < 16 * problem.itemsize(t.name)]
-    if backend == "triton" and contracts and odd and not scope["static_shapes"]:
-        rows = f"{' and '.join(odd)} element by element"
-        notes.append(f"Triton copies {rows}: pad rows to multiples of 16, or see static_shapes")
+    copied = any("by_16_a" in column.names for kernel in offered for column in kernel.schedule.values())
+    odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
+    if copied and odd and not scope["static_shapes"]:
+        what = " and ".join(odd)
+        notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")
     if (share := unit_share(problem, arch, offered)) < FULL_RATE:
         rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
         notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")

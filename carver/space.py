@@ -143,12 +143,12 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
     for tensor in s.tensors:
         scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
-        scope |= _aligned(tensor.name.lower(), problem.align_bytes[tensor.name])
-    scope |= _aligned("out", problem.align_bytes[s.output.name])
+        scope |= _aligned(tensor.name.lower(), problem, tensor)
+    scope |= _aligned("out", problem, s.output)
     if problem.operator == "matmul":  # a declaration's A, B and C, whatever a statement of one's own calls them
         for name, tensor in zip("abc", (*s.inputs[:2], s.output), strict=True):
             scope[f"{name}_bytes"] = problem.itemsize(tensor.name)
-            scope |= _aligned(name, problem.align_bytes[tensor.name])
+            scope |= _aligned(name, problem, tensor)
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
     multiplied = multiply_dtype(problem)
@@ -181,9 +181,14 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     return MappingProxyType(scope)
 
 
-def _aligned(name: str, row_bytes: int) -> dict[str, int]:
-    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what each row start is a multiple of. [bytes]"""
-    return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes}
+def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
+    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what each row start is a multiple of. [bytes]
+
+    `by_16_x`: whether 16 elements divide the distance of rows, which is all that Triton asks of a stride.
+    """
+    row_bytes = problem.align_bytes[tensor.name]
+    by_16 = int(row_bytes >= 16 * problem.itemsize(tensor.name))
+    return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes, f"by_16_{name}": by_16}
 
 
 def size_scope(problem: Problem) -> dict[str, float]:

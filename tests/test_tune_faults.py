@@ -201,9 +201,11 @@ class QuietLane:
 def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
     begun: queue.SimpleQueue[str] = queue.SimpleQueue()
+    together = threading.Barrier(3)
 
     def build(work: lane.Work, kind: str, timeout_s: float, stop: threading.Event) -> lane.Work:
         begun.put(work.key)
+        together.wait(30)
         assert work.key == "0" or stop.wait(60), "all but the first take until nobody wants them any more"
         return work
 
