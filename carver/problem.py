@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, gcd, prod
 from typing import Any
@@ -81,6 +81,13 @@ class Problem:
     @cached_property
     def statement(self) -> Statement:
         return notation.parse(self.computes)
+
+    @cached_property
+    def sizeless(self) -> Problem:
+        """The same with every axis of length 1 and its rows aligned as they are: what is kept from shape to shape
+        is kept under this.
+        """
+        return replace(self, sizes=dict.fromkeys(self.sizes, 1), written="")
 
     @cached_property
     def names(self) -> Mapping[str, str]:

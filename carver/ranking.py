@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -212,7 +212,7 @@ def recommend(
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
     if not advised:
-        offered = [replace(kernel, avoid={}) for kernel in offered]
+        offered = tuple(replace(kernel, avoid={}) for kernel in offered)
     for kernel in offered:
         try:
             space = enumerate_space(problem, arch, kernel)
@@ -278,6 +278,11 @@ def default_backend(problem: Problem, arch: Arch) -> str:
 
     Tiles for Triton are then the better advice.
     """
+    return _default_backend(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _default_backend(problem: Problem, arch: Arch) -> str:
     own = own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
     meets = [k for k in every(problem.operator) if not k.unmet(scope)]
@@ -288,8 +293,23 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     return own if plain(problem) and runs and unit_share(problem, arch, runs) >= min(FULL_RATE, tiles) else "triton"
 
 
-def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Kernel], tuple[str, ...]]:
+def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
     """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
+    offered, notes = _offered(problem.sizeless, arch, backend)
+    if not offered:
+        scope = static_scope(problem, arch)
+        raise NoCandidates(
+            f"{problem} with backend {backend!r} on {arch.name}",
+            {f"{k.title} requires that {why}": 1 for k in kernels(problem.operator, backend) for why in k.unmet(scope)},
+        )
+    if problem.compulsory_bytes > arch.dram_bytes:
+        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+        notes = (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted", *notes)
+    return offered, notes
+
+
+@lru_cache(maxsize=256)
+def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
     scope = static_scope(problem, arch)
     declared = kernels(problem.operator, backend)
     if declared[0].device_kind != arch.kind:
@@ -297,18 +317,10 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[list[Ke
         what = f"backend {backend!r} is for a {declared[0].device_kind.upper()}, {arch.title} is a {arch.kind.upper()}"
         has = ", ".join(map(repr, others)) or "no backend"
         raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
-    offered = [kernel for kernel in declared if not kernel.unmet(scope)]
-    if not offered:
-        raise NoCandidates(
-            f"{problem} with backend {backend!r} on {arch.name}",
-            {f"{k.title} requires that {why}": 1 for k in declared for why in k.unmet(scope)},
-        )
+    offered = tuple(kernel for kernel in declared if not kernel.unmet(scope))
     notes = []
     if backend == "cuda" and arch.vendor != "nvidia":
         notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
-    if problem.compulsory_bytes > arch.dram_bytes:
-        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
-        notes.append(f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted")
     contracts = any("instruction" in kernel.schedule for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")

@@ -136,9 +136,13 @@ def plain(problem: Problem) -> bool:
     return len(problem.statement.tensors) == len(declared.tensors)
 
 
-@lru_cache(maxsize=256)
 def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     """What the expressions of a declaration see, sizes left out."""
+    return _static_scope(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     s = problem.statement
     scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
     for tensor in s.tensors:
@@ -191,7 +195,8 @@ def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
     return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes, f"by_16_{name}": by_16}
 
 
-def size_scope(problem: Problem) -> dict[str, float]:
+@lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
+def size_scope(problem: Problem) -> Mapping[str, float]:
     """The extents of the axes, by name and, for a contraction, by role; what its operands look like in memory."""
     s = problem.statement
     out, operands = s.output.name, dict[str, float]()
@@ -214,7 +219,7 @@ def size_scope(problem: Problem) -> dict[str, float]:
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    return dict(problem.sizes) | roles(problem) | traffic | operands
+    return MappingProxyType(dict(problem.sizes) | roles(problem) | traffic | operands)
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:
@@ -292,7 +297,7 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
     Raises NoCandidates, with what each rule removed, when none is left.
     """
-    half, rest = _static_half(kernel, arch, replace(problem, sizes=dict.fromkeys(problem.sizes, 1)))
+    half, rest = _static_half(kernel, arch, problem.sizeless)
     table = _Table({**half.scope, **size_scope(problem)}, dict(half.columns), half.index, dict(half.removed))
     table.settle(rest)
     space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
@@ -307,7 +312,7 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     scope = static_scope(problem, arch)
     if said is None or said.names <= scope.keys():
         return set() if said is None else {int(said(scope))}
-    half, _ = _static_half(kernel, arch, replace(problem, sizes=dict.fromkeys(problem.sizes, 1)))
+    half, _ = _static_half(kernel, arch, problem.sizeless)
     return set(np.unique(half.columns["instruction"]).tolist()) if "instruction" in half.columns else set(range(4))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -86,6 +86,15 @@ def compiled_peak(arch: Arch, dtype: str) -> float:
 
 def peak(problem: Problem, arch: Arch, kind: int) -> float:
     """Peak of the device for an instruction kind. [FLOP / SM clock]"""
+    return _peaks(problem.sizeless, arch)[kind]
+
+
+@lru_cache(maxsize=256)
+def _peaks(problem: Problem, arch: Arch) -> tuple[float, ...]:
+    return tuple(_peak(problem, arch, kind) for kind in range(4))
+
+
+def _peak(problem: Problem, arch: Arch, kind: int) -> float:
     unit = None
     if kind != VECTOR:
         unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
@@ -96,7 +105,7 @@ def peak(problem: Problem, arch: Arch, kind: int) -> float:
 
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
     """`peak` of each candidate's instruction kind."""
-    out: FloatArray = np.select([kind == i for i in range(4)], [peak(problem, arch, i) for i in range(4)])
+    out: FloatArray = np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))
     return out
 
 
