@@ -75,6 +75,7 @@ TERMS = {
     "nothing": Left(),
     "latency that the pipeline does not cover": Left({"l2_latency_load": 1e-6, "dram_latency_load": 1e-6}),
     "bandwidth of L2": Left({"l2_efficiency": FREE}),
+    "neighbours that L2 serves together": Left({"l2_merge": 0.0}),
     "bandwidth of DRAM": Left({"dram_efficiency": FREE}),
     "bytes lost to short runs in DRAM": Left({"dram_run_bytes": 0.0}),
     "shared-memory port": Left({"smem_efficiency": FREE}),

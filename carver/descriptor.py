@@ -85,6 +85,7 @@ class Arch:
     l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
     l2_bytes_per_s: float  # whole device
     l2_bytes_per_clk_per_sm: float  # fill port of one SM
+    l2_merge_sms: int  # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
     l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none
     l3_bytes_per_s: float
     dram_bytes: int  # the GB of the datasheet as GiB; a driver shows up to 1 % less
@@ -274,15 +275,17 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "smem_granule_bytes",
     ),
     "memory": (
-        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_bytes_per_clk_per_sm", "l3_bytes", "l3_bytes_per_s",
-        "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes", "line_bytes",
+        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_bytes_per_clk_per_sm", "l2_merge_sms", "l3_bytes",
+        "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes", "line_bytes",
         "l2_latency_s", "dram_latency_s",
     ),
     "cpu": ("simd_bytes", "fma_per_clk", "vector_registers"),
 }  # fmt: skip
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
-_OPTIONAL = {"matrix_clock_hz": None, "lsu_per_clk": 32.0, "l3_bytes": 0, "l3_bytes_per_s": 0.0}  # None: as clock_hz
+_OPTIONAL = {  # None: as clock_hz
+    "matrix_clock_hz": None, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
+}  # fmt: skip
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 section_of = {name: section for section, names in SECTIONS.items() for name in names}

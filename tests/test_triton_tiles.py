@@ -62,7 +62,7 @@ def test_wgmmas_that_wait_for_each_other() -> None:
         / ms(matmul("float16", layout, "h200", 4096), 128, 256, 64, 8, 3)
         for layout in ("nt", "nn")
     }
-    assert ratio["nt"] < 0.95 < ratio["nn"]
+    assert ratio["nt"] < 0.97 and ratio["nn"] > 1
 
 
 def test_sums_of_64_bits_take_two_registers() -> None:

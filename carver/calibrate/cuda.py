@@ -7,6 +7,7 @@ the clock moves; bandwidths and launches are times between events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 import numpy as np
 
@@ -119,21 +120,29 @@ class Gpu:
             per = [(t - launch_s) * self.hz / blocks / warps for t in self.bench.seconds(run, cold=True)]
             yield reading(name, what, "clk", per)
 
-    def _stream(self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int]) -> Run:
+    def _stream(
+        self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int],
+        sharers: int = 1, apart: int = 1,
+    ) -> Run:  # fmt: skip
         pointers = {"data": data.pointer, "to": to.pointer}
         vectors = size // VECTOR_BYTES
         blocks, threads = lanes
-        return self.bench.run(source, pointers, "data", "to", vectors, passes, grid=self.sms * blocks, block=threads)
+        return self.bench.run(
+            source, pointers, "data", "to", vectors, passes, sharers, apart, grid=self.sms * blocks, block=threads
+        )
 
-    def _sweep(self, what: str, data: Buffer, size: int, passes: int) -> tuple[list[float], float]:
+    def _sweep(
+        self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1
+    ) -> tuple[list[float], float]:
         """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s]
 
         By Little's law, at the bytes in flight that reach `BUSY` of the best.
         """
         source = self.source("stream")
         in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
-        runs = [self._stream(source, data, data, size, passes, lanes) for lanes in LANES]
-        samples = [[size * passes / t for t in self.bench.seconds(run)] for run in runs]
+        runs = [self._stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
+        moved = [passes * size * b * self.sms / ceil(b * self.sms / sharers) for b, _ in LANES]
+        samples = [[n / t for t in self.bench.seconds(run)] for run, n in zip(runs, moved, strict=True)]
         rates = [float(np.median(each)) for each in samples]
         self.curves.append(Curve(what, tuple(in_flight), tuple(rates)))
         best = int(np.argmax(rates))
@@ -160,6 +169,8 @@ class Gpu:
         read, latency = self._sweep("L2", data, size, max(PASSES, (1 << 33) // size))
         yield reading("l2_read_bytes_per_s", "L2, reading a quarter of it", "B/s", read, self.arch.l2_bytes_per_s)
         yield Reading("l2_busy_latency_s", "L2 latency when busy (Little)", "s", latency, latency, latency)
+        shared, _ = self._sweep("L2, shared", data, size, max(PASSES, (1 << 33) // size), 2)
+        yield reading("l2_shared_bytes_per_s", "L2, each line read by two neighbours", "B/s", shared)
 
     def latencies(self) -> Iterator[Reading]:
         """The clocks of a hop over the SM's clock; of DRAM over lines that L2 does not hold."""

@@ -31,6 +31,7 @@ CONSTANTS = {
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
+    "l2_merge": Constant(0.8, 0.0, 1.0, "share of what neighbouring SMs read in common that L2 serves once for all"),
     "smem_efficiency": Constant(0.95, 0.7, 1.0, "share of the shared-memory port"),
     "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 that holds what a wave reuses; halves cache the same line twice"),
     # latencies under load, in multiples of the unloaded ones of the descriptor

@@ -24,7 +24,7 @@ class Traffic:
     fill_bytes: FloatArray
     """Into the SM."""
     l2_bytes: FloatArray
-    """The same as L2 sees it: more where many SMs want the same line at once."""
+    """The same as L2 sees it: less where neighbours ask for a line together, more where all SMs want one at once."""
     distinct_bytes: FloatArray
     dram_bytes: FloatArray
     l3_bytes: FloatArray
@@ -41,6 +41,8 @@ def traffic(
 
         fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
         hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
+
+    Tiles are handed out down a group's rows, so neighbours share columns; those a group apart share rows.
     """
     arch = t.arch
     depth = np.minimum(t.tk, t.k)
@@ -59,11 +61,15 @@ def traffic(
     spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
     hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.ea / arch.line_bytes, 1.0))
     hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.eb / arch.line_bytes, 1.0))
+    together = np.minimum(arch.l2_merge_sms, t.grid_m * t.grid_n)
+    rows = np.minimum(np.minimum(t.column("group", 1), t.grid_m), together)
+    columns = np.minimum(np.ceil(together / rows), t.grid_n)
+    served_a, served_b = merged(k, np.minimum(columns, together / rows)), merged(k, together / columns)
     read, l3, hit = dram_reads(t, k, t.ea * waste_a * t.a_reuse * page_a, t.eb * waste_b * t.b_reuse * page_b, resident)
     per_step = t.b / (t.grid * t.steps)
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
-        l2_bytes=moved_a * waste_a / hot_a + moved_b * waste_b / hot_b,
+        l2_bytes=moved_a * waste_a * served_a / hot_a + moved_b * waste_b * served_b / hot_b,
         distinct_bytes=t.rows * fetched * t.ea * waste_a + t.cols * fetched * t.eb * waste_b,
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
@@ -71,6 +77,15 @@ def traffic(
         compulsory_bytes=(t.m * t.ea * t.a_reuse + t.n * t.eb * t.b_reuse) * t.k * t.b,
         hit_rate=hit,
     )
+
+
+def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
+    """Requests that L2 serves over those made, where that many neighbours read the same lines at about the same time.
+
+    Source: on an H200, blocks up to 8 apart that read one stream get 63 bytes a clock and SM, as do pairs, against 36
+    of blocks that read different ones or are 16 and more apart (`benchmarks/sharing.py`).
+    """
+    return 1.0 - k["l2_merge"] * (1.0 - 1.0 / sharers)
 
 
 def dram_reads(

@@ -46,21 +46,25 @@ def configs(
     """`triton.Config` of each hint, in rank order, for `triton.autotune(configs=...)`.
 
     `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` keeps the keys, in the kernel's
-    spelling, that the kernel has: one without split-K has no SPLIT_K. Hints that need a dropped key are left out.
+    spelling, that the kernel has: one without split-K has no SPLIT_K. Hints that need a dropped key are left out, as
+    are those that are the same as another without it.
     """
     try:
         from triton import Config
     except ImportError:
         raise needs("Triton", "triton") from None
-    out = []
+    kept: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
     for hint in chosen(hints, "Triton", ("triton",)):
-        config = renamed(hint.config, names)
         if only is None or _can_drop(hint, names, only):
-            kwargs = {k: v for k, v in config.items() if k not in LAUNCH and (only is None or k in only)}
-            out.append(Config(kwargs, **{k: config[k] for k in LAUNCH if k in config}))
-    if not out:
+            every = renamed(hint.config, names)
+            config = {k: v for k, v in every.items() if k in LAUNCH or only is None or k in only}
+            kept.setdefault(tuple(config.items()), config)
+    if not kept:
         raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
-    return out
+    return [
+        Config({k: v for k, v in config.items() if k not in LAUNCH}, **{k: config[k] for k in LAUNCH if k in config})
+        for config in kept.values()
+    ]
 
 
 def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) -> bool:
@@ -125,9 +129,10 @@ def pruner(
         if propose:
             keys = list(configs_[0].kwargs)
             spelled = names or spelling(keys)
-            if spelled.get("SPLIT_K") in keys:
-                return configs(op.recommend_hints(topk, backend="triton"), spelled, only=keys)
-            return configs(unsplit(op.problem, device(op), topk, "triton"), spelled, only=keys)
+            most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
+            splits = spelled.get("SPLIT_K") in keys
+            hints = op.recommend_hints(most, "triton") if splits else unsplit(op.problem, device(op), most, "triton")
+            return configs(hints, spelled, only=keys)[:topk]
         ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
         return [configs_[i] for i in ranking.indices[:topk]]
 

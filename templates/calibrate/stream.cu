@@ -1,7 +1,8 @@
 // Bandwidth of DRAM and of L2, against the bytes that are asked for at a time.
 //
 // A thread asks for UNROLL vectors of 16 bytes, uses them, and asks for the next ones, so that a launch of T threads keeps
-// at most 16 * UNROLL * T bytes in flight. Loads go past L1. With WRITE = 1 what is read is written to `to` as well.
+// at most 16 * UNROLL * T bytes in flight. Loads go past L1. With WRITE = 1 what is read is written to `to` as well. Groups
+// of `sharers` blocks, `apart` from each other, read the same at about the same time.
 #ifndef UNROLL
 #define UNROLL 4
 #endif
@@ -12,9 +13,11 @@
 #include "common/carver.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
-carver_stream(const uint4 *__restrict__ data, uint4 *__restrict__ to, carver::i64 vectors, carver::i64 passes) {
+carver_stream(const uint4 *__restrict__ data, uint4 *__restrict__ to, carver::i64 vectors, carver::i64 passes,
+              carver::i64 sharers, carver::i64 apart) {
     using carver::i64;
-    const i64 lanes = static_cast<i64>(gridDim.x) * blockDim.x, first = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const i64 lanes = carver::ceil_div<i64>(gridDim.x, sharers * apart) * apart * blockDim.x;
+    const i64 first = (blockIdx.x / (sharers * apart) * apart + blockIdx.x % apart) * blockDim.x + threadIdx.x;
     unsigned sum = 0;
     for (i64 pass = 0; pass < passes; ++pass) {
 #pragma unroll 1
