@@ -27,7 +27,7 @@ class Constant:
 
 CONSTANTS = {
     # efficiencies: reachable share of a datasheet rate
-    "math_efficiency": Constant(0.90, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
+    "math_efficiency": Constant(0.99, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
