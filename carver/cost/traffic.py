@@ -82,8 +82,8 @@ def traffic(
 def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
     """Requests that L2 serves over those made, where that many neighbours read the same lines at about the same time.
 
-    Source: on an H200, blocks up to 8 apart that read one stream get 63 bytes a clock and SM, as do pairs, against 36
-    of blocks that read different ones or are 16 and more apart (`benchmarks/sharing.py`).
+    Source: on an H200 neighbours that read one stream get 65 to 77 bytes a clock and SM, pairs of blocks 4, 8 and 16
+    apart 58, 43 and 35, blocks that read different ones 30 (`benchmarks/sharing.py`).
     """
     return 1.0 - k["l2_merge"] * (1.0 - 1.0 / sharers)
 
