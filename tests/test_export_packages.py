@@ -87,14 +87,22 @@ class TestTriton:
         names = {k.replace("_SIZE", ""): k for k in keys}
         narrow = carver.MatmulTemplate(64, 1024, 4096).with_arch("h200")
         some = narrow.recommend_hints(200, backend="triton")
-        split = sum(h.config["SPLIT_K"] > 1 for h in some)
+        whole = [h for h in some if h.config["SPLIT_K"] == 1]
         configs = some.to_triton(names, only=keys)
-        assert 0 < split < 200 and len(configs) == 200 - split
+        orders = sum(h.config["GROUP_M"] == 1 for h in whole)
+        assert 0 < len(whole) < 200 and len(whole) - orders <= len(configs) <= len(whole)
         assert all(sorted(c.kwargs) == sorted(keys) for c in configs)
-        whole = carver.triton_pruner(narrow, topk=4, propose=True)(configs, {})
-        assert [c.all_kwargs() for c in whole] == [c.all_kwargs() for c in configs[:4]]
+        proposed = carver.triton_pruner(narrow, topk=4, propose=True)(configs, {})
+        assert [c.all_kwargs() for c in proposed] == [c.all_kwargs() for c in configs[:4]]
         with pytest.raises(ConfigError, match="every hint uses a key"):
             to_triton.configs([h for h in some if h.config["SPLIT_K"] > 1], names, keys)
+
+    def test_a_kernel_without_groups_of_tiles_gets_each_tile_once(self) -> None:
+        tiles = ["BLOCK_M", "BLOCK_N", "BLOCK_K"]
+        configs = HINTS.to_triton(only=tiles)
+        assert len({str(c) for c in configs}) == len(configs) < len(HINTS)
+        proposed = carver.triton_pruner(OP, topk=10, propose=True)(configs, {})
+        assert len({str(c) for c in proposed}) == len(proposed) == 10
 
     def test_early_config_prune_inside_the_tuner(self) -> None:
         configs = self._list()
