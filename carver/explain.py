@@ -149,6 +149,8 @@ class Explanation:
             )
         if d.get("l2_hit_rate"):
             yield "L2", f"{d['l2_hit_rate']:.0%} of what a wave reads again is still there"
+        if d.get("l2_merged_share"):
+            yield "", f"{d['l2_merged_share']:.0%} of the requests to it are served with those of neighbouring blocks"
         limit = "arithmetic" if self.arithmetic_ms >= self.traffic_ms else "DRAM"
         yield (
             "roofline",

@@ -438,4 +438,5 @@ def test_facts_are_of_the_problem(operator: str, backend: str, shape: tuple[int,
         assert facts["compulsory_bytes"] == pytest.approx(op.problem.compulsory_bytes)
         assert 0.999 <= facts["dram_bytes"] / facts["compulsory_bytes"] < 2
         assert facts.get("padding", 1) >= 1
-        assert 0 <= facts.get("l2_hit_rate", 0) <= 1 and 0 < facts["roofline_share"] <= 1
+        assert 0 <= facts.get("l2_hit_rate", 0) <= 1 and 0 <= facts.get("l2_merged_share", 0) < 1
+        assert 0 < facts["roofline_share"] <= 1

@@ -96,6 +96,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
             "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.eo,
             "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.eo,
             "l2_hit_rate": moved.hit_rate,
+            "l2_merged_share": moved.merged_share,
             "padding": t.grid_m * t.tm * t.grid_n * t.tn * t.steps * t.split * t.tk / (t.m * t.n * t.k),
         },
     )

@@ -32,6 +32,8 @@ class Traffic:
     compulsory_bytes: FloatArray
     """Each element of both operands once."""
     hit_rate: FloatArray
+    merged_share: FloatArray
+    """Of what SMs ask of L2, what it serves together with a neighbour's request."""
 
 
 def traffic(
@@ -67,15 +69,17 @@ def traffic(
     served_a, served_b = merged(k, np.minimum(columns, together / rows)), merged(k, together / columns)
     read, l3, hit = dram_reads(t, k, t.ea * waste_a * t.a_reuse * page_a, t.eb * waste_b * t.b_reuse * page_b, resident)
     per_step = t.b / (t.grid * t.steps)
+    asked_a, asked_b = moved_a * waste_a, moved_b * waste_b
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
-        l2_bytes=moved_a * waste_a * served_a / hot_a + moved_b * waste_b * served_b / hot_b,
+        l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b,
         distinct_bytes=t.rows * fetched * t.ea * waste_a + t.cols * fetched * t.eb * waste_b,
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
         read_bytes=read * t.b,
         compulsory_bytes=(t.m * t.ea * t.a_reuse + t.n * t.eb * t.b_reuse) * t.k * t.b,
         hit_rate=hit,
+        merged_share=1.0 - (asked_a * served_a + asked_b * served_b) / (asked_a + asked_b),
     )
 
 
