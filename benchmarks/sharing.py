@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from carver.calibrate.cuda import VECTOR_BYTES, Gpu
+from carver.calibrate.cuda import Gpu
 from carver.device import open_device
 
 PASSES = 256
@@ -45,14 +45,14 @@ def main() -> None:
     found = []
     for sharers, apart in ways(arch.sm_count):
         groups = -(-arch.sm_count // (sharers * apart)) * apart
-        run = gpu._stream(source, data, data, size, PASSES, (1, 1024), sharers, apart)
+        run = gpu.stream(source, data, data, size, PASSES, (1, 1024), sharers, apart)
         times = gpu.bench.seconds(run)
         each = size // groups * PASSES / clock.value
         found.append({"sharers": sharers, "apart": apart, "bytes_per_clk_per_sm": each / float(np.median(times)),
                       "seconds": times})  # fmt: skip
         print(f"{sharers:4} blocks, {apart:3} apart: {found[-1]['bytes_per_clk_per_sm']:6.1f} bytes a clock and SM")
     about = {"device": arch.title, "sm_count": arch.sm_count, "clock_hz": clock.value, "bytes": size,
-             "vector_bytes": VECTOR_BYTES, "passes": PASSES, "command": f"python {' '.join(sys.argv)}"}  # fmt: skip
+             "passes": PASSES, "command": f"python {' '.join(sys.argv)}"}  # fmt: skip
     args.out.write_text(json.dumps(about | {"rows": found}, indent=0) + "\n")
 
 

@@ -120,7 +120,7 @@ class Gpu:
             per = [(t - launch_s) * self.hz / blocks / warps for t in self.bench.seconds(run, cold=True)]
             yield reading(name, what, "clk", per)
 
-    def _stream(
+    def stream(
         self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int],
         sharers: int = 1, apart: int = 1,
     ) -> Run:  # fmt: skip
@@ -140,7 +140,7 @@ class Gpu:
         """
         source = self.source("stream")
         in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
-        runs = [self._stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
+        runs = [self.stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
         moved = [passes * size * b * self.sms / ceil(b * self.sms / sharers) for b, _ in LANES]
         samples = [[n / t for t in self.bench.seconds(run)] for run, n in zip(runs, moved, strict=True)]
         rates = [float(np.median(each)) for each in samples]
@@ -158,7 +158,7 @@ class Gpu:
         read, latency = self._sweep("DRAM", data, size, PASSES)
         yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
         yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
-        copy = self._stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
+        copy = self.stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
         both = [2 * size * PASSES / t for t in self.bench.seconds(copy)]
         yield reading("dram_copy_bytes_per_s", "DRAM, copying: read and written", "B/s", both, peak)
 

@@ -27,8 +27,10 @@ DIFFERS = 0.03
 """A rate that is this close to the descriptor's confirms it."""
 STRAY = 1.25
 """A constant this far outside its physical bounds was disturbed, and is not used; nearer ones are cut to the bound."""
-MERGES, MERGE_SMS = 1.2, 16
-"""A device whose L2 gives this much more to neighbours that read the same lines serves as many of them together."""
+MERGES = 1.2
+"""An L2 that gives this much more to neighbours that read the same lines serves them together."""
+MERGE_SMS = 16
+"""How many of them: what the H200 was measured to do."""
 STEADY = 0.25
 """A reading whose interval reaches further to both sides was disturbed."""
 LEVELS = ("l1_bytes_per_s", "l2_bytes_per_s", "l3_bytes_per_s", "l2_read_bytes_per_s", "dram_read_bytes_per_s")
@@ -100,7 +102,7 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
         found["l2_efficiency"] = l2 and 1.0
         shared = get("l2_shared_bytes_per_s")
         if l2 and shared:
-            found["l2_merge"] = min(max(2.0 * (1.0 - l2 / shared), 0.0), 1.0)
+            found["l2_merge"] = max(2.0 * (1.0 - l2 / shared), 0.0)  # cost.traffic.merged, for two
             if (merges := shared > MERGES * l2) != (arch.l2_merge_sms > 1):
                 fields["l2_merge_sms"] = MERGE_SMS if merges else 1
         found["split_s"] = get("second_launch_s")
