@@ -44,10 +44,9 @@ def main() -> None:
     gpu.device.fill(data, 1)
     found = []
     for sharers, apart in ways(arch.sm_count):
-        groups = -(-arch.sm_count // (sharers * apart)) * apart
-        run = gpu.stream(source, data, data, size, PASSES, (1, 1024), sharers, apart)
+        run, moved = gpu.stream(source, data, data, size, PASSES, (1, 1024), sharers, apart)
         times = gpu.bench.seconds(run)
-        each = size // groups * PASSES / clock.value
+        each = moved / arch.sm_count / clock.value
         found.append({"sharers": sharers, "apart": apart, "bytes_per_clk_per_sm": each / float(np.median(times)),
                       "seconds": times})  # fmt: skip
         print(f"{sharers:4} blocks, {apart:3} apart: {found[-1]['bytes_per_clk_per_sm']:6.1f} bytes a clock and SM")

@@ -100,7 +100,8 @@ def _measured(subject: Subject, problem: Row, configs: list[Config], end: float)
             break
         row = _measure(launch, config)
         tried += 1
-        times += [float(row["time_ms"])] * row["valid"]
+        if row["valid"]:
+            times.append(float(row["time_ms"]))
         yield {f"config.{name}": value for name, value in config.items()} | row
     best, first = (min(times), times[0]) if times else (math.nan, math.nan)
     print(problem, f"{len(times)} of {tried} ran, best {best:.4f} ms, first {first:.4f} ms", flush=True)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from carver import arch, detect, reference
+from carver.calibrate.cuda import Gpu
 from carver.device import (
     Binary,
     Call,
@@ -568,3 +569,17 @@ def test_torch_tensors_share_the_context(gpu: cuda.CudaDevice) -> None:
 @GPU
 def test_state_of_a_real_gpu(gpu: cuda.CudaDevice) -> None:
     assert gpu.state()["cuda_driver_version"] >= 12000
+
+
+@pytest.mark.gpu
+@GPU
+def test_bandwidth_of_l2_does_not_depend_on_how_the_data_divides(gpu: cuda.CudaDevice) -> None:
+    bench = Gpu(gpu)
+    data = gpu.empty((gpu.arch.l2_bytes // 4,), "int8")
+    gpu.fill(data, 1)
+    rates = []
+    for part in (4, 5, 7):
+        size = gpu.arch.l2_bytes // part & -(1 << 16)
+        run, moved = bench.stream(bench.source("stream"), data, data, size, 256, (2, 1024))
+        rates.append(moved / np.median(bench.bench.seconds(run)))
+    assert max(rates) < 1.3 * min(rates)

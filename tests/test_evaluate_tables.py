@@ -108,6 +108,14 @@ class TestWhatIsPassedOver:
         assert [case.problem.dtypes["A"] for case in cases] == ["bfloat16"]
         assert remarks[0].text.startswith("1 of 2 problems passed over, the first: unknown dtype 'q4'")
 
+    def test_files_of_one_name_are_two_tables(self, tmp_path: Path) -> None:
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+            kernel_tuner(tmp_path / name, "same", [CONV])
+        kernel_tuner(tmp_path, "alone", [CONV])
+        cases, remarks = both(tmp_path)
+        assert [case.table for case in cases] == ["alone", "one/same", "other/same"] and not remarks
+
     def test_what_cannot_be_ranked_is_said_by_table(self, tmp_path: Path) -> None:
         kernel_tuner(tmp_path, "good", [CONV, CONV | {"block_size_x": 64, "time_ms": 2.0}])
         kernel_tuner(tmp_path, "lacking", [{k: v for k, v in CONV.items() if k != "tile_size_x"}])

@@ -123,13 +123,16 @@ class Gpu:
     def stream(
         self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int],
         sharers: int = 1, apart: int = 1,
-    ) -> Run:  # fmt: skip
-        pointers = {"data": data.pointer, "to": to.pointer}
-        vectors = size // VECTOR_BYTES
-        blocks, threads = lanes
-        return self.bench.run(
-            source, pointers, "data", "to", vectors, passes, sharers, apart, grid=self.sms * blocks, block=threads
-        )
+    ) -> tuple[Run, int]:  # fmt: skip
+        """A run that reads the first `size` bytes about `passes` times, and the bytes that all its threads ask for."""
+        blocks, threads = lanes[0] * self.sms, lanes[1]
+        readers = ceil(blocks / (sharers * apart)) * apart * threads
+        rounds = max(round(passes * size / (VECTOR_BYTES * UNROLL * readers)), 1)
+        run = self.bench.run(
+            source, {"data": data.pointer, "to": to.pointer},
+            "data", "to", size // VECTOR_BYTES, rounds, sharers, apart, grid=blocks, block=threads,
+        )  # fmt: skip
+        return run, rounds * UNROLL * VECTOR_BYTES * blocks * threads
 
     def _sweep(
         self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1
@@ -141,8 +144,7 @@ class Gpu:
         source = self.source("stream")
         in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
         runs = [self.stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
-        moved = [passes * size * b * self.sms / ceil(b * self.sms / sharers) for b, _ in LANES]
-        samples = [[n / t for t in self.bench.seconds(run)] for run, n in zip(runs, moved, strict=True)]
+        samples = [[moved / t for t in self.bench.seconds(run)] for run, moved in runs]
         rates = [float(np.median(each)) for each in samples]
         self.curves.append(Curve(what, tuple(in_flight), tuple(rates)))
         best = int(np.argmax(rates))
@@ -158,8 +160,8 @@ class Gpu:
         read, latency = self._sweep("DRAM", data, size, PASSES)
         yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
         yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
-        copy = self.stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
-        both = [2 * size * PASSES / t for t in self.bench.seconds(copy)]
+        copy, moved = self.stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
+        both = [2 * moved / t for t in self.bench.seconds(copy)]
         yield reading("dram_copy_bytes_per_s", "DRAM, copying: read and written", "B/s", both, peak)
 
     def l2(self) -> Iterator[Reading]:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -61,13 +63,15 @@ ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
 def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
     """Every case in a file, or in all files below a folder, in the order of their names.
 
-    `say` is told of every table that is not read, or not as it stands, and why; the others are read all the same.
+    Files of one name in two folders are two tables, named with their folders. `say` is told of every table that is not
+    read, or not as it stands, and why; the others are read all the same.
     """
     if not path.exists():
         raise ConfigError(
             f"{path} is no file and no folder; give a table, a folder of tables, or a database of records"
         )
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.name.endswith(ENDINGS))
+    alike = Counter(file.name for file in files)
     for file in files:
         table = str(path if file == path else file.relative_to(path))
         try:
@@ -85,6 +89,8 @@ def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
             remarks.append(f"{idle} of {len(cases)} problems passed over: no configuration of them ran")
         for text in remarks:
             say(Remark(table, text))
+        if alike[file.name] > 1:
+            timed = [replace(case, table=f"{file.parent.relative_to(path) / case.table}") for case in timed]
         yield from timed
 
 

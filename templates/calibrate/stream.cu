@@ -13,25 +13,30 @@
 #include "common/carver.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
-carver_stream(const uint4 *__restrict__ data, uint4 *__restrict__ to, carver::i64 vectors, carver::i64 passes,
+carver_stream(const uint4 *__restrict__ data, uint4 *__restrict__ to, carver::i64 vectors, carver::i64 rounds,
               carver::i64 sharers, carver::i64 apart) {
     using carver::i64;
     const i64 lanes = carver::ceil_div<i64>(gridDim.x, sharers * apart) * apart * blockDim.x;
     const i64 first = (blockIdx.x / (sharers * apart) * apart + blockIdx.x % apart) * blockDim.x + threadIdx.x;
-    unsigned sum = 0;
-    for (i64 pass = 0; pass < passes; ++pass) {
+    const unsigned size = vectors, ahead = lanes % vectors;
+    unsigned at = first % vectors, sum = 0;
 #pragma unroll 1
-        for (i64 at = first; at + (UNROLL - 1) * lanes < vectors; at += UNROLL * lanes) {
-            uint4 read[UNROLL];
+    for (i64 round = 0; round < rounds; ++round) {
+        unsigned where[UNROLL];
+        uint4 read[UNROLL];
 #pragma unroll
-            for (int i = 0; i < UNROLL; ++i) read[i] = __ldcg(data + at + i * lanes);
+        for (int i = 0; i < UNROLL; ++i) {
+            where[i] = at;
+            read[i] = __ldcg(data + at);
+            at += ahead;  // round the end: every thread of every size reads as much
+            if (at >= size) at -= size;
+        }
 #pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-                if (WRITE)
-                    to[at + i * lanes] = read[i];
-                else
-                    sum ^= read[i].x ^ read[i].y ^ read[i].z ^ read[i].w;
-            }
+        for (int i = 0; i < UNROLL; ++i) {
+            if (WRITE)
+                to[where[i]] = read[i];
+            else
+                sum ^= read[i].x ^ read[i].y ^ read[i].z ^ read[i].w;
         }
     }
     if (!WRITE && sum == 0x9e3779b9u) to[0] = make_uint4(sum, 0, 0, 0);  // never, but the compiler cannot know
