@@ -19,6 +19,8 @@ RANKING_WIDTH = 0.4
 """A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
 PRIOR = 0.003
 """What holds a constant to its start, per candidate, against squared log errors."""
+TRUSTED = 0.1
+"""What holds it at least, for all candidates together, to a start that was fitted itself: few move it little."""
 SCALE_WEIGHT = 0.6
 """Weight of a problem's mean log error against that of the order of its candidates."""
 
@@ -91,12 +93,15 @@ def fit(
     names: Sequence[str],
     start: Mapping[str, float] | None = None,
     max_evaluations: int = 60,
+    *,
+    trusted: bool = False,
 ) -> dict[str, float]:
     """The constants `names` that order the candidates of each problem best, the rest as they are.
 
     Residuals, per candidate: the log error less its problem's weighted mean, weighted towards the fastest
     candidates; per problem: that mean; per constant: its distance from where it started, so that what the
-    data do not identify stays put. Differences are taken over 3 %: the model's ceilings hide smaller steps.
+    data do not identify stays put, more so where that start is `trusted`. Differences are taken over 3 %: the
+    model's ceilings hide smaller steps.
     """
     from scipy.optimize import least_squares
 
@@ -105,12 +110,12 @@ def fit(
     high = np.log([CONSTANTS[n].high for n in names])
     x0 = np.clip(np.log([base[0][n] for n in names]), low + 1e-6, high - 1e-6)
     weights = [_weights(s) for s in data]
-    total = sum(len(s.seconds) for s in data)
+    pull = max(PRIOR * np.sqrt(sum(len(s.seconds) for s in data)), TRUSTED if trusted else 0.0)
 
     def residuals(x: FloatArray) -> FloatArray:
         k = dict(zip(names, np.exp(x), strict=True))
         told = (deviations(s, {**b, **k}, w) for s, b, w in zip(data, base, weights, strict=True))
-        return np.concatenate([PRIOR * np.sqrt(total) * (x - x0), *told])
+        return np.concatenate([pull * (x - x0), *told])
 
     result = least_squares(
         residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations

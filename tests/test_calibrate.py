@@ -117,12 +117,16 @@ def test_one_problem_holds_nothing_out() -> None:
     assert "nothing can be held out" in fit.verdict
 
 
-def quality_of(first: float, three: float, error: float) -> Quality:
-    return Quality({1: first, 3: three, 5: three}, first, error)
+def quality_of(first: float, three: float, error: float, uneven: float = 0.0) -> Quality:
+    """Of four problems: they cost the same, but for the first."""
+    loss = float(np.log([first, three]).mean())
+    return Quality({1: first, 3: three, 5: three}, first, error, (loss + 3 * uneven, *[loss - uneven] * 3))
 
 
 @pytest.mark.parametrize("before, after, helps", [
     ((1.10, 1.05, 0.1), (1.04, 1.02, 0.1), True),
+    ((1.06, 1.03, 0.1, 0.03), (1.04, 1.01, 0.1), False),
+    ((1.04, 1.02, 0.05), (1.041, 1.0205, 0.048), False),
     ((1.04, 1.02, 0.1), (1.10, 1.05, 0.01), False),
     ((1.04, 1.02, 0.1), (1.041, 1.0205, 0.05), True),
     ((1.04, 1.02, 0.05), (1.041, 1.0205, 0.06), False),

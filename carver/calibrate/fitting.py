@@ -30,6 +30,8 @@ LEAST_PROBLEMS = 3
 """With fewer, what is held out says nothing."""
 SAME = 0.002
 """Held-out slowdowns closer than this, in logarithms, are the same: the predicted times decide."""
+CLOSER = 0.9
+"""Where the order stays as good, the error of the times has to shrink by this factor, or chance would do."""
 AT_BOUND = 0.01
 
 Start = Literal["shipped", "priors"]
@@ -82,11 +84,12 @@ class Quality:
     """Of the first pick."""
     log_error: float
     """Median |log(predicted / measured)| of the problems' medians."""
+    losses: tuple[float, ...]
+    """What the order costs each problem: the mean log slowdown of the first pick and of the best of three."""
 
     @property
     def loss(self) -> float:
-        """What a ranking costs: the mean log slowdown of the first pick and of the best of three."""
-        return float(np.mean([np.log(self.slowdown[k]) for k in (1, 3)]))
+        return float(np.mean(self.losses))
 
     def worse_than(self, other: Quality) -> bool:
         """Whether the first pick or the best of three costs more, beyond what is the same."""
@@ -120,7 +123,15 @@ class Fit:
         """Whether the held-out ranking gets better, or stays as good with better times."""
         if self.after is None or len(self.group.cases) < LEAST_PROBLEMS or self.after.worse_than(self.before):
             return False
-        return self.before.loss - self.after.loss > SAME or self.after.log_error < self.before.log_error
+        return self.orders_better or self.after.log_error < CLOSER * self.before.log_error
+
+    @property
+    def orders_better(self) -> bool:
+        """Whether the order of held-out problems costs less, by more than the standard error of that mean."""
+        if self.after is None:
+            return False
+        gains = np.subtract(self.before.losses, self.after.losses)
+        return bool(gains.mean() > max(SAME, gains.std(ddof=1) / np.sqrt(len(gains))))
 
     @property
     def verdict(self) -> str:
@@ -132,7 +143,7 @@ class Fit:
             f"{now.slowdown[1]:.3f} of the best time, {was.slowdown[1]:.3f} before, and predicted times are off by "
             f"{100 * now.log_error:.0f} %, {100 * was.log_error:.0f} % before"
         )
-        if self.helps and was.loss - now.loss > SAME:
+        if self.helps and self.orders_better:
             return f"{told}: the fit helps."
         if self.helps:
             return f"{told}: the order is as good as before, the times are better, so the fit helps."
@@ -199,9 +210,12 @@ def fit_group(
     if all(np.isfinite(c.seconds).sum() < 3 for c in cases):
         raise ConfigError(f"{group.name} on {group.arch.name}: no problem has three measured configurations to order")
 
+    known = trust(group.kernel, group.arch).kind not in ("priors", "other kernel")
+
     def fitted(some: Iterable[Case]) -> dict[str, float]:
         data = samples(some)
-        return fit(data, [name for name in identified(data, begin) if name not in hold], begin)
+        names = [name for name in identified(data, begin) if name not in hold]
+        return fit(data, names, begin, trusted=known and start == "shipped")
 
     constants = fitted(cases)
     before = before or quality(cases, [predict_case(case, begin) for case in cases])
@@ -238,7 +252,8 @@ def quality(cases: Sequence[Case], predicted: Sequence[FloatArray]) -> Quality:
         if both.any():
             errors.append(float(np.median(np.abs(np.log(p[both] / case.seconds[both])))))
     means = {k: geometric_mean(values) for k, values in slowdown.items()}
-    return Quality(means, max(slowdown[1]), float(np.median(errors)) if errors else float("nan"))
+    losses = np.log([slowdown[1], slowdown[3]]).mean(axis=0)
+    return Quality(means, max(slowdown[1]), float(np.median(errors)) if errors else float("nan"), tuple(losses))
 
 
 def errors_near(case: Case, predicted: FloatArray) -> FloatArray:
