@@ -5,7 +5,8 @@ Reads these columns of a declaration's schedule, with the defaults in brackets:
 tiles walked together · `instruction` 0 vector, 1 mma or mfma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of
 warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy ·
 `smem_bytes registers` · `async_copies` [0] whether copies pass no registers · `exposed_loads` [0] loads a step whose
-whole latency shows, because they do ·
+whole latency shows, because they do · `in_turn` [0] every step loads, waits, stores to shared memory and multiplies,
+one after the other · `scattered_a scattered_b` [0] the lanes of a load go to different rows of the operand ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
 contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
@@ -30,6 +31,12 @@ from .tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, pea
 from .traffic import sector_waste, traffic
 from .work import Work, joined
 
+ASYNC_BYTES = 4
+"""The least that an asynchronous copy moves; narrower ones pass a register."""
+SINGLE_COPY_INSTR = 8.0
+"""A copy of one element through a register: pointer, load, packing, store. Source: SASS of Triton 3.6, 7 to 9."""
+LINES_PER_CLK = 4.0
+"""That L1 looks up for one load. Source: Triton's times on an H100 and H200 where 16 does not divide N."""
 SINGLE_INSTR = 1.75
 """An element moved alone, and its share of packing four into a register."""
 MMA_LATENCY_CLK = 33.0
@@ -65,6 +72,8 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         prefetched = t.column("prefetched", 1) > 0
         chain_clk = np.where(prefetched, alone, 0.0)
         apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
+    else:
+        apart = t.column("in_turn", 0) * np.maximum(instr / slots, smem_clk)
     moved = traffic(t, k, resident, fill_m, fill_n)
     store_bytes, store_clk, store_chain_clk = epilogue(t, k)
     return Work(
@@ -162,11 +171,17 @@ def fragment_bytes(t: Tile) -> FloatArray:
 
 
 def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
-    """One step on the shared-memory port: the copies in, and what the instructions read back. [clk]"""
+    """One step on the port of shared memory and L1: the copies in, and what the instructions read back. [clk]
+
+    A load whose lanes go to different rows takes a turn for every `LINES_PER_CLK` of them.
+    """
     copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
     copied = copied + t.column("converted_b", 0) * t.tn * t.tk * (t.eb + t.ea)
     alone_a, alone_b = singles(t)
     turned = alone_a * t.column("single_turns_a", 1) + alone_b * t.column("single_turns_b", 1)
+    scattered = t.tm * t.column("scattered_a", 0) + t.tn * t.column("scattered_b", 0)
+    lanes = t.arch.warp_size
+    turned = turned + scattered * t.tk / lanes * np.minimum(t.tk, lanes) / LINES_PER_CLK
     out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
     return out
 
@@ -183,9 +198,10 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
         warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
         + per element converted + per element moved alone
     """
-    copies_a = t.tm * t.tk * t.ea / t.column("copy_a_bytes", 16)
-    copies_b = t.tn * t.tk * t.eb / t.column("copy_b_bytes", 16)
-    copies = (copies_a + k["copy_b_weight"] * copies_b) / t.lanes
+    wide_a, wide_b = t.column("copy_a_bytes", 16), t.column("copy_b_bytes", 16)
+    copying_a = t.tm * t.tk * t.ea / wide_a * np.where(wide_a < ASYNC_BYTES, SINGLE_COPY_INSTR, k["copy_instr"])
+    copying_b = t.tn * t.tk * t.eb / wide_b * np.where(wide_b < ASYNC_BYTES, SINGLE_COPY_INSTR, k["copy_instr"])
+    copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
     # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
     each = np.where(t.column("matrix_widens", 0) > 0, k["convert_instr"], 0.5)
     widen = (t.kind == MMA) * t.column("mma_widens", 0) * each
@@ -194,7 +210,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     often_b = np.where(t.column("converted_b", 0) > 0, 1.0, t.warps_m)
     converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * often_b) / t.arch.warp_size
     return (
-        t.warps * (k["step_instr"] + k["copy_instr"] * copies)
+        t.warps * (k["step_instr"] + copying)
         + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + converting
         + SINGLE_INSTR * sum(singles(t))
