@@ -84,6 +84,8 @@ TERMS = {
     "epilogue instructions": Left({"store_instr": 0.0}),
     "starts that hide behind other blocks": Left({"block_overlap": 0.0}),
     "wgmmas that wait for each other": Left({"serial_clk": 0.0}),
+    "copies that pass registers: each step in turn": Left(columns={"in_turn": None}),
+    "lanes that load from different rows": Left(columns={"scattered_a": None, "scattered_b": None}),
     "operands moved one element at a time": Left(columns={"singles_a": None, "singles_b": None}),
     "warps that wait for their own instructions": Left({"dependent_issue_clk": 0.0}),
     "rows that start within a sector": Left(functions={"traffic.split_waste": lambda *_: 1.0}),

@@ -433,7 +433,7 @@ def test_problems_fitted_together_are_priced_as_they_are_alone(causal: bool) -> 
 def test_facts_are_of_the_problem(operator: str, backend: str, shape: tuple[int, int, int]) -> None:
     """DRAM moves what has to move, and not many times that for any of the first hints; shares are shares."""
     op = template(operator, *shape).with_arch(device_for(backend))
-    for hint in op.recommend_hints(30, backend):
+    for hint in op.recommend_hints(10, backend):
         facts = hint.details
         assert facts["compulsory_bytes"] == pytest.approx(op.problem.compulsory_bytes)
         assert 0.999 <= facts["dram_bytes"] / facts["compulsory_bytes"] < 2

@@ -86,8 +86,8 @@ def traffic(
 def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
     """Requests that L2 serves over those made, where that many neighbours read the same lines at about the same time.
 
-    Source: on an H200 neighbours that read one stream get 65 to 77 bytes a clock and SM, pairs of blocks 4, 8 and 16
-    apart 58, 43 and 35, blocks that read different ones 30 (`benchmarks/sharing.py`).
+    Source: on an H200 neighbours that read one stream get 58 to 63 bytes a clock and SM, which is the port of an SM,
+    pairs of blocks 4, 8 and 16 apart 52, 38 and 35, blocks that read different ones 35 (`benchmarks/sharing.py`).
     """
     return 1.0 - k["l2_merge"] * (1.0 - 1.0 / sharers)
 
