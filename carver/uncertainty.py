@@ -27,7 +27,7 @@ NEAR = 1.5
 
 Kind = Literal["this device", "same kind", "other type", "family", "other device", "other kernel", "priors"]
 WIDENED: dict[Kind, float] = {
-    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.2, "other device": 0.4, "other kernel": 0.4,
+    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.1, "other device": 0.4, "other kernel": 0.4,
     "priors": 0.75,
 }  # fmt: skip
 """Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
