@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -171,6 +172,7 @@ def test_an_interrupt_leaves_what_is_not_yet_compiled(
 
     def interrupted(source: Any, compiler: Any) -> None:
         begun.append(source)
+        time.sleep(0.01)  # as a compiler would, or the pool is through before anybody hears of the first
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bench, "compile_source", interrupted)
