@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 import statistics
 import sys
 import time
@@ -69,7 +70,9 @@ def main() -> None:
 
 
 backend_option = click.option(
-    "--backend", metavar="NAME", help="Whose kernels: cuda, cpu, triton, ...  [default: carver's own for the device]"
+    "--backend", metavar="NAME",
+    help="Whose kernels: cuda, cpu, triton, ...  "
+    "[default: carver's own; triton where those leave the fastest unit idle]",
 )
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
 
@@ -91,8 +94,8 @@ def recommend(
 ) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend)
-    _show(ranking, topk, as_json)
     _save_plots(ranking, plot, roofline, heatmap)
+    _show(ranking, topk, as_json)
 
 
 def _save_plots(
@@ -124,24 +127,27 @@ def rank(
         raise ConfigError(f"topk must be at least 1, got {topk}")
     ranking = template.rank(read_configs(_text(configs)), backend)
     shown = ranking[:topk] if topk else ranking
-    _show(shown, len(shown), as_json)
     _save_plots(shown, plot, roofline, heatmap)
+    _show(shown, len(shown), as_json)
 
 
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
-@click.option("--rank", "place", type=click.IntRange(1), default=1, show_default=True, help="The hint of this rank.")
+@click.option("--rank", "place", type=click.IntRange(1), help="The hint of this rank.  [default: 1]")
 @click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
 @backend_option
 def explain(
-    template: Template, place: int, config: str | None, backend: str | None, plot: Path | None, as_json: bool
+    template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
 ) -> None:
     """Why a configuration takes the time it is predicted to take."""
     if config is None:
+        place = place or 1
         ranking = template.recommend_hints(place, backend)
         if place > len(ranking):
             raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
         found = ranking.explain(place - 1)
+    elif place is not None:
+        raise ConfigError("--rank is of carver's own hints, --config of yours: give one of the two")
     else:
         assert template.arch is not None
         backend = backend or default_backend(template.problem, template.arch)
@@ -257,6 +263,8 @@ def one_arch() -> None:
 def show_arch(name: str, toml: bool, as_json: bool) -> None:
     """Every constant of a device, with its source."""
     arch = device(name)
+    if toml and as_json:
+        raise ConfigError("--toml and --json are two forms of the same: give one of the two")
     if toml:
         click.echo(archs.to_toml(arch), nl=False)
     elif as_json:
@@ -327,7 +335,7 @@ def _rates(arch: Arch) -> dict[str, Any]:
 
 def _text(file: io.TextIOBase) -> str:
     try:
-        return file.read()
+        return file.read().removeprefix("\ufeff")  # as spreadsheets begin a file
     except UnicodeDecodeError:
         raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
 
@@ -353,12 +361,10 @@ def read_configs(text: str) -> list[dict[str, Any]]:
 
 def _objects(text: str) -> list[Any]:
     """JSON objects one after the other, on one line each or on several."""
-    decode, found = json.JSONDecoder().raw_decode, []
-    text = text.strip()
-    while text:
-        value, end = decode(text)
+    decode, found, end = json.JSONDecoder().raw_decode, [], 0
+    while at := re.compile(r"\S").search(text, end):
+        value, end = decode(text, at.start())
         found.append(value)
-        text = text[end:].lstrip()
     if isinstance(found[0], dict) and "hints" in found[0]:
         raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
     return found

@@ -85,7 +85,10 @@ def _target(name: str) -> click.Group:
     @names_option
     @topk_option
     def run(template: Template, topk: int, names: Sequence[str], output: Path | None, **rest: Any) -> None:
-        hints: Sequence[Hint] = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        ranking = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        for note in ranking.notes:
+            click.echo(f"note: {note}", err=True)
+        hints: Sequence[Hint] = ranking
         if fits and template.arch and backend_of_target:  # where none fits, the target says why
             hints = first(template.problem, template.arch, topk, backend_of_target, fits) or hints
         _write(make(hints, _renames(names)), output)
@@ -180,6 +183,8 @@ def portfolio(
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
+    if as_json and as_python:
+        raise ConfigError("--python and --json are two forms of the same: give one of the two")
     text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
     if measured:
         with Records() as store:

@@ -203,7 +203,7 @@ def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list
     tunables = dict.fromkeys(name for part in ranking.parts for name in part.space.kernel.tunables)
     for name in (x, y):
         if name not in tunables:
-            raise ConfigError(f"no tunable {name!r} in {', '.join(tunables)}; {nearest(name, tunables)}")
+            raise ConfigError(f"no tunable {name!r}; {nearest(name, tunables)}")
     if x == y:
         raise ConfigError(f"a heat map is over two tunables, got {x!r} twice")
     if over not in ("best", "median", "fixed"):

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from .plots import Over
     from .report import Report
 
+RUNS_ON = {
+    "cuda": ("nvidia",), "kernel_tuner": ("nvidia",), "kernel_tuner_hip": ("amd",), "tensile": ("amd",),
+    "triton": ("nvidia", "amd"), "tilelang": ("nvidia", "amd"),
+}  # fmt: skip
+"""Vendors of the devices that a backend's kernels run on; any, where it is not said. On others tiles are advice."""
+NEEDS_VOLTA = ("triton", "tilelang")
 FULL_RATE = 0.95
 """Kernels that reach this share of the fastest unit's rate are taken to use it."""
 
@@ -276,7 +282,8 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
 def default_backend(problem: Problem, arch: Arch) -> str:
     """carver's own kernels, unless they cannot run the problem as it is spelt or leave the fastest unit idle.
 
-    Tiles for Triton are then the better advice.
+    Tiles for Triton are then the better advice, but where Triton copies operands element by element: that costs more
+    than the unit gains.
     """
     return _default_backend(problem.sizeless, arch)
 
@@ -287,10 +294,13 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
     scope = static_scope(problem, arch)
     meets = [k for k in every(problem.operator) if not k.unmet(scope)]
     runs = [k for k in meets if k.backend == own]
-    if own != "cuda" or not any(k.backend == "triton" for k in meets):
+    tiles = [k for k in meets if k.backend == "triton"]
+    if own != "cuda" or not tiles:
         return own
-    tiles = unit_share(problem, arch, [k for k in meets if k.backend == "triton"])
-    return own if plain(problem) and runs and unit_share(problem, arch, runs) >= min(FULL_RATE, tiles) else "triton"
+    if not (plain(problem) and runs):
+        return "triton"
+    enough = unit_share(problem, arch, runs) >= min(FULL_RATE, unit_share(problem, arch, tiles))
+    return own if enough or copied_singly(problem, arch, tiles) else "triton"
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
@@ -319,20 +329,28 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
         raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
     offered = tuple(kernel for kernel in declared if not kernel.unmet(scope))
     notes = []
-    if backend == "cuda" and arch.vendor != "nvidia":
-        notes.append(f"carver's CUDA kernels do not run on {arch.title}: take the tiles as advice")
+    too_old = backend in NEEDS_VOLTA and arch.cc is not None and arch.cc < (7, 0)
+    if too_old or arch.vendor not in RUNS_ON.get(backend, (arch.vendor,)):
+        whose = "carver's CUDA" if backend == "cuda" else f"{backend}'s"
+        notes.append(f"{whose} kernels do not run on {arch.title}: take the tiles as advice")
     contracts = any("instruction" in kernel.schedule for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
-    copied = any("by_16_a" in column.names for kernel in offered for column in kernel.schedule.values())
-    odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
-    if copied and odd and not scope["static_shapes"]:
+    if odd := copied_singly(problem, arch, offered):
         what = " and ".join(odd)
         notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")
     if (share := unit_share(problem, arch, offered)) < FULL_RATE:
         rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
         notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")
     return offered, tuple(notes)
+
+
+def copied_singly(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> list[str]:
+    """The inputs that kernels of Triton copy element by element, because 16 does not divide a stride."""
+    scope = static_scope(problem, arch)
+    reads = any("by_16_a" in column.names for kernel in offered for column in kernel.schedule.values())
+    odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
+    return odd if reads and not scope["static_shapes"] else []
 
 
 def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float:

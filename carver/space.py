@@ -357,6 +357,8 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
             continue
         if isinstance(value, bool | np.bool_):
             row[name] = int(value)
+        elif isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TUNABLE:
+            row[name] = int(value)  # as a spreadsheet or a data frame with gaps holds it
         elif not hasattr(value, "__index__") or not 0 <= value.__index__() <= MAX_TUNABLE:
             raise ConfigError(f"configuration {place}: {name} must be a whole number from 0 to 2^31, got {value!r}")
         else:

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +81,37 @@ def as_csv() -> str:
     return "\n".join(rows) + "\n"
 
 
-@pytest.mark.parametrize("text", [json.dumps(CONFIGS), "\n".join(map(json.dumps, CONFIGS)), as_csv()])
+@pytest.mark.parametrize("text", [
+    json.dumps(CONFIGS), "\n".join(map(json.dumps, CONFIGS)), as_csv(), "\ufeff" + as_csv(),
+    json.dumps([{name: float(value) for name, value in c.items()} for c in CONFIGS]),
+])  # fmt: skip
 def test_rank_reads_json_lines_and_csv(text: str, tmp_path: Path) -> None:
     expected = OP.rank(CONFIGS)
     found = answer("rank", *MATMUL, given=text)
     assert [h["index"] for h in found["hints"]] == expected.indices
     assert found["reasons"] == {"2": "Triton tiles are powers of two"}
     path = tmp_path / "configs"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     assert answer("rank", *MATMUL, "--configs", str(path)) == found
     table = run("rank", *MATMUL, "--configs", str(path)).stdout
     assert "given" in table
     assert "1 cannot, by the rule: Triton tiles are powers of two" in table
+
+
+def test_json_lines_are_wrong_where_they_are_wrong() -> None:
+    said = run("rank", *MATMUL, given=json.dumps(CONFIGS[0]) + '\n{"BLOCK_M": 64,,\n').stderr
+    assert "line 2 column 16" in said
+
+
+@pytest.mark.parametrize("words, said", [
+    (("explain", *MATMUL, "--rank", "2", "--config", "{}"), "--rank is of carver's own hints"),
+    (("arch", "show", "h200", "--toml", "--json"), "--toml and --json"),
+    (("portfolio", *MATMUL, "--over", "m=1:8", "--python", "--json"), "--python and --json"),
+    (("recommend", *MATMUL, "--heatmap", "block", "BLOCK_N", "h.png"), "no tunable 'block'"),
+])  # fmt: skip
+def test_what_cannot_both_be_meant_is_refused_before_anything_is_printed(words: Sequence[str], said: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2 and said in result.stderr and not result.stdout
 
 
 def test_explain() -> None:

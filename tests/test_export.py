@@ -249,7 +249,7 @@ def test_no_file_of_fp8_for_a_device_without() -> None:
 def run(*words: str) -> str:
     done = CliRunner().invoke(main, list(words))
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.stdout
 
 
 MATMUL = ("matmul", "512", "512", "512", "--arch", "h200")
@@ -274,6 +274,13 @@ def test_export_renames_and_chooses_the_backend() -> None:
     assert len(rows) == 2 and {"BLOCK_SIZE_M", "num_warps"} <= rows[0].keys()
     done = CliRunner().invoke(main, ["export", "json", *MATMUL, "--name", "BLOCK_M"])
     assert done.exit_code == 2 and "--name takes OURS=THEIRS" in done.output
+    done = CliRunner().invoke(main, ["export", "triton", *MATMUL, "--name", "BLOCK_M=BLOCK_N"])
+    assert done.exit_code == 2 and "one name" in done.output
+
+
+def test_an_export_says_on_the_side_what_the_ranking_says() -> None:
+    done = CliRunner().invoke(main, ["export", "triton", *MATMUL[:4], "--arch", "apple_m2_max", "-k", "1"])
+    assert json.loads(done.stdout) and "note: triton's kernels do not run on Apple M2 Max" in done.stderr
 
 
 def test_serving_files_from_the_command_line(tmp_path: Path) -> None:

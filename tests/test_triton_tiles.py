@@ -123,6 +123,14 @@ def test_without_asynchronous_copies_a_lone_block_waits_for_its_own_loads() -> N
     assert alone.bound == "latency" and alone.predicted_ms > 1.5 * here.predicted_ms
 
 
+def test_tiles_for_triton_are_no_default_where_it_copies_element_by_element() -> None:
+    for device in ("h200", "b200"):
+        odd = carver.MatmulTemplate(4097, 4095, 4093).with_arch(device)
+        assert odd.recommend_hints(1)[0].backend == "cuda"
+        assert odd.recommend_hints(1)[0].predicted_ms < odd.recommend_hints(1, "triton")[0].predicted_ms
+    assert carver.MatmulTemplate(4096, 4096, 4096).with_arch("b200").recommend_hints(1)[0].backend == "triton"
+
+
 @pytest.mark.parametrize("device, k", [("t4", 4096), ("mi100", 4096), ("h200", 3000)])
 def test_stages_that_change_nothing_are_one_hint(device: str, k: int) -> None:
     hints = carver.MatmulTemplate(4096, 4096, k, trans_B=True).with_arch(device).recommend_hints(50, "triton")

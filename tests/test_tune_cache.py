@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import logging
@@ -384,7 +385,12 @@ def test_save_and_load(tmp_path: Path) -> None:
     loaded = carver.AutotuneResult.load(tmp_path / "shipped")
     np.testing.assert_array_equal(loaded.kernel(X), 2 * X)
     assert loaded.to_dict() == result.to_dict()
-    assert str(loaded.kernel.compile().path).startswith(str(tmp_path / "shipped")), "the binary that was shipped"
+    binary = loaded.kernel.compile()
+    shipped = tmp_path / "shipped" / binary.path.name
+    assert binary.cached and binary.path.read_bytes() == shipped.read_bytes(), "the binary that was shipped"
+    again = carver.AutotuneResult.load(tmp_path / "shipped")
+    shipped.write_bytes(b"of another result that took the folder's place")
+    np.testing.assert_array_equal(again.kernel(X), 2 * X)
 
 
 def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
@@ -571,6 +577,7 @@ def test_a_cubin_is_kept_where_its_isa_is_the_devices(
     from carver.tune.result import _restore
 
     (tmp_path / "k.cu").write_text("__global__ void f() {}\n")
+    (tmp_path / "kernel.cubin").write_bytes(b"cubin")
     arch = carver.load_arch("h200").replace(isa=here)
     monkeypatch.setattr("carver.tune.result.archs.load", lambda name: arch)
     program = {
@@ -578,11 +585,24 @@ def test_a_cubin_is_kept_where_its_isa_is_the_devices(
         "tensors": [["Y", [1], "float32", 1]],
     }  # fmt: skip
     entry = {
-        "program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "sha256": "0", "log": "", "compiler": "nvcc",
-        "device": "cuda:0", "out": [-1], "params": [["Y", [1], "float32", True]],
+        "program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "log": "", "compiler": "nvcc",
+        "sha256": hashlib.sha256(b"cubin").hexdigest(), "device": "cuda:0", "out": [-1],
+        "params": [["Y", [1], "float32", True]],
     }  # fmt: skip
     built = _restore(entry, tmp_path, None)
     assert (built._binary is not None) is kept
     assert built.source.isa == (saved if kept else here)
     with pytest.raises(ConfigError, match="the saved kernel is for cuda:0; it cannot run on cpu"):
         _restore(entry, tmp_path, "cpu")
+
+
+def test_templates_and_devices_are_keyed_on_all_that_they_hold() -> None:
+    h200 = carver.CUDA("h200")
+    every = [
+        carver.MatmulTemplate(16, 16, 16), carver.MatmulTemplate(16, 16, 16, trans_B=True),
+        carver.MatmulTemplate(16, 16, 16, with_bias=True), carver.MatmulTemplate(16, 16, 16).with_arch("h200"),
+        h200, h200.replace(clock_hz=1e9),
+    ]  # fmt: skip
+    keys = [json.dumps(plain(value)) for value in every]
+    assert len(set(keys)) == len(every)
+    assert json.dumps(plain(carver.MatmulTemplate(16, 16, 16))) == keys[0]

@@ -148,7 +148,7 @@ class Probe:
 def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Microbenchmarks]:
     """What the device was taken for, its state after the last part that ran, and the readings.
 
-    Each reading is written to the log as soon as there is one; a part that hangs or crashes is left out.
+    Each part is written to the log as soon as it is done; one that hangs or crashes is left out.
     """
     log = cache_folder() / "calibrate.jsonl"
     with Worker("carver.calibrate.device:Probe", {"device": device}) as worker:

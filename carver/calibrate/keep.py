@@ -40,7 +40,8 @@ RISE = 1.1
 DISTURBED_S = 5e-5
 """No parallel region takes this long on a CPU that has nothing else to do."""
 PRODUCTS = {
-    "l2_efficiency": "l2_bytes_per_s", "l2_latency_load": "l2_latency_s", "dram_latency_load": "dram_latency_s",
+    "dram_efficiency": "dram_bytes_per_s", "l2_efficiency": "l2_bytes_per_s", "l2_latency_load": "l2_latency_s",
+    "dram_latency_load": "dram_latency_s",
 }  # fmt: skip
 """Constants that multiply a field."""
 
@@ -191,7 +192,10 @@ def unmoved(
     fitted: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """What a kernel's own table must say for its predictions to be, with the measured fields and constants, what they
-    were `before` with its constants, or with those `fitted` to it then."""
+    were `before` with its constants, or with those `fitted` to it then.
+
+    But for fields that no constant multiplies: a measured clock, L3 or rate of matrix instructions holds for all.
+    """
     was = {**resolve(kernel, before), **(fitted or {})}
     table = {name: was[name] for name in (*constants, *(fitted or {}))}
     for name, field in PRODUCTS.items():

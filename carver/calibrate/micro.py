@@ -57,7 +57,7 @@ def reading(
 
 @dataclass(frozen=True)
 class Curve:
-    """Bandwidth against bytes in flight, on one SM or core. [bytes], [bytes/s]"""
+    """Bandwidth of a GPU against bytes in flight on an SM; of a core against those it walks. [bytes], [bytes/s]"""
 
     what: str
     in_flight_bytes: tuple[float, ...]

@@ -6,7 +6,8 @@ tiles walked together · `instruction` 0 vector, 1 mma or mfma, 2 wgmma, 3 tcgen
 warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy ·
 `smem_bytes registers` · `async_copies` [0] whether copies pass no registers · `exposed_loads` [0] loads a step whose
 whole latency shows, because they do · `in_turn` [0] every step loads, waits, stores to shared memory and multiplies,
-one after the other · `scattered_a scattered_b` [0] the lanes of a load go to different rows of the operand ·
+one after the other · `single_copy_instr` [as of any copy] instructions of a copy too narrow to be asynchronous ·
+`scattered_a scattered_b` [0] the lanes of a load go to different rows of the operand ·
 `padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
 matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
 contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
@@ -33,8 +34,6 @@ from .work import Work, joined
 
 ASYNC_BYTES = 4
 """The least that an asynchronous copy moves; narrower ones pass a register."""
-SINGLE_COPY_INSTR = 8.0
-"""A copy of one element through a register: pointer, load, packing, store. Source: SASS of Triton 3.6, 7 to 9."""
 LINES_PER_CLK = 4.0
 """That L1 looks up for one load. Source: Triton's times on an H100 and H200 where 16 does not divide N."""
 SINGLE_INSTR = 1.75
@@ -199,8 +198,9 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
         + per element converted + per element moved alone
     """
     wide_a, wide_b = t.column("copy_a_bytes", 16), t.column("copy_b_bytes", 16)
-    copying_a = t.tm * t.tk * t.ea / wide_a * np.where(wide_a < ASYNC_BYTES, SINGLE_COPY_INSTR, k["copy_instr"])
-    copying_b = t.tn * t.tk * t.eb / wide_b * np.where(wide_b < ASYNC_BYTES, SINGLE_COPY_INSTR, k["copy_instr"])
+    single = t.column("single_copy_instr", k["copy_instr"])
+    copying_a = t.tm * t.tk * t.ea / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
+    copying_b = t.tn * t.tk * t.eb / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
     copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
     # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
     each = np.where(t.column("matrix_widens", 0) > 0, k["convert_instr"], 0.5)

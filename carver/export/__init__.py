@@ -78,11 +78,14 @@ def unsplit(problem: Problem, arch: Arch, k: int, backend: str) -> list[Hint]:
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
     """The configuration under the user's names; `names` maps carver's to theirs.
 
-    Raises ConfigError where `names` mentions a key that the configuration lacks.
+    Raises ConfigError where `names` mentions a key that the configuration lacks, or gives two keys one name.
     """
     if names and (stray := names.keys() - config.keys()):
         raise ConfigError(f"names maps {min(stray)!r}, which is no key of {', '.join(config)}")
-    return {(names or {}).get(key, key): value for key, value in config.items()}
+    out = {(names or {}).get(key, key): value for key, value in config.items()}
+    if len(out) < len(config):
+        raise ConfigError(f"names gives two keys of {', '.join(config)} one name: {names}")
+    return out
 
 
 def needs(target: str, pin: str) -> ConfigError:

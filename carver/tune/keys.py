@@ -10,7 +10,7 @@ import platform
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from functools import partial
 from importlib import metadata
@@ -76,7 +76,11 @@ class _Walk:
             return ["array", str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
         if isinstance(value, Hint):
             return ["hint", value.backend, value.kernel, value.arch, value.problem.to_dict(), dict(value.config)]
-        if isinstance(value, Template | Arch | np.dtype | logging.Logger) or type(value).__name__ == "dtype":
+        if isinstance(value, Template):
+            return ["template", type(value).__name__, plain(value.problem.to_dict()), plain(value.arch)]
+        if isinstance(value, Arch):
+            return ["arch", plain(asdict(value))]
+        if isinstance(value, np.dtype | logging.Logger) or type(value).__name__ == "dtype":
             return ["says", repr(value)]  # a dtype of torch or Triton too
         if isinstance(value, SearchSpace):
             return ["space", plain(value.values), [plain(rule) for rule in value.rules]]

@@ -289,7 +289,7 @@ class Runner(Stand):
                 self.device.fill(self._buffers[place], 0)
             for place, saved in self._saved.items():
                 fresh = self.device.upload(saved, self._buffers[place].dtype)
-                _overwrite(self.device, self._buffers[place], fresh)
+                _overwrite(self._buffers[place], fresh)
         elif self._arguments is not None:
             for place in self._reset:
                 self._arguments[place][...] = 0
@@ -360,7 +360,7 @@ def _view(value: Any) -> Any:
     return value.owner if isinstance(value, Buffer) and isinstance(value.owner, np.ndarray) else value
 
 
-def _overwrite(device: Any, to: Buffer, fresh: Buffer) -> None:
+def _overwrite(to: Buffer, fresh: Buffer) -> None:
     if isinstance(to.owner, np.ndarray):
         to.owner[...] = fresh.owner
         return

@@ -62,17 +62,6 @@ class Choices:
         return [int(i) for i in np.argsort(np.where(np.isnan(self.predicted), np.inf, self.predicted), kind="stable")]
 
     @cached_property
-    def axes(self) -> list[list[Any]]:
-        """The values of every key, sorted where they are numbers."""
-        names = dict.fromkeys(name for config in self.configs for name in config)
-        found = []
-        for name in names:
-            values = list(dict.fromkeys(_plain(config.get(name)) for config in self.configs))
-            numbers = all(isinstance(v, int | float) for v in values)
-            found.append(sorted(values) if numbers else sorted(values, key=repr))
-        return [values for values in found if len(values) > 1]
-
-    @cached_property
     def places(self) -> IntArray:
         """Coordinates of the candidates on the axes: shape (candidates, axes)."""
         names = dict.fromkeys(name for config in self.configs for name in config)
