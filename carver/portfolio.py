@@ -106,6 +106,8 @@ class Portfolio:
             if picked:
                 out[size] = min(picked) / min(s for _, s in found) - 1
         if not out:
+            if not rows:
+                raise ConfigError("no size of this problem was measured with this backend and device; see carver bench")
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
         return out
 

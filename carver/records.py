@@ -422,7 +422,7 @@ class Records:
     def import_(self, lines: Iterable[str]) -> tuple[int, int]:
         """Read what `export` wrote: all lines or, if one is bad, none. Returns how many were added and skipped.
 
-        A record is skipped if its uuid is here already.
+        A record is skipped if it is here already, or another of the same candidate in the same run.
         """
         parsed = [_parse_line(i, line) for i, line in enumerate(lines, 1) if line.strip()]
         with self._transaction() as db:

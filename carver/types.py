@@ -34,8 +34,9 @@ def check_fields(cls: Any, given: object, what: str, error: type[Exception]) -> 
         raise error(f"a {what} is an object of keys and values, got {type(given).__name__}")
     names = {f.name for f in fields(cls)}
     optional = {f.name for f in fields(cls) if f.default is not MISSING or f.default_factory is not MISSING}
-    if odd := sorted(map(str, (given.keys() ^ names) - (optional - given.keys()))):
-        raise error(f"not a {what}: keys missing or unknown: {', '.join(odd)}")
+    keys = {"missing": names - optional - given.keys(), "unknown": given.keys() - names}
+    if odd := [f"keys {how}: {', '.join(sorted(map(str, which)))}" for how, which in keys.items() if which]:
+        raise error(f"not a {what}: {'; '.join(odd)}")
     for f in fields(cls):
         annotation = str(f.type)
         if f.name in given and not _fits(given[f.name], annotation):

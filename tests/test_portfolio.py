@@ -168,7 +168,7 @@ def test_measured_loss_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]  # fmt: skip
     assert found.measured(rows) == pytest.approx({64: 0.1, 96: 0.0})
     other = carver.MatmulTemplate(64, 512, 512).problem.to_dict()
-    with pytest.raises(ConfigError, match="none of the 0 measured sizes"):
+    with pytest.raises(ConfigError, match="no size of this problem was measured"):
         found.measured([replace(rows[0], problem=other)])
     with Records() as store:
         for row in rows:
