@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from math import floor, log10
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,7 +102,8 @@ class Explanation:
                     yield f"    {resource:<13s} {self._time(alone)} {alone / whole:6.1%}  {bar}".rstrip()
         yield ""
         yield "What it asks of the device"
-        yield from (f"  {name:<11s} {text}" for name, text in self.facts())
+        for name, text in self.facts():
+            yield from wrap(f"  {name:<11s} {text}", WIDTH, subsequent_indent=" " * 14)
         yield ""
         yield "Nearest changes"
         yield from self._change_lines()
@@ -165,12 +167,14 @@ class Explanation:
             name, last = "" if c.tunable == last else c.tunable, c.tunable
             step = f"{c.old} -> {c.new}"
             if c.ms is None:
-                yield f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
+                text = f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
+                yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
             else:
                 change = c.ms / self.hint.predicted_ms - 1
                 yield f"  {name:<{width}s}  {step:<12s} {self._time(c.ms)} {change:+8.1%}  {c.bound}"
                 if c.avoided:
-                    yield f"  {'':<{width}s}  not among the candidates: {c.avoided}"
+                    text = f"  {'':<{width}s}  not among the candidates: {c.avoided}"
+                    yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
         if not self.changes:
             yield "  none: this kernel has nothing to tune"
 

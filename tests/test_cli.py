@@ -123,6 +123,11 @@ def test_explain() -> None:
     assert sum(found["terms_ms"].values()) == pytest.approx(found["hint"]["predicted_ms"])
 
 
+def test_explanations_are_at_most_100_columns_wide() -> None:
+    text = run("explain", "attention", "4", "32", "4096", "128", "--arch", "mi300x").stdout
+    assert max(map(len, text.splitlines())) <= 100 and "packing query heads" in text
+
+
 def test_explain_reads_a_saved_hint(tmp_path: Path) -> None:
     hint = OP.rank([CONFIGS[0] | {"BLOCK_M": 256, "BLOCK_N": 256}])[0]  # 196,608 bytes of shared memory
     path = tmp_path / "hint.json"
