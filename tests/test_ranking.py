@@ -142,7 +142,7 @@ def test_topk_may_be_a_numpy_integer(topk: int) -> None:
     (None, ConfigError, "rank takes a list of configurations, got NoneType"),
     ([GOOD, {"BLOCK_M": 64}], ConfigError, "lacks BLOCK_K, BLOCK_N, num_stages, num_warps"),
     ([GOOD | {"BLOCK_L": 1}], ConfigError, "unknown key 'BLOCK_L'; did you mean"),
-    ([GOOD | {"num_warps": 4.0}], ConfigError, "num_warps must be a whole number from 0 to 2^31, got 4.0"),
+    ([GOOD | {"num_warps": 4.5}], ConfigError, "num_warps must be a whole number from 0 to 2^31, got 4.5"),
     ([GOOD | {"num_warps": None}], ConfigError, "got None"),
     ([7], ConfigError, "is 7; expected a dict"),
 ])  # fmt: skip
