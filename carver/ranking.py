@@ -39,6 +39,7 @@ RUNS_ON = {
 }  # fmt: skip
 """Vendors of the devices that a backend's kernels run on; any, where it is not said. On others tiles are advice."""
 NEEDS_VOLTA = ("triton", "tilelang")
+"""Backends that compile for compute capability 7.0 and later only."""
 FULL_RATE = 0.95
 """Kernels that reach this share of the fastest unit's rate are taken to use it."""
 
@@ -282,8 +283,8 @@ def own_backend(arch: Arch, operator: str = "matmul") -> str:
 def default_backend(problem: Problem, arch: Arch) -> str:
     """carver's own kernels, unless they cannot run the problem as it is spelt or leave the fastest unit idle.
 
-    Tiles for Triton are then the better advice, but where Triton copies operands element by element: that costs more
-    than the unit gains.
+    Tiles for Triton are then the better advice, but where Triton copies operands element by element: that mostly
+    costs more than the unit gains.
     """
     return _default_backend(problem.sizeless, arch)
 
