@@ -24,16 +24,16 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from carver.cli_evaluate import tell
-from carver.cost import MODELS
+from carver.base.types import FloatArray
+from carver.calibrate.fit import spaces
+from carver.cli.evaluate import tell
 from carver.cost.constants import resolve
-from carver.cost.model import estimate
+from carver.cost.estimate import estimate
+from carver.cost.models import MODELS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read
-from carver.fit import spaces
-from carver.space import Space
-from carver.types import FloatArray
+from carver.kernels.space import Space
 
 FREE = 1e9
 
@@ -47,14 +47,14 @@ class Left:
     """The column that takes the place of one; None: the model's default does."""
     fields: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """What takes the place of functions of carver.cost, by module and name."""
+    """What takes the place of functions of carver.cost.models, by module and name."""
 
     def __call__(self, case: Case) -> FloatArray:
         """Predicted seconds of a case's candidates, NaN where one cannot run."""
         out = np.full(len(case.configs), np.nan)
         with ExitStack() as stack:
             for name, function in self.functions.items():
-                stack.enter_context(patch(f"carver.cost.{name}", function))
+                stack.enter_context(patch(f"carver.cost.models.{name}", function))
             for space in spaces(case):
                 k = {**resolve(space.kernel, case.arch), **self.constants}
                 changed = self.of(space)

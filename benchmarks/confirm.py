@@ -29,12 +29,12 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
-from carver.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified
-from carver.hint import Hint
-from carver.ranking import recommend
-from carver.records import Measurement, Records
-from carver.report import Report
-from carver.templates import Template
+from carver.ops.templates import Template
+from carver.ranking.hint import Hint
+from carver.ranking.ranking import recommend
+from carver.run.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified
+from carver.run.records import Measurement, Records
+from carver.run.report import Report
 
 GEMMS = [  # decode, prefill, square, skinny, ragged
     (1, 4096, 4096), (16, 6144, 4096), (64, 14336, 4096), (8, 4096, 14336), (128, 4096, 14336),

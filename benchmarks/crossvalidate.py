@@ -14,12 +14,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from carver.cli_evaluate import tell
+from carver.calibrate.fit import fit, identified, predict_case, samples, spaces
+from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read
-from carver.fit import fit, identified, predict_case, samples, spaces
 
 
 def main() -> None:

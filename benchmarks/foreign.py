@@ -30,16 +30,18 @@ from pycuda import driver
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from carver import Arch, MatmulTemplate, expr, load_arch, reference
-from carver.device import Binary, Device, Source, open_device
-from carver.device.library import float64, namespace
-from carver.device.render import CUDA_FLAGS
-from carver.errors import CompileError, RunError
-from carver.kernel import kernels
-from carver.problem import Problem
-from carver.ranking import rank
-from carver.space import enumerate_space
-from carver.templates import Conv2DTemplate
+from carver import Arch, MatmulTemplate, load_arch
+from carver.base.errors import CompileError, RunError
+from carver.kernels import expr
+from carver.kernels.declaration import kernels
+from carver.kernels.space import enumerate_space
+from carver.ops.templates import Conv2DTemplate
+from carver.problem.problem import Problem
+from carver.ranking.ranking import rank
+from carver.run import reference
+from carver.run.device import Binary, Device, Source, open_device
+from carver.run.library import float64, namespace
+from carver.run.render import CUDA_FLAGS
 
 Row = dict[str, Any]
 Config = dict[str, int]

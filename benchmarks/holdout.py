@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from carver.cli_evaluate import tell
+from carver.base.types import FloatArray
+from carver.calibrate.fit import fit, predict_case, samples, spaces
+from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read
-from carver.fit import fit, predict_case, samples, spaces
-from carver.types import FloatArray
 
 MOST_CASES, MOST_ROWS = 150, 1500
 """Cases of one table, and candidates of one case, that a fit sees: more change nothing and take minutes."""

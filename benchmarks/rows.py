@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import MatmulTemplate
-from carver.bench import Bench, Settings, candidates, measure
-from carver.ranking import recommend
-from carver.records import Records
+from carver.ranking.ranking import recommend
+from carver.run.bench import Bench, Settings, candidates, measure
+from carver.run.records import Records
 
 DEPTHS = (3000, 3008, 3016, 3024, 3040, 3072)
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "data" / "h200" / "more.json.gz"

@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver.calibrate.cuda import Gpu
-from carver.device import open_device
+from carver.run.device import open_device
 
 PASSES = 256
 

@@ -24,13 +24,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from carver.cli_evaluate import tell
+from carver.arch.descriptor import Arch
+from carver.calibrate.fit import fit, samples
+from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
-from carver.descriptor import Arch
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
-from carver.fit import fit, samples
-from carver.ranking import rank
+from carver.ranking.ranking import rank
 
 LEAST = 100
 """Configurations that two tables must share."""

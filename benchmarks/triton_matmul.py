@@ -20,7 +20,7 @@ import triton.language as tl
 from triton_table import Config, Launch, Row, main
 
 import carver
-from carver.bench import stratified
+from carver.run.bench import stratified
 
 CONFIGS = 120
 

@@ -1,5 +1,5 @@
 """`python -m carver`: the command line."""
 
-from .cli import main
+from .cli.main import main
 
 main(prog_name="carver")

@@ -1,5 +1,5 @@
 """`from carver.template import MatmulTemplate`, as code written for TileLang's Carver imports it."""
 
-from .templates import ElementwiseTemplate, GEMVTemplate, GeneralReductionTemplate, MatmulTemplate
+from .ops.templates import ElementwiseTemplate, GEMVTemplate, GeneralReductionTemplate, MatmulTemplate
 
 __all__ = ["ElementwiseTemplate", "GEMVTemplate", "GeneralReductionTemplate", "MatmulTemplate"]

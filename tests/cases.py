@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import carver
-from carver._shipped import folder
-from carver.cost import MODELS
-from carver.errors import NoCandidates
-from carver.kernel import Kernel, load, operators
-from carver.problem import Problem
-from carver.ranking import offered_kernels
+from carver.base.errors import NoCandidates
+from carver.base.shipped import folder
+from carver.cost.models import MODELS
+from carver.kernels.declaration import Kernel, load, operators
+from carver.problem.problem import Problem
+from carver.ranking.ranking import offered_kernels
 
 KERNELS: tuple[Kernel, ...] = tuple(
     load(path) for path in sorted(folder("templates").glob("*/*.toml")) if path.name != "op.toml"

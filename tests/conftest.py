@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    from carver.device.cuda import device_count
+    from carver.run.cuda import device_count
 
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not device_count():
@@ -36,7 +36,7 @@ def _no_descriptors_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Non
 @pytest.fixture
 def declaration(tmp_path: Path):  # type: ignore[no-untyped-def]
     """A kernel declaration of one's own: `declaration(text)` loads it from a file."""
-    from carver import kernel
+    from carver.kernels import declaration as kernel
 
     def write(text: str, name: str = "toy", operator: str = "matmul") -> kernel.Kernel:
         path = tmp_path / operator / f"{name}.toml"

@@ -26,8 +26,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 from kernels import candidate  # noqa: E402
 
-from carver.bench import Bench, Settings, measure  # noqa: E402
-from carver.records import Measurement, Records  # noqa: E402
+from carver.run.bench import Bench, Settings, measure  # noqa: E402
+from carver.run.records import Measurement, Records  # noqa: E402
 
 FAULTS = {
     "cpu": {

@@ -1,4 +1,4 @@
-"""What worker processes run in test_faults.py: `carver.worker` imports it by name."""
+"""What worker processes run in test_faults.py: `carver.run.worker` imports it by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from carver.errors import CompileError, ConfigError, DeviceError, RunError
+from carver.base.errors import CompileError, ConfigError, DeviceError, RunError
 
 
 def handler(start: str = "", touch_mib: int = 0) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:

@@ -40,10 +40,10 @@ import triton.language as tl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
-from carver.errors import ConfigError
+from carver.base.errors import ConfigError
 from carver.export import inductor, unsplit
 from carver.export.triton import configs as triton_configs
-from carver.portfolio import at
+from carver.ranking.portfolio import at
 
 KEYS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
 SHAPES = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from carver.bench import Candidate
-from carver.device import Call, Program, Source, TensorSpec
-from carver.device.render import CPU_FLAGS, CUDA_FLAGS
-from carver.problem import Problem
+from carver.problem.problem import Problem
+from carver.run.bench import Candidate
+from carver.run.device import Call, Program, Source, TensorSpec
+from carver.run.render import CPU_FLAGS, CUDA_FLAGS
 
 CPU = {
     "ok": "for (int64_t i = 0; i < n; i++) Y[i] = X[i];",

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import carver
-from carver import arch as arches
-from carver.arch import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
+from carver.arch import devices as arches
+from carver.arch.descriptor import SECTIONS
+from carver.arch.devices import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
+from carver.base.errors import ArchError
 from carver.cost.tile import issue_per_clk
-from carver.descriptor import SECTIONS
-from carver.errors import ArchError
 
 REQUIRED = """
 v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
@@ -344,7 +344,7 @@ def test_a_matrix_clock_equal_to_the_clock_follows_it() -> None:
         ("l3_bytes", 1 << 20, r"l3_bytes 1048576 and l3_bytes_per_s 0 must be both 0"),
         ("vector", {"float16": 1.0}.items(), r"\[vector\] lacks float32"),
         ("vector", {"flaot32": 1.0}.items(), r"\[vector\] dtype 'flaot32' is unknown; did you mean 'float32'\?"),
-        ("matrix", ("mma",), r"matrix takes rows of carver.arch.Matrix, got 'mma'"),
+        ("matrix", ("mma",), r"matrix takes rows of carver.arch.devices.Matrix, got 'mma'"),
         ("aliases", "h200", r"aliases must be a list of strings, got 'h200'"),
     ],
 )
@@ -498,6 +498,6 @@ def test_arch_is_frozen() -> None:
 
 def test_import_reads_no_descriptor_and_no_heavy_module() -> None:
     heavy = "sorted({'torch', 'scipy', 'pycuda'} & set(sys.modules))"
-    code = f"import sys, carver.arch as a; print(a._index.cache_info().misses, {heavy})"
+    code = f"import sys, carver.arch.devices as a; print(a._index.cache_info().misses, {heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0 []"

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import carver
-from carver.cost.attention import causal_tiles
-from carver.errors import ConfigError, ProblemError
+from carver.base.errors import ConfigError, ProblemError
+from carver.cost.models.attention import causal_tiles
+from carver.cost.pricing import price
 from carver.evaluate import tables
-from carver.kernel import kernels
-from carver.pricing import price
-from carver.space import Space, given_space
+from carver.kernels.declaration import kernels
+from carver.kernels.space import Space, given_space
 
 TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
 

@@ -18,21 +18,21 @@ from click.testing import CliRunner
 from kernels import candidate, problem
 
 import carver
-from carver import bench, reference
-from carver.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
-from carver.cli import main
-from carver.detect import nvidia_names
-from carver.device import concrete, decode, encode
-from carver.device.cpu import CpuDevice
-from carver.errors import ConfigError, DeviceError, RunError
-from carver.hint import Hint
-from carver.kernel import kernels
-from carver.problem import REDUCTIONS, Problem
-from carver.ranking import Ranking
-from carver.records import Records
-from carver.space import enumerate_space
-from carver.trial import WARM_UP_RUNS, Trial, arch_from_dict, program_from_dict, program_to_dict
-from carver.worker import Reply
+from carver.arch.detect import nvidia_names
+from carver.base.errors import ConfigError, DeviceError, RunError
+from carver.cli.main import main
+from carver.kernels.declaration import kernels
+from carver.kernels.space import enumerate_space
+from carver.problem.problem import REDUCTIONS, Problem
+from carver.ranking.hint import Hint
+from carver.ranking.ranking import Ranking
+from carver.run import bench, reference
+from carver.run.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
+from carver.run.cpu import CpuDevice
+from carver.run.device import concrete, decode, encode
+from carver.run.records import Records
+from carver.run.trial import WARM_UP_RUNS, Trial, arch_from_dict, program_from_dict, program_to_dict
+from carver.run.worker import Reply
 
 
 @pytest.fixture(autouse=True)
@@ -342,7 +342,7 @@ def test_hints_for_another_device_are_refused(grid: Ranking, tmp_path: Path, scr
             benchmark([grid[0], other], "cpu", records=db)
 
 
-def cpu_hints(grid: Ranking, template: carver.ranking.Ranking | Any, count: int) -> list[Hint]:
+def cpu_hints(grid: Ranking, template: carver.ranking.ranking.Ranking | Any, count: int) -> list[Hint]:
     """Hints for the first CPU kernel of a problem, without a prediction worth the name."""
     device = CpuDevice().arch
     kernel = kernels(template.problem.operator, "cpu")[0]
@@ -446,7 +446,7 @@ def test_library_says_what_it_cannot_do(tmp_path: Path) -> None:
     ids=lambda op: str(op.problem),
 )
 def test_library_computes_the_same(op: Any) -> None:
-    from carver.device.library import library_call
+    from carver.run.library import library_call
 
     device, p = CpuDevice(), op.problem
     inputs = {name: device.upload(x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
@@ -495,7 +495,7 @@ def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
 @pytest.fixture
 def trial(monkeypatch: pytest.MonkeyPatch) -> Trial:
     with monkeypatch.context() as patch:
-        patch.setattr("carver.trial.resource.setrlimit", lambda *_: None)  # this process is the tests'
+        patch.setattr("carver.run.trial.resource.setrlimit", lambda *_: None)  # this process is the tests'
         made = Trial("cpu")
     made.setup(problem(8).to_dict(), seed=0, check=False, reset_to_zero=(), restore_value=())
     return made
@@ -515,7 +515,7 @@ def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
     """Each round says it, the last one too. A first run that lost a core is no sample."""
     def sample(taken: list[int]) -> Mapping[str, Any]:
         counts = iter(taken)
-        monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
+        monkeypatch.setattr("carver.run.cpu.cores_taken", lambda: next(counts))
         return trial._sample("key", lambda: None, 0.0, 10, cold=False)
 
     calm, first, every = (sample(taken) for taken in ([0] * 6, [0, 1] + [1] * 6, [0, 1, 1, 2, 2, 3, 3, 4]))
@@ -537,7 +537,7 @@ def test_a_config_that_the_kernel_lacks_does_not_fit(grid: Ranking, tmp_path: Pa
 
 
 def whole(computes: str, sizes: dict[str, int], operator: str = "matmul", **options: int) -> Problem:
-    from carver import notation
+    from carver.problem import notation
 
     names = [t.name for t in notation.parse(computes).tensors]
     return Problem(operator, computes, sizes, dict.fromkeys(names, "float32"), options=options)

@@ -18,26 +18,26 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver import arch as archs
+from carver.arch import devices as archs
+from carver.arch.descriptor import Arch
+from carver.base.errors import ConfigError, RunError
 from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate, keep_descriptor
+from carver.calibrate.fit import identified, predict_case, samples
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
 from carver.calibrate.kernels import Measured, _turns
 from carver.calibrate.micro import Microbenchmarks, reading
-from carver.cli import main
+from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
-from carver.descriptor import Arch
-from carver.device import Buffer
-from carver.device.compile import compile_source, cuda_compiler
-from carver.device.cpu import CpuDevice
-from carver.device.render import CUDA_FLAGS, Source
-from carver.errors import ConfigError, RunError
 from carver.evaluate.cases import Case
-from carver.fit import identified, predict_case, samples
-from carver.uncertainty import COVERAGE, share_within, trust
-from carver.worker import Reply
+from carver.ranking.uncertainty import COVERAGE, share_within, trust
+from carver.run.compile import compile_source, cuda_compiler
+from carver.run.cpu import CpuDevice
+from carver.run.device import Buffer
+from carver.run.render import CUDA_FLAGS, Source
+from carver.run.worker import Reply
 
 H200 = carver.load_arch("h200")
 SHAPES = [(64, 4096, 4096), (1024, 1024, 1024), (2048, 2048, 512), (4096, 4096, 4096)]
@@ -153,7 +153,7 @@ def test_bands_are_quantiles_over_problems() -> None:
 ])  # fmt: skip
 def test_a_hint_says_where_its_constants_are_from(device: str, kind: str) -> None:
     hint = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")[0]
-    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
+    kernel = next(k for k in carver.kernels.declaration.kernels("matmul", "triton") if k.name == "triton")
     known = trust(kernel, carver.load_arch(device))
     assert known.kind == kind
     assert hint.calibrated == known.text
@@ -163,8 +163,8 @@ def test_a_hint_says_where_its_constants_are_from(device: str, kind: str) -> Non
 
 
 def test_bands_widen_with_distance() -> None:
-    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
-    own = next(k for k in carver.kernel.kernels("reduction", "cuda") if k.name == "reduce")
+    kernel = next(k for k in carver.kernels.declaration.kernels("matmul", "triton") if k.name == "triton")
+    own = next(k for k in carver.kernels.declaration.kernels("reduction", "cuda") if k.name == "reduce")
     here, family, other = (trust(kernel, carver.load_arch(d)) for d in ("h200", "h100_sxm", "a100"))
     priors = trust(own, H200)
     assert priors.kind == "priors"
@@ -205,7 +205,7 @@ def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> Non
     assert Path(row["written"]) == own_folder / "h200_sxm.toml"
     mine = archs.load("h200")
     assert mine.fitted_constants("matmul/triton") == row["constants"]
-    kernel = next(k for k in carver.kernel.kernels("matmul", "triton") if k.name == "triton")
+    kernel = next(k for k in carver.kernels.declaration.kernels("matmul", "triton") if k.name == "triton")
     assert resolve(kernel, mine)["launch_s"] == row["constants"]["launch_s"]
     assert trust(kernel, mine).kind == "this device"
     after = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
@@ -292,7 +292,7 @@ def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_
     few = {
         "elementwise": [carver.ElementwiseTemplate((256, n), "float32") for n in (512, 1024, 2048)],
     }
-    with carver.records.Records(tmp_path / "records.sqlite") as store:
+    with carver.run.records.Records(tmp_path / "records.sqlite") as store:
         found = calibrate("cpu", 15.0, problems=few, counts=(2, 2, 1), records=store)
     assert len(found.measured.cases) == 3
     (choice,) = found.choices
@@ -305,7 +305,7 @@ def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_
     assert choice.verdict in json.loads(text)["kernels"][0]["verdict"]
     keep_descriptor(found)
     mine = archs.CPU("auto")
-    kernel = carver.kernel.kernels("elementwise", "cpu")[0]
+    kernel = carver.kernels.declaration.kernels("elementwise", "cpu")[0]
     assert trust(kernel, mine).kind == "this device"
     assert mine.fitted_constants("elementwise/cpu") == dict(choice.table)
 
@@ -482,7 +482,7 @@ def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
 
     bench_measure = measuring.measure
     monkeypatch.setattr(measuring, "measure", measure)
-    with carver.records.Records(tmp_path / "records.sqlite") as store:
+    with carver.run.records.Records(tmp_path / "records.sqlite") as store:
         here, problems = CpuDevice().arch, {"elementwise": [bad, good]}
         found = measuring.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
     assert [case.problem for case in found.cases] == [good.problem]

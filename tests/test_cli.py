@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import carver
-from carver.cli import main
-from carver.records import Measurement
-from carver.report import Report
+from carver.cli.main import main
+from carver.run.records import Measurement
+from carver.run.report import Report
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -64,9 +64,9 @@ def test_recommend_as_json_holds_the_hints() -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
-def test_arguments_make_the_problem_they_say(args: list[str], template: carver.templates.Template) -> None:
+def test_arguments_make_the_problem_they_say(args: list[str], template: carver.ops.templates.Template) -> None:
     found = answer("recommend", *args, "--arch", "a100", "--backend", "triton", "-k", "1")
-    assert carver.problem.Problem.from_dict(found["problem"]) == template.problem
+    assert carver.problem.problem.Problem.from_dict(found["problem"]) == template.problem
 
 
 CONFIGS = [
@@ -294,7 +294,7 @@ def test_the_keys_of_json_are_those_of_the_page() -> None:
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:
-    code = "from carver.cli import main; main()"
+    code = "from carver.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "recommend", *MATMUL, "-k", "2"], capture_output=True, text=True, check=True,
         timeout=60,

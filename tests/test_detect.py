@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from carver import arch as arches
-from carver import detect
-from carver.arch import CPU, CUDA, HIP, Apple, from_device, load, to_toml
-from carver.errors import ArchError, DeviceError
+from carver.arch import devices as arches
+from carver.arch.devices import CPU, CUDA, HIP, Apple, detect, from_device, load, to_toml
+from carver.base.errors import ArchError, DeviceError
 
 H200 = {
     1: 1024, 10: 32, 13: 1_980_000, 16: 132, 18: 0, 36: 3_201_000, 37: 6016, 38: 62_914_560, 39: 2048, 75: 9, 76: 0,

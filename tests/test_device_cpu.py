@@ -18,9 +18,16 @@ import pytest
 from scipy.special import erf
 
 import carver
-from carver import kernel, reference
-from carver._shipped import folder
-from carver.device import (
+from carver.base.errors import CompileError, CompileTimeout, ConfigError, DeviceError, RunError
+from carver.base.shipped import folder
+from carver.kernels import declaration as kernel
+from carver.kernels.space import static_scope
+from carver.problem.problem import Problem
+from carver.run import compile as compiling
+from carver.run import reference
+from carver.run.buffers import address
+from carver.run.cpu import CpuDevice, cores_available
+from carver.run.device import (
     CompiledKernel,
     Source,
     TensorSpec,
@@ -32,13 +39,7 @@ from carver.device import (
     open_device,
     prepare,
 )  # fmt: skip
-from carver.device import compile as compiling
-from carver.device.buffers import address
-from carver.device.cpu import CpuDevice, cores_available
-from carver.device.render import CPU_FLAGS
-from carver.errors import CompileError, CompileTimeout, ConfigError, DeviceError, RunError
-from carver.problem import Problem
-from carver.space import static_scope
+from carver.run.render import CPU_FLAGS
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3": 2.0**-4,
         "float8_e5m2": 2.0**-3, "int8": 0.0, "int32": 0.0}  # fmt: skip
@@ -687,7 +688,7 @@ def test_a_smooth_activation_into_integers_may_round_either_way() -> None:
 @pytest.mark.parametrize(("taken", "left"), [([0, 0, 0, 1, 1, 1], 2), ([0, 1, 1, 2, 2, 3], 3)])
 def test_runs_that_lost_a_core_are_not_timed(monkeypatch: pytest.MonkeyPatch, taken: list[int], left: int) -> None:
     counts = iter(taken)
-    monkeypatch.setattr("carver.device.cpu.cores_taken", lambda: next(counts))
+    monkeypatch.setattr("carver.run.cpu.cores_taken", lambda: next(counts))
     device = CpuDevice(1)
     assert len(device.time(lambda: None, 3, cold=False)) == left
     assert device.disturbed_percent() == (100 if left == 3 else 0)

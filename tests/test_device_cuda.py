@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carver import arch, detect, reference
+from carver.arch import detect
+from carver.arch import devices as arch
+from carver.base.errors import DeviceError, RunError
 from carver.calibrate.cuda import Gpu
-from carver.device import (
+from carver.kernels.declaration import named
+from carver.kernels.space import given_space
+from carver.ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from carver.problem.problem import Problem
+from carver.run import reference
+from carver.run.buffers import OutOfMemory, address
+from carver.run.compile import cuda_compiler
+from carver.run.device import (
     Binary,
     Call,
     Program,
@@ -30,14 +39,7 @@ from carver.device import (
     prepare,
     render,
 )  # fmt: skip
-from carver.device.buffers import OutOfMemory, address
-from carver.device.compile import cuda_compiler
-from carver.device.render import concrete
-from carver.errors import DeviceError, RunError
-from carver.kernel import named
-from carver.problem import Problem
-from carver.space import given_space
-from carver.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from carver.run.render import concrete
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
 
@@ -332,7 +334,7 @@ def test_a_silent_nvidia_smi_is_told(device: cuda.CudaDevice, monkeypatch: pytes
 
 
 def test_misaligned_buffers_are_refused(device: cuda.CudaDevice) -> None:
-    from carver.device import Buffer
+    from carver.run.device import Buffer
 
     with pytest.raises(RunError, match="starts at 0x1004; the kernel was built for rows on multiples of 8 bytes"):
         address(Buffer(0x1004, (4,), "float16", None), SPEC, "cuda")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.errors import (
+from carver.base.errors import (
     ArchError,
     CarverError,
     CompileError,

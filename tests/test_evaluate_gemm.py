@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carver.arch import load
+from carver.arch.devices import load
+from carver.base.errors import ConfigError
 from carver.cost import threads
 from carver.cost.constants import resolve
 from carver.cost.tile import issue_per_clk
-from carver.errors import ConfigError
 from carver.evaluate import tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
-from carver.kernel import kernels
-from carver.ranking import rank
-from carver.space import enumerate_space, given_space
-from carver.templates import MatmulTemplate
+from carver.kernels.declaration import kernels
+from carver.kernels.space import enumerate_space, given_space
+from carver.ops.templates import MatmulTemplate
+from carver.ranking.ranking import rank
 
 pd = pytest.importorskip("pandas")
 

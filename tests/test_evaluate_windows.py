@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from carver.arch import load
-from carver.cost import MODELS
+from carver.arch.devices import load
+from carver.base.errors import NotationError, ProblemError
 from carver.cost.constants import resolve
-from carver.cost.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
-from carver.errors import NotationError, ProblemError
+from carver.cost.models import MODELS
+from carver.cost.models.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
 from carver.evaluate.kernel_tuner import MAX_DELAY
 from carver.evaluate.tables import read
-from carver.kernel import kernels
-from carver.ranking import rank
-from carver.space import Space, given_space, roles
-from carver.templates import Conv2DTemplate, ConvTemplate, DedispersionTemplate
+from carver.kernels.declaration import kernels
+from carver.kernels.space import Space, given_space, roles
+from carver.ops.templates import Conv2DTemplate, ConvTemplate, DedispersionTemplate
+from carver.ranking.ranking import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")
 DEDISP = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "tile_stride_x", "tile_stride_y")

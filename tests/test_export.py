@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.cli import main
-from carver.errors import ConfigError, NoCandidates, ProblemError
+from carver.base.errors import ConfigError, NoCandidates, ProblemError
+from carver.cli.main import main
 from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, triton, vllm
 
 H200 = carver.load_arch("h200")

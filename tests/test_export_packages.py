@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.errors import ConfigError, NoCandidates
+from carver.base.errors import ConfigError, NoCandidates
 from carver.export import helion as to_helion
 from carver.export import inductor as to_inductor
 from carver.export import kernel_tuner as to_kernel_tuner

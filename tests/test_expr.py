@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carver.errors import KernelError
-from carver.expr import parse
+from carver.base.errors import KernelError
+from carver.kernels.expr import parse
 
 X = np.array([1, 2, 3, 7, 8], np.int64)
 

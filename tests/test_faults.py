@@ -15,14 +15,14 @@ import fault_table
 import fault_targets
 import pytest
 
-from carver.errors import DeviceError, RunError
-from carver.worker import GRACE_S, Worker, ask
+from carver.base.errors import DeviceError, RunError
+from carver.run.worker import GRACE_S, Worker, ask
 
 HERE = Path(__file__).parent
 
 
 def gpu() -> bool:
-    from carver.device import cuda
+    from carver.run import cuda
 
     return cuda.device_count() > 0
 
@@ -175,7 +175,7 @@ def test_nothing_of_the_group_survives_a_timeout() -> None:
 
 def test_a_busy_worker_does_not_outlive_its_parent() -> None:
     code = (
-        "from carver.worker import Worker\n"
+        "from carver.run.worker import Worker\n"
         "w = Worker('fault_targets:handler', {})\n"
         "print(w.call({'do': 'pid'}, 20).data['pid'], flush=True)\n"
         "w.call({'do': 'hold', 'seconds': 600}, 600)"

@@ -14,7 +14,7 @@ import pytest
 from cases import BACKENDS, offered
 
 import carver
-from carver.templates import Conv2DTemplate, DedispersionTemplate
+from carver.ops.templates import Conv2DTemplate, DedispersionTemplate
 
 GOLDEN = Path(__file__).parent / "golden"
 OPERATORS = {

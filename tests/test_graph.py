@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import carver
-from carver.errors import NotationError, ProblemError
+from carver.base.errors import NotationError, ProblemError
 
 ATTENTION = (
     "S[b,q,s] += Q[b,q,d] * K[b,s,d]",

@@ -11,15 +11,14 @@ import pytest
 from cases import FACES, KERNELS, template
 
 import carver
-from carver import notation
-from carver._shipped import folder
-from carver.cost import MODELS
+from carver.base.errors import KernelError
+from carver.base.shipped import folder
 from carver.cost.constants import CONSTANTS
-from carver.errors import KernelError
-from carver.expr import Expression
-from carver.kernel import Kernel, kernels, operators
-from carver.problem import Problem
-from carver.space import size_scope, static_scope
+from carver.cost.models import MODELS
+from carver.kernels.declaration import Kernel, kernels, operators
+from carver.kernels.expr import Expression
+from carver.kernels.space import size_scope, static_scope
+from carver.problem.problem import Problem, notation
 
 ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}
 DERIVED = {"threads", "smem_bytes", "registers"}

@@ -1,4 +1,7 @@
-"""The structure of the package: imports point one way, and heavy or optional packages load where they are used."""
+"""The structure of the package: heavy or optional packages load where they are used, and modules stay small.
+
+That imports point one way is a contract in pyproject.toml, which `lint-imports` holds.
+"""
 
 from __future__ import annotations
 
@@ -14,48 +17,7 @@ import carver
 
 PACKAGE = Path(carver.__file__).parent
 
-LAYERS = """
-errors types _shipped _cache _version
-dtypes expr
-descriptor detect
-arch notation
-problem
-kernel hint table
-space
-cost
-pricing uncertainty
-ranking explain plots
-templates
-template roller portfolio
-attention fused
-graph
-export
-feed
-reference device worker
-records trial
-report
-bench
-evaluate
-fit tune calibrate
-cli_operators cli_bench cli_evaluate cli_calibrate cli_tune cli_export cli
-__init__ __main__
-""".strip().splitlines()
-"""Lowest first. A module imports from its own line and those above; what a new module may see is where it is put."""
-
-RANK = {name: i for i, line in enumerate(LAYERS) for name in line.split()}
-
-UPWARD = {
-    # a method that is a short way to a function further up imports it when called
-    ("hint", "arch"), ("hint", "explain"), ("ranking", "explain"), ("ranking", "plots"), ("ranking", "bench"),
-    ("ranking", "export"), ("templates", "tune"), ("templates", "export"),
-    ("templates", "portfolio"),
-}  # fmt: skip
-
 MODULES = sorted(PACKAGE.rglob("*.py"))
-
-
-def layer(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
@@ -83,23 +45,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
-    here = layer(path)
-    assert here in RANK, f"carver/{here} has no place in LAYERS: say there what it may import"
-    for module, lazy in imports(path):
-        parts = module.split(".")
-        if parts[0] != "carver" or len(parts) < 2:
-            continue
-        there = parts[1] if parts[1] in RANK else "__init__"
-        if there == "__init__" and parts[1] == "__version__":
-            continue
-        upward = RANK[there] > RANK[here]
-        assert not upward or (lazy and (here, there) in UPWARD), f"{here} imports {there}, which stands above it"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_device_packages_stay_in_the_device_layer(path: Path) -> None:
-    if layer(path) not in ("device", "export", "tune"):
+    if path.relative_to(PACKAGE).parts[0] not in ("run", "export", "tune", "integrations"):
         found = {module.partition(".")[0] for module, _ in imports(path)}
         assert not found & {"torch", "pycuda", "triton", "cupy"}
 
@@ -126,9 +73,8 @@ def test_import_is_light() -> None:
     heavy = {"torch", "pycuda", "scipy", "networkx", "rich", "click", "pandas", "matplotlib", "sqlite3", "asyncio"}
     assert not heavy & loaded
     ours = {name for name in loaded if name.startswith("carver.")}
-    late = ("device", "bench", "cli", "report", "records", "explain", "plots", "evaluate", "fit", "worker", "export",
-            "tune")
-    assert not [name for name in ours if name.split(".")[1] in late]
+    late = ("run", "tune", "export", "evaluate", "calibrate", "cli")
+    assert not [name for name in ours if name.count(".") > 1 and name.split(".")[1] in late]
     code = "import sys, numpy; print(*sys.modules, sep='\\n')"
     numpy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     beyond_numpy = loaded - ours - set(numpy.stdout.split())

@@ -9,16 +9,16 @@ import pytest
 from cases import answerable, device_for, offered, template
 
 import carver
+from carver.calibrate.fit import predict, samples
 from carver.cost.constants import CONSTANTS, resolve
-from carver.cost.model import LIMITERS, Estimate, estimate
+from carver.cost.estimate import LIMITERS, Estimate, estimate
 from carver.cost.occupancy import LIMITS, occupancy_limits, resident_blocks
+from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.cost.work import Work
 from carver.evaluate.cases import Case
-from carver.fit import predict, samples
-from carver.pricing import roofline_seconds
-from carver.ranking import offered_kernels, unit_share
-from carver.space import contiguous_run, warp_matrix_unit
+from carver.kernels.space import contiguous_run, warp_matrix_unit
+from carver.ranking.ranking import offered_kernels, unit_share
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}
@@ -370,13 +370,13 @@ def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -
 def test_no_type_runs_faster_than_the_units_that_compute_it(name: str, dtype: str) -> None:
     arch = carver.load_arch(name)
     wide = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
-    templates: list[carver.templates.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
+    templates: list[carver.ops.templates.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
     if dtype != "float8_e4m3":  # element-wise arithmetic on narrow types is float32's
         templates += [carver.ElementwiseTemplate((2048, 2048), dtype, flops_per_element=500)]
     for op in templates:
         try:
             arch.vector_flops_per_clk(wide)
-        except carver.errors.ArchError:
+        except carver.base.errors.ArchError:
             continue  # a device without float64
         best = op.with_arch(arch).recommend_hints(1)[0]
         bound_s = roofline_seconds(op.problem, arch)

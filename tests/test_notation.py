@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carver.errors import NotationError
-from carver.notation import parse, renaming
+from carver.base.errors import NotationError
+from carver.problem.notation import parse, renaming
 
 
 def test_matmul() -> None:

@@ -75,7 +75,7 @@ def test_runs_from_a_clean_kernel(path: Path) -> None:
 
 
 def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    from carver.plots import explore
+    from carver.view.plots import explore
 
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     drawn: list[dict[str, int]] = []
@@ -85,7 +85,7 @@ def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatc
 
 def test_menus_offer_every_choice_and_begin_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ipywidgets")
-    from carver.plots import explore
+    from carver.view.plots import explore
 
     drawn: list[dict[str, int]] = []
     explore(lambda **chosen: drawn.append(chosen), a=(3, 1), b=[2])

@@ -14,15 +14,16 @@ from types import MappingProxyType
 
 import pytest
 
-from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, kernel
-from carver._shipped import folder
-from carver.device.compile import compile_source, cuda_compiler
-from carver.device.render import CUDA_FLAGS, Program, Source, concrete, scope
-from carver.errors import CompileError
-from carver.kernel import Kernel
-from carver.problem import Problem
-from carver.space import given_space, static_scope
-from carver.templates import Template
+from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
+from carver.base.errors import CompileError
+from carver.base.shipped import folder
+from carver.kernels import declaration as kernel
+from carver.kernels.declaration import Kernel
+from carver.kernels.space import given_space, static_scope
+from carver.ops.templates import Template
+from carver.problem.problem import Problem
+from carver.run.compile import compile_source, cuda_compiler
+from carver.run.render import CUDA_FLAGS, Program, Source, concrete, scope
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")]
 

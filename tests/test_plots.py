@@ -15,14 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver import plots
-from carver.cli import main
-from carver.errors import CarverError, ConfigError
+from carver.base.errors import CarverError, ConfigError
+from carver.cli.main import main
 from carver.evaluate.cases import Case
 from carver.evaluate.score import score
 from carver.evaluate.summary import plot as plot_summary
 from carver.evaluate.summary import summarise
-from carver.ranking import Ranking
+from carver.ranking.ranking import Ranking
+from carver.view import plots
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -268,7 +268,7 @@ def test_without_matplotlib_the_error_says_what_to_install(ranking: Ranking, mon
 
 def test_ranking_loads_no_matplotlib() -> None:
     code = "import carver, sys; carver.GEMVTemplate(N=64, K=64).with_arch('h200').recommend_hints(1)\n"
-    code += "import carver.plots; assert 'matplotlib' not in sys.modules"
+    code += "import carver.view.plots; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -276,7 +276,7 @@ def test_ranking_loads_no_matplotlib() -> None:
     MATMUL, carver.MatmulTemplate(4096, 4096, 4096), carver.MatmulTemplate(16, 4096, 4096),
     carver.FlashAttentionTemplate(4, 32, seq=4096, head_dim=128),
 ], ids=str)  # fmt: skip
-def test_labels_of_a_roofline_do_not_cover_each_other(op: carver.templates.Template) -> None:
+def test_labels_of_a_roofline_do_not_cover_each_other(op: carver.ops.templates.Template) -> None:
     ax = op.with_arch("h200").recommend_hints(60).plot_roofline()
     ax.figure.canvas.draw()
     boxes = {t.get_text(): matplotlib.text.Text.get_window_extent(t) for t in ax.texts if t.get_rotation() in (0, 90)}

@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.cli import main
-from carver.errors import ConfigError, ProblemError
-from carver.portfolio import Bucket, Portfolio, _cover, _table, at
-from carver.ranking import rank, recommend
-from carver.records import Measurement, Records
+from carver.base.errors import ConfigError, ProblemError
+from carver.cli.main import main
+from carver.ranking.portfolio import Bucket, Portfolio, _cover, _table, at
+from carver.ranking.ranking import rank, recommend
+from carver.run.records import Measurement, Records
 
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
 

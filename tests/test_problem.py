@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from carver.errors import ProblemError
-from carver.problem import MAX_SIZE, Problem, size
+from carver.base.errors import ProblemError
+from carver.problem.problem import MAX_SIZE, Problem, size
 
 MATMUL = "C[b,m,n] += A[b,m,k] * B[b,k,n]"
 

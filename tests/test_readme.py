@@ -11,7 +11,7 @@ import click
 import pytest
 
 import carver
-from carver.cli import main
+from carver.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

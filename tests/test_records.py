@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from carver import records
-from carver._cache import cache_folder, lease
-from carver.errors import DeviceError
-from carver.records import Measurement, Records, RecordsError, median_interval, without_outliers
+from carver.base.errors import DeviceError
+from carver.base.folders import cache_folder, lease
+from carver.run import records
+from carver.run.records import Measurement, Records, RecordsError, median_interval, without_outliers
 
 
 def measurement(**changes: object) -> Measurement:
@@ -276,7 +276,7 @@ _WRITER = """
 import sys
 sys.path.insert(0, {tests!r})
 from test_records import measurement
-from carver.records import Records
+from carver.run.records import Records
 with Records(sys.argv[1]) as db:
     print("open", flush=True)
     for i in range(int(sys.argv[3])):
@@ -317,7 +317,7 @@ def test_kill_loses_no_committed_row(tmp_path: Path) -> None:
 def test_lease_excludes_others_and_dies_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     code = (
-        "import time; from carver._cache import lease\n"
+        "import time; from carver.base.folders import lease\n"
         "with lease('gpu 0'):\n    print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)

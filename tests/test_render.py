@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from carver import arch, kernel
-from carver._shipped import folder
-from carver.descriptor import Arch
-from carver.device import (
+from carver.arch import devices as arch
+from carver.arch.descriptor import Arch
+from carver.base.errors import CompileError, ConfigError, KernelError, NoCandidates
+from carver.base.shipped import folder
+from carver.kernels import declaration as kernel
+from carver.kernels.declaration import Kernel
+from carver.kernels.space import enumerate_space, static_scope
+from carver.ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
+from carver.problem.problem import Problem
+from carver.run import compile as compiling
+from carver.run.device import (
     Binary,
     Call,
     Program,
@@ -27,13 +34,7 @@ from carver.device import (
     cuda_compiler,
     render,
 )  # fmt: skip
-from carver.device import compile as compiling
-from carver.device.render import CPU_FLAGS
-from carver.errors import CompileError, ConfigError, KernelError, NoCandidates
-from carver.kernel import Kernel
-from carver.problem import Problem
-from carver.space import enumerate_space, static_scope
-from carver.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
+from carver.run.render import CPU_FLAGS
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
 

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from carver.bench import LIBRARY
-from carver.errors import ConfigError, NoCandidates
-from carver.problem import Problem
-from carver.records import Measurement
-from carver.report import Report
+from carver.base.errors import ConfigError, NoCandidates
+from carver.problem.problem import Problem
+from carver.run.bench import LIBRARY
+from carver.run.records import Measurement
+from carver.run.report import Report
 
 PROBLEM = Problem(
     "matmul", "C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 1, "m": 100, "n": 200, "k": 300},

@@ -14,13 +14,13 @@ import pytest
 from cases import FACES, KERNELS, PRICED, answerable, device_for, offered, template
 
 import carver
-from carver.errors import ConfigError, NoCandidates
-from carver.expr import Expression
-from carver.kernel import Kernel
-from carver.pricing import price
-from carver.problem import Problem
-from carver.ranking import offered_kernels
-from carver.space import enumerate_space, given_space, roles, size_scope, static_scope
+from carver.base.errors import ConfigError, NoCandidates
+from carver.cost.pricing import price
+from carver.kernels.declaration import Kernel
+from carver.kernels.expr import Expression
+from carver.kernels.space import enumerate_space, given_space, roles, size_scope, static_scope
+from carver.problem.problem import Problem
+from carver.ranking.ranking import offered_kernels
 
 H200 = carver.CUDA("h200")
 

@@ -11,8 +11,8 @@ import pytest
 from cases import answerable, device_for, template
 
 import carver
-from carver.device.render import render
-from carver.errors import ArchError, NoCandidates, ProblemError
+from carver.base.errors import ArchError, NoCandidates, ProblemError
+from carver.run.render import render
 
 SIZES = [
     (1, 1, 1), (17, 17, 17), (1, 4096, 4096), (4096, 1, 4096), (4096, 4096, 1), (127, 8191, 509), (1000, 1000, 1000),
@@ -40,7 +40,7 @@ def test_matmul_by_hand() -> None:
 
 
 def test_an_epilogue_is_a_bias_and_an_activation() -> None:
-    def problem(**how: Any) -> carver.problem.Problem:
+    def problem(**how: Any) -> carver.problem.problem.Problem:
         return carver.MatmulTemplate(64, 64, 64, **how).problem
 
     assert problem(epilogue=("bias", "gelu")) == problem(with_bias=True, activation="gelu")
@@ -208,7 +208,7 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     ("Y[j] max= X[i,j]", "ij", carver.ReductionTemplate("max", (4, 5), axis=0)),
     ("Z[i,j] = B[j] + A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
 ])  # fmt: skip
-def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.templates.Template) -> None:
+def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.ops.templates.Template) -> None:
     own = carver.OpTemplate(computes, **dict(zip(sizes, (4, 5, 6, 7), strict=False)))  # type: ignore[arg-type]
     assert own.problem == face.problem and hash(own.problem) == hash(face.problem)
     assert own.problem.to_dict() == face.problem.to_dict()

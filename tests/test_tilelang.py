@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.errors import ConfigError, ProblemError
+from carver.base.errors import ConfigError, ProblemError
 from carver.evaluate.tables import read
 from carver.export import tilelang
 

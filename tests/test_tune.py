@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from tuned import QUICK, scale, twice
 
 import carver
-from carver.cli import main
-from carver.errors import ConfigError, RunError
+from carver.base.errors import ConfigError, RunError
+from carver.cli.main import main
 from carver.evaluate.tables import records_cases
-from carver.records import Records
+from carver.run.records import Records
 from carver.tune.inputs import TensorSupplyType
 from carver.tune.jitted import cpu_workers
 from carver.tune.plan import Settings
@@ -319,7 +319,7 @@ def test_defaults() -> None:
 
 @pytest.mark.gpu
 def test_two_gpus_share_the_work() -> None:
-    from carver.device.cuda import device_count
+    from carver.run.cuda import device_count
 
     if device_count() < 2:
         pytest.skip("needs two GPUs")

@@ -25,9 +25,9 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver.cli import main
-from carver.errors import ConfigError
-from carver.records import Records
+from carver.base.errors import ConfigError
+from carver.cli.main import main
+from carver.run.records import Records
 from carver.tune import cache as disk
 from carver.tune.keys import Unstable, call_key, device_key, plain, pow2
 
@@ -520,7 +520,7 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
 
 def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And of several devices of one kind a cached kernel is for the one that is asked for."""
-    from carver.errors import DeviceError
+    from carver.base.errors import DeviceError
     from carver.tune import result as module
 
     def nothing(name: str) -> Any:

@@ -14,8 +14,8 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, SCALE, scale, twice
 
 import carver
-from carver.device import encode
-from carver.errors import ConfigError, RunError
+from carver.base.errors import ConfigError, RunError
+from carver.run.device import encode
 from carver.tune import inputs
 from carver.tune.checks import Checker, OperatorReference
 from carver.tune.inputs import Inputs, TensorSupplyType, from_user, supply

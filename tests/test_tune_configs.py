@@ -11,7 +11,7 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale
 
 import carver
-from carver.errors import ConfigError, RunError
+from carver.base.errors import ConfigError, RunError
 from carver.tune import GEMM_GRID_288, SearchSpace
 from carver.tune.configs import expand, from_hint
 

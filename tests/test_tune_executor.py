@@ -18,8 +18,8 @@ from test_tune import X, cache  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver.errors import ConfigError, RunError
-from carver.records import Records
+from carver.base.errors import ConfigError, RunError
+from carver.run.records import Records
 
 CONFIGS: list[dict[str, Any]] = [
     *({"ways": 2, "delay": 6000 - 1000 * i} for i in range(5)), {"ways": 1}, {"ways": 3}, {"ways": 6},

@@ -21,8 +21,9 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver import detect, worker
-from carver.errors import ConfigError, DeviceError
+from carver.arch import detect
+from carver.base.errors import ConfigError, DeviceError
+from carver.run import worker
 from carver.tune import cache as disk
 from carver.tune import lane, pool, runner
 from carver.tune.lane import Lane
@@ -249,7 +250,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
 
 
 def test_a_fork_waits_until_it_is_needed() -> None:
-    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.trial:Trial", {"device": "cpu"})
+    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.run.trial:Trial", {"device": "cpu"})
     with forked, other:
         for each in (forked, other):
             each.spawn()

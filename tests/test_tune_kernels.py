@@ -17,8 +17,8 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, SCALE, scale
 
 import carver
-from carver.device import c_compiler, compile_source
-from carver.errors import CarverError, CompileError, ConfigError, RunError
+from carver.base.errors import CarverError, CompileError, ConfigError, RunError
+from carver.run.device import c_compiler, compile_source
 from carver.tune.spec import Param, bundle, unpack
 
 
@@ -172,7 +172,7 @@ def test_arrays_are_no_sizes() -> None:
 
 
 def test_no_gpu_is_said_before_anything_is_compiled() -> None:
-    from carver.device.cuda import device_count
+    from carver.run.cuda import device_count
 
     if device_count():
         pytest.skip("this machine has one")
@@ -316,9 +316,9 @@ def test_a_triton_function() -> None:
 def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
     import json
 
-    from carver.device.cuda import _letter
-    from carver.device.render import passed
-    from carver.trial import program_from_dict, program_to_dict
+    from carver.run.cuda import _letter
+    from carver.run.render import passed
+    from carver.run.trial import program_from_dict, program_to_dict
 
     kernel = carver.Kernel(
         "__global__\n", "f", grid=(4, 2), block=(32, 2), shared_bytes=512, scalars=[7, 0.5, np.int64(9)],

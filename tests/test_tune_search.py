@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from test_tune import X, cache  # noqa: F401 (the fixture)
 
 import carver
-from carver.cli import main
-from carver.errors import ConfigError
+from carver.base.errors import ConfigError
+from carver.cli.main import main
 from carver.evaluate.cases import Case
 from carver.tune.search import (
     DOUBT,

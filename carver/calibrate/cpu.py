@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ..device import Buffer, Source
-from ..device.cpu import CpuDevice
+from ..run.cpu import CpuDevice
+from ..run.device import Buffer, Source
 from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
 
 CHAINS = 12

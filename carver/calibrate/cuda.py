@@ -11,9 +11,9 @@ from math import ceil
 
 import numpy as np
 
-from ..descriptor import Arch, Matrix
-from ..device import Buffer, Device, Source
-from ..dtypes import CODES
+from ..arch.descriptor import Arch, Matrix
+from ..base.dtypes import CODES
+from ..run.device import Buffer, Device, Source
 from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
 
 VECTOR_BYTES = 16

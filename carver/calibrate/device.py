@@ -9,16 +9,16 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from .._cache import cache_folder, lease
-from ..descriptor import Arch
-from ..device import open_device
-from ..device.cpu import CpuDevice
-from ..errors import ConfigError, DeviceError
-from ..fit import predict_case
-from ..records import now
-from ..trial import arch_from_dict
-from ..worker import Worker
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, DeviceError
+from ..base.folders import cache_folder, lease
+from ..run.cpu import CpuDevice
+from ..run.device import open_device
+from ..run.records import now
+from ..run.trial import arch_from_dict
+from ..run.worker import Worker
 from . import cpu, cuda, keep
+from .fit import predict_case
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, errors_near, fit_group, groups, quality, quantiles
 from .kernels import Measured, measured
 from .micro import NOTHING, Microbenchmarks, Parts, run_part

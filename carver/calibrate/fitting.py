@@ -11,17 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.types import FloatArray
 from ..cost.constants import CONSTANTS
-from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates, nearest
 from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean
-from ..fit import fit, identified, predict_case, samples
-from ..kernel import Kernel
-from ..ranking import by_kernel, offered_kernels
-from ..space import multiply_dtype
-from ..types import FloatArray
-from ..uncertainty import COVERAGE, NEAR, share_within, trust
+from ..kernels.declaration import Kernel
+from ..kernels.space import multiply_dtype
+from ..ranking.ranking import by_kernel, offered_kernels
+from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
+from .fit import fit, identified, predict_case, samples
 
 MOST_PROBLEMS = 120
 """More would add minutes and no digits: they are thinned evenly."""

@@ -16,10 +16,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..arch import own_folder
+from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
+from ..arch.devices import own_folder
 from ..cost.constants import CONSTANTS, resolve
-from ..descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
-from ..kernel import Kernel, every, operators
+from ..kernels.declaration import Kernel, every, operators
 from .cuda import matrix_name, matrix_rows
 from .micro import Microbenchmarks
 

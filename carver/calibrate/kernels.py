@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..bench import Bench, Settings, candidates, measure, stratified
-from ..descriptor import Arch
-from ..errors import NoCandidates, RunError
+from ..arch.descriptor import Arch
+from ..base.errors import NoCandidates, RunError
 from ..evaluate.cases import Case
-from ..fit import fit, identified, samples
-from ..hint import Hint
-from ..problem import Problem
-from ..ranking import own_backend, recommend
-from ..records import Records
-from ..templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
+from ..ranking.ranking import own_backend, recommend
+from ..run.bench import Bench, Settings, candidates, measure, stratified
+from ..run.records import Records
+from .fit import fit, identified, samples
 from .fitting import Group, groups
 
 COUNTS = (5, 28, 4)

@@ -10,12 +10,12 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from .._shipped import folder
-from ..device import Call, Device, Program, Source, TensorSpec
-from ..device.cpu import cores_available
-from ..device.render import CPU_FLAGS, CUDA_FLAGS
-from ..errors import CompileError, RunError
-from ..records import median_interval
+from ..base.errors import CompileError, RunError
+from ..base.shipped import folder
+from ..run.cpu import cores_available
+from ..run.device import Call, Device, Program, Source, TensorSpec
+from ..run.records import median_interval
+from ..run.render import CPU_FLAGS, CUDA_FLAGS
 
 REPEATS = 7
 """Runs of each microbenchmark: the fewest of which the extremes bound a median at 95 %, and one more."""

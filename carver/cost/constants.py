@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..descriptor import Arch
-from ..errors import KernelError, nearest
-from ..kernel import Kernel
-from ..types import FrozenDict
+from ..arch.descriptor import Arch
+from ..base.errors import KernelError, nearest
+from ..base.types import FrozenDict
+from ..kernels.declaration import Kernel
 
 
 @dataclass(frozen=True, slots=True)

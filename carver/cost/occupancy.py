@@ -7,8 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..types import FloatArray
+from ..arch.descriptor import Arch
+from ..base.types import FloatArray
 
 LIMITS = ("shared memory", "registers", "threads", "blocks")
 

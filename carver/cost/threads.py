@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..space import Space
-from ..types import FloatArray
+from ..arch.descriptor import Arch
+from ..base.types import FloatArray
+from ..kernels.space import Space
 
 WORD_BYTES = 4
 VECTOR_BYTES = 16

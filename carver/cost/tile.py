@@ -7,10 +7,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..problem import Problem
-from ..space import Space, matrix_unit, vector_dtype, warp_matrix_unit
-from ..types import FloatArray
+from ..arch.descriptor import Arch
+from ..base.types import FloatArray
+from ..kernels.space import Space, matrix_unit, vector_dtype, warp_matrix_unit
+from ..problem.problem import Problem
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
 """What the column `instruction` holds."""

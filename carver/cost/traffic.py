@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray
+from ..base.types import FloatArray
 from .tile import Tile
 
 SLICE_BYTES_PER_CLK = 64.0

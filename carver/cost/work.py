@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..types import FloatArray
+from ..base.types import FloatArray
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..attention import FlashAttentionTemplate
-from ..descriptor import Arch
+from ..arch.descriptor import Arch
+from ..ops.attention import FlashAttentionTemplate
 from .cases import Case, dtype, each
 from .triton import logged
 

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import dtypes
-from ..arch import load, match, names
-from ..descriptor import Arch
-from ..errors import ArchError, CarverError, ConfigError, NoCandidates
-from ..kernel import kernels
-from ..problem import Problem
-from ..ranking import Ranking, rank
-from ..records import Measurement
-from ..report import LIBRARY, Report
-from ..types import FloatArray
+from ..arch.descriptor import Arch
+from ..arch.devices import load, match, names
+from ..base import dtypes
+from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates
+from ..base.types import FloatArray
+from ..kernels.declaration import kernels
+from ..problem.problem import Problem
+from ..ranking.ranking import Ranking, rank
+from ..run.records import Measurement
+from ..run.report import LIBRARY, Report
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..templates import MatmulTemplate
+from ..arch.descriptor import Arch
+from ..ops.templates import MatmulTemplate
 from .cases import Case, dtype, seconds, tunables
 from .kernel_tuner import rows_of
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..errors import ConfigError
-from ..problem import Problem
-from ..templates import Conv2DTemplate, DedispersionTemplate
-from ..types import BoolArray, FloatArray
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError
+from ..base.types import BoolArray, FloatArray
+from ..ops.templates import Conv2DTemplate, DedispersionTemplate
+from ..problem.problem import Problem
 from .cases import Case, dtype, read_csv, seconds, tunables
 
 MAX_DELAY = 650

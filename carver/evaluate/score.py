@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ranking import Ranking
-from ..space import multiply_dtype
-from ..types import FloatArray
-from ..uncertainty import NEAR, trust
+from ..base.types import FloatArray
+from ..kernels.space import multiply_dtype
+from ..ranking.ranking import Ranking
+from ..ranking.uncertainty import NEAR, trust
 from .cases import Case
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ProblemError
-from ..table import WIDTH, Column, rich_table
-from ..uncertainty import COVERAGE, NEAR
+from ..base.errors import ProblemError
+from ..ranking.uncertainty import COVERAGE, NEAR
+from ..view.table import WIDTH, Column, rich_table
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
 from .tables import read
@@ -215,6 +215,6 @@ def _short(value: float, digits: int = 2) -> str:
 
 def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Axes:
     """The model against blind draws, by table and k."""
-    from ..plots import plot_summary
+    from ..view.plots import plot_summary
 
     return plot_summary(rows, ks)

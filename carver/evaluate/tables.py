@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arch import load
-from ..attention import FlashAttentionTemplate
-from ..descriptor import Arch
-from ..errors import ArchError, CarverError, ConfigError, ProblemError, nearest
-from ..kernel import Kernel, kernels
-from ..problem import Problem
-from ..templates import (
+from ..arch.descriptor import Arch
+from ..arch.devices import load
+from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
+from ..kernels.declaration import Kernel, kernels
+from ..ops.attention import FlashAttentionTemplate
+from ..ops.templates import (
     Conv2DTemplate,
     ConvTemplate,
     DedispersionTemplate,
@@ -40,6 +39,7 @@ from ..templates import (
     ReductionTemplate,
     Template,
 )
+from ..problem.problem import Problem
 from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
 
@@ -262,8 +262,8 @@ def _value(text: str) -> Any:
 
 def records_cases(path: Path) -> Iterator[Case]:
     """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
-    from ..records import Records
-    from ..report import LIBRARY
+    from ..run.records import Records
+    from ..run.report import LIBRARY
 
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for m in Records(path).find():

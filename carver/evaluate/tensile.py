@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..kernel import kernels
-from ..templates import MatmulTemplate
-from ..types import BoolArray
+from ..arch.descriptor import Arch
+from ..base.types import BoolArray
+from ..kernels.declaration import kernels
+from ..ops.templates import MatmulTemplate
 from .cases import Case, dtype, each, read_csv, seconds, tunables
 
 

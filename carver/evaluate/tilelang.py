@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..descriptor import Arch
-from ..templates import MatmulTemplate
+from ..arch.descriptor import Arch
+from ..ops.templates import MatmulTemplate
 from .cases import Case, dtype, each, reference, seconds, tunables
 
 

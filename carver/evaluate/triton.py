@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..descriptor import Arch
-from ..errors import ProblemError
-from ..problem import Problem
-from ..templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate, Template
-from ..types import FloatArray
+from ..arch.descriptor import Arch
+from ..base.errors import ProblemError
+from ..base.types import FloatArray
+from ..ops.templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..problem.problem import Problem
 from .cases import Case, dtype, each, read_csv, reference, seconds, tunables
 
 _OUR_WORD = {

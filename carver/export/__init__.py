@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from ..descriptor import Arch
-from ..errors import ConfigError
-from ..hint import Hint
-from ..problem import Problem
-from ..ranking import recommend
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
+from ..ranking.ranking import recommend
 
 _FOREIGN_KEYS = {
     "BLOCK_SIZE_M": "triton", "block_sizes": "helion", "tile_shape": "cutlass", "mma_tiler_mn": "cutlass",

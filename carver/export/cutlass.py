@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..arch import load
-from ..errors import ConfigError
-from ..hint import Hint
-from ..space import matrix_unit
+from ..arch.devices import load
+from ..base.errors import ConfigError
+from ..kernels.space import matrix_unit
+from ..ranking.hint import Hint
 from . import chosen
 
 BACKENDS = ("tilelang", "triton", "cuda")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, NoCandidates
-from ..hint import Hint
-from ..templates import Template
+from ..base.errors import ConfigError, NoCandidates
+from ..ops.templates import Template
+from ..ranking.hint import Hint
 from . import chosen, needs
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from .. import _version
-from ..arch import CUDA, load, to_toml
-from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates, ProblemError
-from ..hint import Hint
-from ..problem import counted
-from ..templates import MatmulTemplate, Template
+from ..arch.descriptor import Arch
+from ..arch.devices import CUDA, load, to_toml
+from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..ops.templates import MatmulTemplate, Template
+from ..problem.problem import counted
+from ..ranking.hint import Hint
 from . import chosen, needs, unsplit
 
 if TYPE_CHECKING:

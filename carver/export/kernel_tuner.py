@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import ConfigError, nearest
-from ..hint import Hint
+from ..base.errors import ConfigError, nearest
+from ..ranking.hint import Hint
 from . import needs, renamed
 
 _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tabu_greywolf", "hybrid_vndx", "skopt")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
-from ..hint import Hint
+from ..base.errors import ConfigError
+from ..ranking.hint import Hint
 from . import needs, renamed
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import ConfigError
-from ..hint import Hint
+from ..base.errors import ConfigError
+from ..ranking.hint import Hint
 from . import renamed
 
 SAID = ("rank", "kernel", "predicted_ms")

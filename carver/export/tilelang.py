@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import notation
-from ..errors import ConfigError, ProblemError
-from ..hint import Hint
-from ..problem import Problem
+from ..base.errors import ConfigError, ProblemError
+from ..problem import notation
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
 from . import chosen, renamed
 
 
@@ -40,7 +40,7 @@ def equivalent_function(problem: Problem) -> Callable[..., Any]:
     """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
     s = notation.parse(problem.written or problem.computes)
     if any(len(dim) != 1 or dim[0][1] != 1 for t in s.tensors for dim in t.index) or s.combine not in ("=", "+="):
-        raise ProblemError(f"{s} is no sum of products over plain axes; carver.reference computes it")
+        raise ProblemError(f"{s} is no sum of products over plain axes; carver.run.reference computes it")
     place = {axis: i for i, axis in enumerate(s.axes)}
     subscripts = {t.name: [place[dim[0][0]] for dim in t.index] for t in s.tensors}
     out = subscripts[s.output.name]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates, nearest
-from ..hint import Hint
-from ..problem import counted
-from ..templates import Template
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, nearest
+from ..ops.templates import Template
+from ..problem.problem import counted
+from ..ranking.hint import Hint
 from . import chosen, needs, renamed, unsplit
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates, ProblemError
-from ..problem import Problem, counted
-from ..ranking import rank
-from ..templates import MatmulTemplate
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..ops.templates import MatmulTemplate
+from ..problem.problem import Problem, counted
+from ..ranking.ranking import rank
 from . import unsplit
 from .triton import from_config
 

@@ -1,5 +1,5 @@
 """`from carver.roller.hint import Hint`."""
 
-from ..hint import Hint
+from ..ranking.hint import Hint
 
 __all__ = ["Hint"]

@@ -1,5 +1,5 @@
 """`from carver.roller.rasterization import NoRasterization`: an object here, a class there; `is not` works for both."""
 
-from ..hint import NoRasterization, Rasterization2DColumn
+from ..ranking.hint import NoRasterization, Rasterization2DColumn
 
 __all__ = ["NoRasterization", "Rasterization2DColumn"]

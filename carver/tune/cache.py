@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .._cache import cache_folder
-from ..errors import CarverError
-from ..records import now
+from ..base.errors import CarverError
+from ..base.folders import cache_folder
+from ..run.records import now
 
 SCHEMA = 1
 

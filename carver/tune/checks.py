@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import reference
-from ..device.buffers import is_torch
-from ..errors import ConfigError, RunError
-from ..problem import Problem
+from ..base.errors import ConfigError, RunError
+from ..problem.problem import Problem
+from ..run import reference
+from ..run.buffers import is_torch
 from .inputs import Inputs, as_argument, beside, host, wide
 
 REFERENCE_S = 0.5
@@ -49,7 +49,7 @@ class OperatorReference:
         return self.bounded(*inputs)[0]
 
     def bounded(self, *inputs: Any) -> tuple[Any, Any]:
-        """The output, and what each of its elements may be off by; see `carver.reference.tolerance`.
+        """The output, and what each of its elements may be off by; see `carver.run.reference.tolerance`.
 
         That takes inputs for exact. Of a tf32 operand with more than 10 bits of mantissa the matrix unit drops the
         rest, which is below 2^-10 of it.

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..descriptor import Arch
-from ..errors import ConfigError, NoCandidates, nearest
-from ..hint import Hint, NoRasterizationType
-from ..templates import TUNED_ON, Template
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, nearest
+from ..ops.templates import TUNED_ON, Template
+from ..ranking.hint import Hint, NoRasterizationType
 
 Config = dict[str, Any]
 

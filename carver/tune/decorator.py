@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import ConfigError
-from ..templates import Template
+from ..base.errors import ConfigError
+from ..ops.templates import Template
 from . import cache
 from .configs import SearchSpace, expand, once, takes_config
 from .jitted import JIT

@@ -9,14 +9,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import __version__, arch, detect
-from .._cache import cache_folder
-from ..bench import versions
-from ..device import c_compiler, cuda_compiler
-from ..device.compile import Compiler
-from ..device.cpu import cores_available
-from ..errors import CarverError
-from ..records import Records
+from .. import __version__
+from ..arch import detect
+from ..arch import devices as arch
+from ..base.errors import CarverError
+from ..base.folders import cache_folder
+from ..run.bench import versions
+from ..run.compile import Compiler
+from ..run.cpu import cores_available
+from ..run.device import c_compiler, cuda_compiler
+from ..run.records import Records
 from . import cache
 from .jitted import cpu_workers
 from .log import runs_folder

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..device import decode, encode
-from ..device.buffers import is_gpuarray, is_torch
-from ..errors import ConfigError, nearest
+from ..base.errors import ConfigError, nearest
+from ..run.buffers import is_gpuarray, is_torch
+from ..run.device import decode, encode
 from .spec import Param, element, param_of
 
 Array = npt.NDArray[Any]

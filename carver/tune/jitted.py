@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
-from ..device import Program
-from ..device.cpu import cores_available
-from ..errors import CarverError, CompileError, ConfigError
+from ..base.errors import CarverError, CompileError, ConfigError
+from ..run.cpu import cores_available
+from ..run.device import Program
 from .result import Built
 from .spec import HintKernel, Kernel, Param, program_params
 
@@ -60,7 +60,7 @@ class JIT:
     def params_of(self, made: Any, bound: Mapping[str, Any]) -> tuple[Param, ...] | None:
         """The arrays that a kernel says it takes, or the decorator says for it."""
         if isinstance(made, HintKernel):
-            from .. import arch as archs
+            from ..arch import devices as archs
 
             return program_params(made.program((), archs.load(device_name(self.target, made.kind))))
         if isinstance(made, Kernel) and made.params is not None:

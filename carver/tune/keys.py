@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from ..bench import versions
-from ..descriptor import Arch
-from ..device import Source, c_compiler, cuda_compiler
-from ..device.cpu import cores_available
-from ..errors import ConfigError, nearest
-from ..hint import Hint
-from ..templates import Template
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, nearest
+from ..ops.templates import Template
+from ..ranking.hint import Hint
+from ..run.bench import versions
+from ..run.cpu import cores_available
+from ..run.device import Source, c_compiler, cuda_compiler
 from .configs import SearchSpace
 from .spec import param_of
 

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import arch as archs
-from .._cache import lease
-from ..device import c_compiler, compile_source, cuda_compiler, lease_name
-from ..errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
-from ..trial import program_from_dict, program_to_dict
-from ..worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
+from ..arch import devices as archs
+from ..base.errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
+from ..base.folders import lease
+from ..run.device import c_compiler, compile_source, cuda_compiler, lease_name
+from ..run.trial import program_from_dict, program_to_dict
+from ..run.worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
 from .checks import Checker, OperatorReference
 from .inputs import Inputs
 from .runner import Code, Runner, decoded

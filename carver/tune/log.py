@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from .._cache import cache_folder
-from ..records import Measurement, now
+from ..base.folders import cache_folder
+from ..run.records import Measurement, now
 from .result import first_line, words
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from .. import arch as archs
-from .. import detect
-from ..descriptor import Arch
-from ..device.library import namespace
-from ..errors import CarverError, ConfigError, RunError, nearest
-from ..templates import Template
-from ..trial import program_to_dict
+from ..arch import detect
+from ..arch import devices as archs
+from ..arch.descriptor import Arch
+from ..base.errors import CarverError, ConfigError, RunError, nearest
+from ..ops.templates import Template
+from ..run.library import namespace
+from ..run.trial import program_to_dict
 from .checks import Checker, OperatorReference, guarded
 from .configs import Entry, check_bound, expand, takes_config
 from .inputs import Inputs, TensorSupplyType, Value, check_memory, from_user, given_inputs, supplied, supply

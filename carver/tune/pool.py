@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, RunError
-from ..worker import Reply
+from ..base.errors import ConfigError, RunError
+from ..run.worker import Reply
 from .jitted import cpu_workers
 from .lane import InputsMissing, Lane, Work, build, measure_remote, portable
 

@@ -14,8 +14,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import arch as archs
-from ..device import (
+from ..arch import devices as archs
+from ..base.errors import ConfigError, DeviceError, RunError
+from ..run.buffers import address, empty_like, is_torch
+from ..run.device import (
     Binary,
     Buffer,
     Device,
@@ -27,11 +29,9 @@ from ..device import (
     cuda_compiler,
     open_device,
 )  # fmt: skip
-from ..device.buffers import address, empty_like, is_torch
-from ..errors import ConfigError, DeviceError, RunError
-from ..records import Measurement
-from ..table import screen_width
-from ..trial import program_from_dict, program_to_dict
+from ..run.records import Measurement
+from ..run.trial import program_from_dict, program_to_dict
+from ..view.table import screen_width
 from . import cache
 from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, places, retargeted, sizes_of, unpack
 

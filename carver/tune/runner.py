@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Buffer
-from ..device.buffers import decode, is_gpuarray, is_torch
-from ..errors import ConfigError, RunError
-from ..hint import Hint
-from ..trial import POISON, Failed, Stand, program_from_dict
-from ..worker import outcome_of
+from ..base.errors import ConfigError, RunError
+from ..ranking.hint import Hint
+from ..run.buffers import decode, is_gpuarray, is_torch
+from ..run.device import Buffer
+from ..run.trial import POISON, Failed, Stand, program_from_dict
+from ..run.worker import outcome_of
 from .inputs import as_argument
 from .spec import Kernel, element
 

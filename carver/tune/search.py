@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import ConfigError, nearest
-from ..types import FloatArray, IntArray
+from ..base.errors import ConfigError, nearest
+from ..base.types import FloatArray, IntArray
 
 Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
 

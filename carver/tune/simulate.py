@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.types import FloatArray
 from ..evaluate.cases import Case
-from ..table import WIDTH, Column, rich_table
-from ..types import FloatArray
+from ..view.table import WIDTH, Column, rich_table
 from .search import Choices, exhaustive, genetic, local, random_order, rank_order
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import dtypes
-from .._cache import cache_folder
-from ..descriptor import Arch
-from ..device import Call, Program, Scalar, Source, TensorSpec, render
-from ..device.buffers import STORAGE, is_gpuarray, is_torch
-from ..device.render import CPU_FLAGS, CUDA_FLAGS
-from ..errors import ConfigError, KernelError
-from ..hint import Hint
+from ..arch.descriptor import Arch
+from ..base import dtypes
+from ..base.errors import ConfigError, KernelError
+from ..base.folders import cache_folder
+from ..ranking.hint import Hint
+from ..run.buffers import STORAGE, is_gpuarray, is_torch
+from ..run.device import Call, Program, Scalar, Source, TensorSpec
+from ..run.render import CPU_FLAGS, CUDA_FLAGS, render
 from .cache import below
 
 Dim3: TypeAlias = int | Sequence[int]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .._cache import lease
-from ..bench import versions
-from ..device import lease_name
-from ..errors import ConfigError, RunError
-from ..records import Measurement, Records, now
-from ..templates import Template
+from ..base.errors import ConfigError, RunError
+from ..base.folders import lease
+from ..ops.templates import Template
+from ..run.bench import versions
+from ..run.device import lease_name
+from ..run.records import Measurement, Records, now
 from . import cache
 from .checks import OperatorReference
 from .configs import Entry, once

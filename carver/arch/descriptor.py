@@ -1,0 +1,518 @@
+"""The descriptor of a device: a frozen, hashable `Arch`, and the TOML file that holds one.
+
+A file is checked as strictly as a program: a misspelt key, a wrong type or a slipped unit is an `ArchError`
+that names file, section, key and what is allowed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import operator
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..base.dtypes import BYTES
+from ..base.errors import ArchError
+
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]
+"""A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""
+
+VENDORS = {"nvidia": "CUDA", "amd": "HIP", "apple": "Apple", "x86": "CPU", "arm": "CPU"}
+"""Vendor -> the constructor that takes its devices."""
+INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
+ACCUMULATES_IN = {"float64": "float64", "int8": "int32"}
+"""Usual accumulator by input dtype; every other dtype accumulates in float32."""
+CONVERTS_TO = {"tf32": "float32", "bfloat16": "float32", "float8_e4m3": "float32", "float8_e5m2": "float32",
+               "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip
+"""Where the vector units compute a dtype for which the descriptor lists no rate of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One matrix instruction of a device: its shape and the dense rate of an SM that issues nothing else."""
+
+    dtype: str
+    accumulate: str
+    instruction: str
+    shape: tuple[int, int, int]
+    flops_per_clk_per_sm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """One device, as the cost model sees it. SI units; FLOP count an FMA as 2 and are dense."""
+
+    name: str
+    title: str
+    vendor: str
+    kind: str
+    isa: str
+    aliases: tuple[str, ...]
+    device_names: tuple[str, ...]  # as the driver prints them
+
+    sm_count: int  # SMs; compute units on AMD; cores of a CPU
+    clock_hz: float  # boost clock of the datasheet; the highest clock that the driver reports
+    matrix_clock_hz: float  # clock behind the datasheet's matrix rates: below clock_hz on H100, H200, B200
+    warp_size: int
+    schedulers_per_sm: int
+    lanes_per_sm: int  # of 32 bits; a lane that issues two FMA at once (packed, dual issue) has them in its rate
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    regs_per_sm: int  # of 32 bits
+    reg_granule: int  # registers are allocated to a warp in multiples of this
+    smem_per_sm_bytes: int
+    smem_bytes_per_clk: float  # one SM; of a CPU, what a core loads from L1
+    l1_bytes: int  # one SM; on most GPUs the array that shared memory is cut from
+    async_copy: bool  # global to shared memory without passing registers
+    tma: bool
+    sfu_per_clk: float  # exp, log, rsqrt ... of one SM
+    lsu_per_clk: float  # lanes whose addresses the load/store units of one SM take
+
+    max_threads_per_block: int
+    max_regs_per_thread: int
+    smem_per_block_bytes: int  # opt-in
+    smem_reserved_bytes: int  # taken by the driver from every block
+    smem_granule_bytes: int
+
+    l2_bytes: int  # whole device
+    l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
+    l2_bytes_per_s: float  # whole device
+    l2_bytes_per_clk_per_sm: float  # fill port of one SM
+    l2_merge_sms: int  # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
+    l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none
+    l3_bytes_per_s: float
+    dram_bytes: int  # the GB of the datasheet as GiB; a driver shows up to 1 % less
+    dram_bytes_per_s: float
+    bus_bits: int
+    pin_bits_per_s: float
+    sector_bytes: int  # smallest transfer
+    line_bytes: int
+    l2_latency_s: float
+    dram_latency_s: float
+
+    simd_bytes: int  # the rest: CPU only, 0 on a GPU
+    fma_per_clk: int  # vector FMAs that a core issues per clock
+    vector_registers: int
+
+    vector: tuple[tuple[str, float], ...]  # FLOP per clock and SM of the vector units, by dtype
+    matrix: tuple[Matrix, ...]
+    fitted: Pairs = ()  # constants measured on this device, with date, device and command
+    datasheet: Pairs = dataclasses.field(default=(), compare=False)  # what the vendor prints, to check the rest by
+    source: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        for name, kind in _SCALARS.items():
+            object.__setattr__(self, name, _scalar(name, kind, getattr(self, name)))
+        for name in ("aliases", "device_names"):
+            words = getattr(self, name)
+            if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+                raise ArchError(f"{name} must be a list of strings, got {words!r}")
+            object.__setattr__(self, name, tuple(words))
+        object.__setattr__(self, "vector", _rates(self.vector))
+        _one_of("vendor", self.vendor, VENDORS)
+        _one_of("kind", self.kind, ("gpu", "cpu"))
+        for row in self.matrix:
+            if not isinstance(row, Matrix):
+                raise ArchError(f"matrix takes rows of carver.arch.devices.Matrix, got {row!r}")
+        object.__setattr__(self, "matrix", tuple(self.matrix))
+        if dict(self.vector)["float32"] not in (2 * self.lanes_per_sm, 4 * self.lanes_per_sm):
+            raise ArchError(
+                f"{self.name}: [vector] float32 {dict(self.vector)['float32']:g} must be 2 FLOP a clock for each of "
+                f"lanes_per_sm {self.lanes_per_sm}, or 4 where a lane issues two FMA at once"
+            )
+        if self.smem_per_block_bytes + self.smem_reserved_bytes > self.smem_per_sm_bytes:
+            raise ArchError(
+                f"{self.name}: smem_per_block_bytes {self.smem_per_block_bytes} + smem_reserved_bytes "
+                f"{self.smem_reserved_bytes} is more than smem_per_sm_bytes {self.smem_per_sm_bytes}"
+            )
+        if self.max_threads_per_block > self.max_threads_per_sm:
+            raise ArchError(
+                f"{self.name}: max_threads_per_block {self.max_threads_per_block} is more than "
+                f"max_threads_per_sm {self.max_threads_per_sm}"
+            )
+        if (self.l3_bytes > 0) != (self.l3_bytes_per_s > 0):
+            raise ArchError(
+                f"{self.name}: l3_bytes {self.l3_bytes} and l3_bytes_per_s {self.l3_bytes_per_s:g} must be "
+                "both 0 (no such cache) or both above 0"
+            )
+
+    def __repr__(self) -> str:
+        rate = self.flops_per_s("float16") / 1e12
+        return (
+            f"Arch({self.name}: {self.title}, {self.isa}, {self.sm_count} SMs, {rate:.4g} TFLOP/s float16, "
+            f"{self.dram_bytes_per_s / 1e9:.4g} GB/s, L2 {self.l2_bytes / 1e6:.4g} MB)"
+        )
+
+    def replace(self, **fields: object) -> Arch:
+        """The same device with some fields changed, for what-if questions: `arch.replace(l2_bytes=100 << 20)`.
+
+        A matrix clock that equals the clock follows it.
+        """
+        for name in fields:
+            if name not in _FIELDS:
+                raise ArchError(f"{self.name} has no field {name!r}; {_nearest(name, _FIELDS)}")
+        values: dict[str, Any] = dict(fields)
+        if "clock_hz" in values and "matrix_clock_hz" not in values and self.matrix_clock_hz == self.clock_hz:
+            values["matrix_clock_hz"] = values["clock_hz"]
+        if "source" not in values:
+            notes = dict(self.source)
+            notes |= {
+                f"{section_of[name]}.{name}": f"replaced by the caller; was {getattr(self, name)!r}"
+                for name in fields
+                if name in section_of
+            }
+            values["source"] = tuple(notes.items())
+        return dataclasses.replace(self, **values)
+
+    @property
+    def cc(self) -> tuple[int, int] | None:
+        """CUDA compute capability as numbers, (9, 0); None for other vendors."""
+        digits = self.isa.removeprefix("sm_")
+        return (int(digits[:-1]), int(digits[-1])) if self.isa.startswith("sm_") else None
+
+    @property
+    def cc_major(self) -> int:
+        """The first number of the compute capability, which declarations can compare; 0 for other vendors."""
+        return self.cc[0] if self.cc else 0
+
+    @property
+    def max_warps_per_sm(self) -> int:
+        return self.max_threads_per_sm // self.warp_size
+
+    @property
+    def regs_per_block(self) -> int:
+        """Of 32 bits: 64 K on NVIDIA, whatever an SM has (128 K in compute capability 3.7), else all of an SM.
+
+        Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+        """
+        return min(self.regs_per_sm, 65536) if self.vendor == "nvidia" else self.regs_per_sm
+
+    @property
+    def provenance(self) -> str:
+        """How the constants are known, in words."""
+        fitted = dict(self.fitted)
+        words = f"calibrated on {fitted['device']}, {fitted['date']}" if fitted else "datasheet"
+        scaled = re.match(r"scaled from (\w+)", dict(self.source).get("memory.l2_bytes_per_s", ""))
+        words = f"estimated from {scaled[1]}" if scaled and not fitted else words
+        return f"{words}; {', '.join(self.replaced)} replaced" if self.replaced else words
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Fields that the caller changed with `replace`."""
+        return tuple(key.partition(".")[2] for key, text in self.source if text.startswith("replaced by the caller"))
+
+    def vector_flops_per_clk(self, dtype: str) -> float:
+        """Rate of the vector units of one SM. [FLOP/clk]
+
+        A dtype without a rate of its own is converted first and runs at the rate of `CONVERTS_TO`.
+        """
+        rates = dict(self.vector)
+        _check_dtype(dtype)
+        while dtype not in rates:
+            if dtype not in CONVERTS_TO:
+                said = f"its vector units compute {', '.join(rates)}; take another dtype or another device"
+                raise ArchError(f"{self.name} has no {dtype} arithmetic: {said}")
+            dtype = CONVERTS_TO[dtype]
+        return rates[dtype]
+
+    def matrix_unit(self, dtype: str, accumulate: str | None = None, instruction: str | None = None) -> Matrix | None:
+        """The fastest matrix instruction for inputs of `dtype`, or None where the device has none.
+
+        `accumulate` is the usual wide type unless given: GeForce cards run float16 twice as fast when it
+        accumulates in float16, which nobody means by a float16 matmul.
+        """
+        _check_dtype(dtype)
+        wanted = accumulate or ACCUMULATES_IN.get(dtype, "float32")
+        rows = (
+            row
+            for row in self.matrix
+            if row.dtype == dtype and row.accumulate == wanted and instruction in (None, row.instruction)
+        )
+        return max(rows, key=lambda row: row.flops_per_clk_per_sm, default=None)
+
+    def vector_flops_per_s(self, dtype: str) -> float:
+        """Peak of all vector units at the boost clock. [FLOP/s]"""
+        return self.vector_flops_per_clk(dtype) * self.sm_count * self.clock_hz
+
+    def matrix_flops_per_s(self, dtype: str, accumulate: str | None = None) -> float:
+        """Dense peak of all matrix units, 0 where there are none. [FLOP/s]
+
+        At the matrix clock; float64, which draws less power, at the boost clock, as datasheets state it.
+        """
+        row = self.matrix_unit(dtype, accumulate)
+        return row.flops_per_clk_per_sm * self.sm_count * self.clock_of(row) if row else 0.0
+
+    def clock_of(self, row: Matrix) -> float:
+        """The clock that a matrix instruction's rate is reached at. [Hz]"""
+        return self.clock_hz if row.dtype == "float64" else self.matrix_clock_hz
+
+    def flops_per_s(self, dtype: str) -> float:
+        """Peak of the faster of the two, the roof of a roofline. [FLOP/s]"""
+        return max(self.vector_flops_per_s(dtype), self.matrix_flops_per_s(dtype))
+
+    def fitted_constants(self, table: str) -> dict[str, float]:
+        """Measured constants of one sub-table of [fitted], for example "triton"; empty where nobody measured."""
+        rows = dict(self.fitted).get(table, ())
+        return dict(rows) if isinstance(rows, tuple) else {}
+
+
+IDENTITY = ("name", "title", "vendor", "kind", "isa", "aliases", "device_names")
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "sm": (
+        "sm_count", "clock_hz", "matrix_clock_hz", "warp_size", "schedulers_per_sm", "lanes_per_sm",
+        "max_threads_per_sm", "max_blocks_per_sm", "regs_per_sm", "reg_granule", "smem_per_sm_bytes",
+        "smem_bytes_per_clk", "l1_bytes", "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
+    ),
+    "block": (
+        "max_threads_per_block", "max_regs_per_thread", "smem_per_block_bytes", "smem_reserved_bytes",
+        "smem_granule_bytes",
+    ),
+    "memory": (
+        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_bytes_per_clk_per_sm", "l2_merge_sms", "l3_bytes",
+        "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes", "line_bytes",
+        "l2_latency_s", "dram_latency_s",
+    ),
+    "cpu": ("simd_bytes", "fma_per_clk", "vector_registers"),
+}  # fmt: skip
+"""TOML section -> the fields of `Arch` in it, as written in a file."""
+
+_OPTIONAL = {  # None: as clock_hz
+    "matrix_clock_hz": None, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
+}  # fmt: skip
+_DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
+_FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
+section_of = {name: section for section, names in SECTIONS.items() for name in names}
+section_of |= {"vector": "vector", "matrix": "matrix"}
+_SCALARS: dict[str, str] = {
+    field.name: str(field.type) for field in dataclasses.fields(Arch) if field.type in ("str", "int", "float", "bool")
+}
+_MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
+# What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.
+PLAUSIBLE = {
+    "clock_hz": (1e8, 1e10), "matrix_clock_hz": (1e8, 1e10), "pin_bits_per_s": (1e8, 1e11),
+    "l2_bytes": (1e5, 1e10), "dram_bytes": (1e8, 1e13), "dram_bytes_per_s": (1e9, 1e14),
+    "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
+    "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
+}  # fmt: skip
+
+
+def parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ArchError(f"{path}: not TOML: {error}") from None
+
+
+@lru_cache(maxsize=512)
+def read(path: Path, modified_ns: int) -> Arch:
+    """One file; `modified_ns` is in the key so that a file written meanwhile is read again."""
+    raw = parse(path, path.read_text(encoding="utf-8"))
+    try:
+        return _build(raw)
+    except ArchError as error:
+        raise ArchError(f"{path}: {error}") from None
+
+
+def to_toml(arch: Arch) -> str:
+    """The text of a descriptor file; `load` of it gives an equal Arch."""
+    lines = [f"{name} = {_literal(getattr(arch, name))}" for name in IDENTITY]
+    for section, fields in SECTIONS.items():
+        if section != "cpu" or arch.kind == "cpu":
+            lines += ["", f"[{section}]", *(f"{name} = {_literal(getattr(arch, name))}" for name in fields)]
+    lines += ["", "[vector]", *(f"{dtype} = {_literal(rate)}" for dtype, rate in arch.vector)]
+    for row in arch.matrix:
+        lines += ["", "[[matrix]]"]
+        lines += [f"{field.name} = {_literal(getattr(row, field.name))}" for field in dataclasses.fields(row)]
+    for section, pairs in (("datasheet", arch.datasheet), ("source", arch.source), ("fitted", arch.fitted)):
+        if pairs:
+            tables = [(key, value) for key, value in pairs if isinstance(value, tuple)]
+            lines += ["", f"[{section}]"]
+            lines += [f"{_toml_key(key)} = {_literal(v)}" for key, v in pairs if not isinstance(v, tuple)]
+            for key, rows in tables:
+                lines += ["", f"[{section}.{_toml_key(key)}]", *(f"{_toml_key(k)} = {_literal(v)}" for k, v in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _build(raw: dict[str, Any]) -> Arch:
+    kind = raw.get("kind")
+    sections = [section for section in SECTIONS if section != "cpu" or kind == "cpu"]
+    optional = ("matrix", "datasheet", "fitted")
+    _keys("the file", raw, (*IDENTITY, *sections, "vector", "source"), optional)
+    values: dict[str, Any] = {name: raw[name] for name in IDENTITY}
+    values |= dict.fromkeys(SECTIONS["cpu"], 0)
+    for section in sections:
+        table = _table(section, raw[section])
+        required = [name for name in SECTIONS[section] if name not in _OPTIONAL]
+        _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in _OPTIONAL])
+        for name, value in table.items():
+            values[name] = _scalar(f"[{section}] {name}", _SCALARS[name], value, name)
+            low, high = PLAUSIBLE.get(name, (-math.inf, math.inf))
+            if not low <= values[name] <= high:
+                raise ArchError(
+                    f"[{section}] {name} = {value!r} is outside {low:g} to {high:g}; "
+                    "its unit is in its name: bytes, Hz, seconds, no multiples of them"
+                )
+    for name, default in _OPTIONAL.items():
+        values.setdefault(name, values["clock_hz"] if default is None else default)
+    values["vector"] = tuple(_table("vector", raw["vector"]).items())
+    values["matrix"] = tuple(_matrix_row(row) for row in _rows(raw.get("matrix", [])))
+    values["datasheet"] = _datasheet(_table("datasheet", raw.get("datasheet", {})))
+    values["fitted"] = _fitted(_table("fitted", raw.get("fitted", {})))
+    sourced = [section for section in (*sections, "vector", "matrix", "datasheet") if section in raw]
+    values["source"] = _sources(_table("source", raw["source"]), sourced)
+    return Arch(**values)
+
+
+def _matrix_row(row: dict[str, Any]) -> Matrix:
+    _keys("[[matrix]]", row, [field.name for field in dataclasses.fields(Matrix)])
+    shape = row["shape"]
+    if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and n > 0 for n in shape)):
+        raise ArchError(f"[[matrix]] shape must be [m, n, k], three positive integers, got {shape!r}")
+    for name in ("dtype", "accumulate"):
+        _one_of(f"[[matrix]] {name}", row[name], BYTES)
+    _one_of("[[matrix]] instruction", row["instruction"], INSTRUCTIONS)
+    rate = _scalar("[[matrix]] flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
+    return Matrix(row["dtype"], row["accumulate"], row["instruction"], (shape[0], shape[1], shape[2]), rate)
+
+
+def _datasheet(table: dict[str, Any]) -> Pairs:
+    _keys("[datasheet]", table, (), _DATASHEET)
+    return _frozen("datasheet", table)
+
+
+def _fitted(table: dict[str, Any]) -> Pairs:
+    missing = [name for name in ("date", "device", "command") if not isinstance(table.get(name), str)]
+    if table and missing:
+        raise ArchError(f"[fitted] must say when and how it was measured: {', '.join(missing)} missing (a string each)")
+    return _frozen("fitted", table)
+
+
+def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
+    pairs: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        if isinstance(value, dict) and depth:
+            pairs.append((key, _frozen(f"{section}.{key}", value, 0)))
+        elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            pairs.append((key, value))
+        else:
+            raise ArchError(f"[{section}] {key} must be a number, a string or a table of them, got {value!r}")
+    return tuple(pairs)
+
+
+def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str], ...]:
+    parts = {section: SECTIONS.get(section, tuple(BYTES)) for section in sections}
+    known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1, 0.6)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise ArchError(
+                f"[source] has unknown key {key!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
+                '"memory.l2_bytes"'
+            )
+    _keys("[source]", table, sections, known)
+    for key, text in table.items():
+        if not isinstance(text, str) or not text.strip():
+            raise ArchError(f"[source] {key!r} must say where the numbers are from, got {text!r}")
+    return tuple(table.items())
+
+
+def _keys(where: str, table: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    required, optional = tuple(required), tuple(optional)
+    for key in table:
+        if key not in required and key not in optional:
+            raise ArchError(f"{where} has unknown key {key!r}; {_nearest(key, (*required, *optional))}")
+    if missing := [key for key in required if key not in table]:
+        raise ArchError(f"{where} lacks {', '.join(missing)}")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    allowed = tuple(known)
+    near = difflib.get_close_matches(word, allowed, 1, 0.6)
+    return f"did you mean {near[0]!r}? allowed: {', '.join(allowed)}" if near else f"allowed: {', '.join(allowed)}"
+
+
+def _table(section: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ArchError(f"[{section}] must be a table, got {value!r}")
+    return value
+
+
+def _rows(value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise ArchError(f"[[matrix]] must be a list of tables, got {value!r}")
+    return value
+
+
+def _scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
+    """`value` as a plain Python bool, int, float or str (NumPy's scalars too), or an ArchError that names `label`."""
+    said = f"{label} must be {_KIND_WORDS[kind]}, got {value!r}"
+    if kind in ("str", "bool"):
+        if type(value).__name__.removesuffix("_") != kind or value == "":
+            raise ArchError(said)
+        return value if kind == "str" else bool(value)
+    if isinstance(value, (bool, str)):
+        raise ArchError(said)
+    try:
+        number = operator.index(value) if kind == "int" else float(value)
+    except (TypeError, ValueError):
+        raise ArchError(said) from None
+    if not (number > 0 or (number == 0 and (name or label) in _MAY_BE_ZERO)) or math.isinf(number):
+        raise ArchError(f"{label} must be above 0 and finite, got {value!r}")
+    return number
+
+
+_KIND_WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string"}
+
+
+def _rates(vector: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    rates = dict(vector)
+    for dtype, rate in rates.items():
+        _one_of("[vector] dtype", dtype, BYTES)
+        rates[dtype] = _scalar(f"[vector] {dtype}", "float", rate)
+    if "float32" not in rates:
+        raise ArchError("[vector] lacks float32, the rate that other dtypes fall to")
+    return tuple(rates.items())
+
+
+def _one_of(label: str, value: object, allowed: Iterable[str]) -> None:
+    if value not in tuple(allowed):
+        raise ArchError(f"{label} {value!r} is unknown; {_nearest(str(value), allowed)}")
+
+
+def _check_dtype(dtype: str) -> None:
+    if dtype not in BYTES:
+        raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES)}")
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _literal(key)
+
+
+def _literal(value: object) -> str:
+    """A TOML value: integers of five digits and more grouped, large and small floats as 1.98e9."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+            return f'"{escaped}"'
+        case int():
+            return f"{value:_}" if abs(value) >= 100_000 else str(value)
+        case float():
+            if value == 0 or 1e-3 <= abs(value) < 1e5:
+                return repr(value)
+            shortest = (f"{value:.{digits}e}" for digits in range(17))
+            mantissa, _, exponent = next(text for text in shortest if float(text) == value).partition("e")
+            return f"{mantissa}e{int(exponent)}"
+        case tuple():
+            return f"[{', '.join(map(_literal, value))}]"
+        case _:
+            raise ArchError(f"a descriptor cannot hold {value!r}")

@@ -1,0 +1,271 @@
+"""Devices by name: `load("H200")`, `CUDA("NVIDIA H100 80GB HBM3")`, `HIP("gfx942")`, `CPU("auto")`.
+
+A descriptor answers to any name that people use for the device. Searched in this order: a path to a TOML file;
+the user's own folder (`own_folder()`), where calibration writes; the folder that ships with carver. No GPU is
+touched unless the name is "auto".
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import ArchError
+from ..base.shipped import folder
+from . import detect
+from .descriptor import VENDORS, Arch, Matrix, parse, read, section_of, to_toml
+
+__all__ = [
+    "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "load", "match", "names", "own_folder", "own_names",
+    "to_toml",
+]  # fmt: skip
+
+
+def names() -> list[str]:
+    """Every descriptor that ships with carver, as `load` takes it."""
+    return sorted(path.stem for path in folder("arch").glob("*.toml"))
+
+
+def own_folder() -> Path:
+    """Where the user's descriptors are: $CARVER_CONFIG_DIR/arch, else the platform's folder for settings."""
+    if given := os.environ.get("CARVER_CONFIG_DIR"):
+        return Path(given) / "arch"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "carver" / "arch"
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming")) / "carver" / "arch"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "carver" / "arch"
+
+
+def own_names() -> list[str]:
+    """The user's descriptors. One that has the name of a shipped one is used in its place."""
+    return sorted(path.stem for path in own_folder().glob("*.toml"))
+
+
+def load(name: str | os.PathLike[str]) -> Arch:
+    """The descriptor of a device, by any of its names or as the path of a TOML file.
+
+    "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors.
+    """
+    if (word := _text(name).strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
+        return _construct(_CONSTRUCTOR_OF[word], name, (word,))
+    path = _find(name)
+    if path is None:
+        raise ArchError(
+            f"no arch named {os.fspath(name)!r}; nearest: {', '.join(_near(os.fspath(name)))}; "
+            f"carver archs lists all {len(names())}, or give the path of a TOML file"
+        )
+    return read(path, path.stat().st_mtime_ns)
+
+
+def match(device_name: str) -> Arch | None:
+    """The descriptor whose `device_names` or aliases hold what a driver prints."""
+    path = _known_as(device_name)
+    return read(path, path.stat().st_mtime_ns) if path else None
+
+
+def CUDA(name: str | os.PathLike[str] = "auto") -> Arch:
+    """An NVIDIA GPU: `CUDA("h200")`, `CUDA("sm_90")`, or the one in this machine: `CUDA("auto")`, `CUDA("cuda:1")`."""
+    return _construct("CUDA", name, ("auto", "cuda", "gpu"))
+
+
+def HIP(name: str | os.PathLike[str] = "auto") -> Arch:
+    """An AMD GPU: `HIP("mi300x")`, `HIP("gfx1100")`, or the one in this machine: `HIP("auto")`, `HIP("hip:1")`."""
+    return _construct("HIP", name, ("auto", "hip", "rocm", "gpu"))
+
+
+def CPU(name: str | os.PathLike[str] = "auto") -> Arch:
+    """A CPU: a generic descriptor, `CPU("avx2")`, or the one in this machine: `CPU("auto")`."""
+    return _construct("CPU", name, ("auto", "cpu", "native", "host"))
+
+
+def Apple(name: str | os.PathLike[str] = "auto") -> Arch:
+    """An Apple GPU, for recommendations only: `Apple("m2_max")`."""
+    return _construct("Apple", name, ("auto", "metal", "gpu"))
+
+
+def from_device(device: detect.Device) -> Arch:
+    """The descriptor of a detected device, with what its driver says written over the datasheet's numbers.
+
+    A device without a descriptor starts from the one of its ISA (failing that, its vendor) with the nearest
+    number of SMs; bandwidths that no driver reports are scaled with SMs and clock. Title and sources say so.
+    """
+    known = _same_device(device)
+    if known and known.fitted:  # what was measured here outranks what a driver says
+        return known
+    base = known or _relative(device)
+    said: dict[str, Any] = {name: value for name, value in device.fields if value is not None}
+    notes = dict(base.source) | {f"{section_of[name]}.{name}": device.said_by for name in said}
+    if known is None:
+        notes.pop("datasheet", None)  # the relative's, like the numbers it is about
+        ratio = said.get("sm_count", base.sm_count) * said.get("clock_hz", base.clock_hz)
+        ratio /= base.sm_count * base.clock_hz
+        scaled = {"l2_bytes_per_s": base.l2_bytes_per_s * ratio, "l3_bytes_per_s": base.l3_bytes_per_s * ratio}
+        notes |= {f"memory.{name}": f"scaled from {base.name} with SMs x clock, an estimate" for name in scaled}
+        if base.kind == "cpu":
+            scaled["dram_bytes_per_s"] = _dram_bytes_per_s(base, said.get("sm_count", base.sm_count), ratio)
+            notes["memory.dram_bytes_per_s"] = f"a share of {base.name}'s, or what the cores can draw, an estimate"
+        said = scaled | said
+        said |= {
+            "name": re.sub(r"[^a-z0-9]+", "_", device.name.lower()).strip("_"),
+            "title": f"{device.name} (no descriptor of its own: estimated from {base.name})",
+            "isa": device.isa or base.isa, "aliases": (), "device_names": device.names, "fitted": (), "datasheet": (),
+        }  # fmt: skip
+    if said.get("l3_bytes") == 0:
+        said["l3_bytes_per_s"] = 0.0
+    if base.matrix_clock_hz != base.clock_hz and "clock_hz" in said:
+        said["matrix_clock_hz"] = min(base.matrix_clock_hz, said["clock_hz"])
+    return base.replace(**said, source=tuple(notes.items()))
+
+
+LINES_IN_FLIGHT = 48
+"""Cache lines that a core's L2 waits for at once, Golden Cove and Zen 4."""
+CHANNEL_BITS = 64
+
+
+def _dram_bytes_per_s(base: Arch, cores: int, ratio: float) -> float:
+    """Memory bandwidth of a CPU with `cores`, from one whose rate of computing it has `ratio` of. [B/s]
+
+    A part of a socket has a part of its bandwidth, and no less than its cores can draw (by Little's law) from the two
+    channels that any socket has.
+    """
+    drawn = cores * LINES_IN_FLIGHT * base.line_bytes / base.dram_latency_s
+    two_channels = 2 * CHANNEL_BITS / base.bus_bits * base.dram_bytes_per_s
+    return max(base.dram_bytes_per_s * min(1.0, ratio), min(drawn, two_channels, base.dram_bytes_per_s))
+
+
+_CONSTRUCTOR_OF = {"cuda": "CUDA", "hip": "HIP", "rocm": "HIP", "cpu": "CPU", "native": "CPU", "metal": "Apple"}
+
+
+def _text(name: str | os.PathLike[str]) -> str:
+    if not isinstance(name, (str, os.PathLike)):
+        raise ArchError(f"a device is named by a string or a path, got {name!r}")
+    return os.fspath(name)
+
+
+def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, ...]) -> Arch:
+    asked = re.fullmatch(rf"({'|'.join(here)})(?::(\d+))?", _text(name).strip().lower())
+    if asked:
+        devices, number = _DETECT[constructor](), int(asked[2] or 0)
+        if number >= len(devices):
+            found = ", ".join(f"{i}: {device.name}" for i, device in enumerate(devices))
+            raise ArchError(f"{constructor}({os.fspath(name)!r}): this machine has {len(devices)} device(s): {found}")
+        return from_device(devices[number])
+    arch = load(name)
+    if VENDORS[arch.vendor] != constructor:
+        right = VENDORS[arch.vendor]
+        raise ArchError(
+            f"{constructor}({os.fspath(name)!r}): {arch.title} is not a device of {constructor}; "
+            f"write {right}({os.fspath(name)!r})"
+        )
+    return arch
+
+
+_DETECT: dict[str, Callable[[], list[detect.Device]]] = {
+    "CUDA": detect.nvidia,
+    "HIP": detect.amd,
+    "CPU": detect.cpu,
+    "Apple": detect.apple,
+}
+
+
+def _same_device(device: detect.Device) -> Arch | None:
+    """The descriptor that a driver's names lead to.
+
+    AMD's driver prints the id of a chip, whose cards differ in compute units: their number decides, over the id.
+    """
+    found = next((arch for arch in map(match, device.names) if arch and device.isa in ("", arch.isa)), None)
+    size = dict(device.fields).get("sm_count")
+    if device.vendor == "amd" and (found is None or found.sm_count != size):
+        found = next((arch for arch in _all() if (arch.isa, arch.sm_count) == (device.isa, size)), None)
+    return found
+
+
+def _all() -> list[Arch]:
+    return [load(name) for name in names()]
+
+
+def _relative(device: detect.Device) -> Arch:
+    """The shipped descriptor most like a device that has none: same ISA, else the nearest ISA of the vendor."""
+    count = int(dict(device.fields).get("sm_count") or 0)
+
+    def number(isa: str) -> int:
+        return int(re.sub(r"^\D*", "", isa) or "0", 16)
+
+    family = [arch for arch in _all() if arch.vendor == device.vendor and arch.kind == device.kind]
+    if device.kind == "cpu":
+        family = [arch for arch in family if arch.isa == device.isa and arch.name.startswith("cpu_")]
+    if not family:
+        raise ArchError(f"no descriptor for {device.name} ({device.isa}); give the path of a TOML file of your own")
+    return min(family, key=lambda arch: (abs(number(arch.isa) - number(device.isa)), abs(arch.sm_count - count)))
+
+
+_GENERIC_WORDS = {
+    "nvidia", "amd", "ati", "apple", "geforce", "tesla", "radeon", "instinct", "quadro", "graphics", "gpu",
+    "corporation",
+}  # fmt: skip
+
+
+def _key(text: str) -> str:
+    """A device name without what people leave out: "NVIDIA GeForce RTX 4090", "rtx-4090" and "RTX4090" are one.
+
+    Its series stays, since "GTX 480" and "RX 480" are two devices; "4090" alone is an alias.
+    """
+    return "".join(word for word in re.split(r"[^a-z0-9]+", text.lower()) if word and word not in _GENERIC_WORDS)
+
+
+def _find(name: str | os.PathLike[str]) -> Path | None:
+    text = os.fspath(name)
+    if isinstance(name, os.PathLike) or text.endswith(".toml"):
+        path = Path(text)
+        if not path.is_file():
+            raise ArchError(f"there is no file {text!r}")
+        return path
+    return _known_as(text)
+
+
+def _known_as(name: str) -> Path | None:
+    """The user's own descriptors come first."""
+    key = _key(name)
+    return _own_index().get(key) or _index().get(key)
+
+
+@lru_cache(maxsize=1)
+def _index() -> dict[str, Path]:
+    return _names_in(folder("arch"))
+
+
+def _own_index() -> dict[str, Path]:
+    return _names_in(path) if (path := own_folder()).is_dir() else {}
+
+
+def _names_in(where: Path) -> dict[str, Path]:
+    index: dict[str, Path] = {}
+    for path in sorted(where.glob("*.toml")):
+        for word in (path.stem, *_identity(path, path.stat().st_mtime_ns)):
+            index.setdefault(_key(word), path)
+    return index
+
+
+@lru_cache(maxsize=512)
+def _identity(path: Path, modified_ns: int) -> tuple[str, ...]:
+    """The names that a descriptor answers to; only the lines above its first section are parsed."""
+    head = parse(path, path.read_text(encoding="utf-8").partition("\n[")[0])
+    words = (head.get("name"), *head.get("aliases", ()), *head.get("device_names", ()))
+    return tuple(word for word in words if isinstance(word, str))
+
+
+def _near(text: str) -> list[str]:
+    ratio = {
+        path.stem: max(
+            difflib.SequenceMatcher(None, _key(text), key).ratio() for key, other in _index().items() if other == path
+        )
+        for path in set(_index().values())
+    }
+    return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:4]

@@ -1,0 +1,1 @@
+"""What every layer uses: errors, element types, arrays, folders and the data that ships with carver."""

@@ -1,0 +1,179 @@
+"""Fit constants of the cost model to measured candidates: bounded robust least squares on their logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.types import FloatArray, IntArray
+from ..cost.constants import CONSTANTS, resolve
+from ..cost.estimate import estimate
+from ..cost.models import MODELS
+from ..evaluate.cases import Case
+from ..kernels.space import Space, given_space, size_scope, static_scope
+from ..ranking.ranking import by_kernel, offered_kernels, tunables_of
+
+RANKING_WIDTH = 0.4
+"""A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
+PRIOR = 0.003
+"""What holds a constant to its start, per candidate, against squared log errors."""
+TRUSTED = 0.1
+"""What holds it at least, for all candidates together, to a start that was fitted itself: few move it little."""
+SCALE_WEIGHT = 0.6
+"""Weight of a problem's mean log error against that of the order of its candidates."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Candidates of many problems, of one kernel on one device, as a single space."""
+
+    space: Space
+    seconds: FloatArray
+    problem: IntArray
+    """Which problem each candidate belongs to, from 0."""
+
+
+def samples(cases: Iterable[Case]) -> list[Sample]:
+    """The measured candidates of all cases, joined by kernel, device and element types."""
+    parts: dict[tuple[object, ...], list[tuple[Space, FloatArray]]] = {}
+    for case in cases:
+        for space in spaces(case):
+            seconds = case.seconds[space.index]
+            ran = np.isfinite(seconds)
+            if ran.sum() > 1:
+                dtypes = tuple(case.problem.dtypes.values())
+                key = (space.kernel, case.arch, dtypes, case.problem.accumulate)
+                parts.setdefault(key, []).append((space.where(ran), seconds[ran]))
+    return [sample for group in parts.values() for sample in _joined(group)]
+
+
+def spaces(case: Case) -> list[Space]:
+    """The candidates of a case that can run, one space a kernel; `index` is their place in the case."""
+    offered = offered_kernels(case.problem, case.arch, case.backend)[0]
+    out = []
+    for kernel, places in by_kernel(case.configs, offered).items():
+        space, _ = given_space(case.problem, case.arch, kernel, [tunables_of(case.configs[i]) for i in places])
+        out.append(replace(space, index=np.asarray(places)[space.index]))
+    return out
+
+
+def _joined(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
+    """One sample of many problems, unless the kernel's model takes from the problem what columns do not carry."""
+    together, apart = _join(group), [_join([part]) for part in group]
+    k = resolve(together.space.kernel, together.space.arch)
+    same = np.allclose(predict(together.space, k), np.hstack([predict(one.space, k) for one in apart]), rtol=1e-9)
+    return [together] if same else apart
+
+
+def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
+    """Many spaces as one: scalars that differ between problems become columns."""
+    spaces = [space for space, _ in group]
+    first = spaces[0]
+    lengths = [len(space) for space in spaces]
+    names = {*first.columns, *size_scope(first.problem), *static_scope(first.problem, first.arch)} - {"arch"}
+    columns = {
+        name: np.concatenate([np.broadcast_to(np.asarray(s[name]), len(s)) for s in spaces])
+        for name in sorted(names)
+        if all(name in s.columns or name in s.scope for s in spaces)
+    }
+    index = np.arange(sum(lengths))
+    joined = Space(first.problem, first.arch, first.kernel, first.scope, columns, index)
+    return Sample(joined, np.concatenate([t for _, t in group]), np.repeat(np.arange(len(group)), lengths))
+
+
+def predict(space: Space, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of the candidates of a space."""
+    return estimate(MODELS[space.kernel.model](space, constants), space.arch, constants).seconds
+
+
+def fit(
+    data: Sequence[Sample],
+    names: Sequence[str],
+    start: Mapping[str, float] | None = None,
+    max_evaluations: int = 60,
+    *,
+    trusted: bool = False,
+) -> dict[str, float]:
+    """The constants `names` that order the candidates of each problem best, the rest as they are.
+
+    Residuals, per candidate: the log error less its problem's weighted mean, weighted towards the fastest
+    candidates; per problem: that mean; per constant: its distance from where it started, so that what the
+    data do not identify stays put, more so where that start is `trusted`. Differences are taken over 3 %: the
+    model's ceilings hide smaller steps.
+    """
+    from scipy.optimize import least_squares
+
+    base = [{**resolve(s.space.kernel, s.space.arch), **(start or {})} for s in data]
+    low = np.log([max(CONSTANTS[n].low, 1e-12) for n in names])
+    high = np.log([CONSTANTS[n].high for n in names])
+    x0 = np.clip(np.log([base[0][n] for n in names]), low + 1e-6, high - 1e-6)
+    weights = [_weights(s) for s in data]
+    pull = max(PRIOR * np.sqrt(sum(len(s.seconds) for s in data)), TRUSTED if trusted else 0.0)
+
+    def residuals(x: FloatArray) -> FloatArray:
+        k = dict(zip(names, np.exp(x), strict=True))
+        told = (deviations(s, {**b, **k}, w) for s, b, w in zip(data, base, weights, strict=True))
+        return np.concatenate([pull * (x - x0), *told])
+
+    result = least_squares(
+        residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations
+    )
+    return {name: float(f"{value:.4g}") for name, value in zip(names, np.exp(result.x), strict=True)}
+
+
+def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[FloatArray, IntArray]) -> FloatArray:
+    """What `fit` makes small for one sample: each candidate's residual, then each problem's."""
+    w, count = weights
+    d = np.log(predict(sample.space, constants) / sample.seconds)
+    mean = np.bincount(sample.problem, w * d) / np.bincount(sample.problem, w)
+    return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
+
+
+def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None) -> list[str]:
+    """The constants that these data say something about, in the order of `CONSTANTS`.
+
+    Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either
+    side) is more than a hundredth of what holds a constant to its prior.
+    """
+    effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
+    for s in data:
+        base = {**resolve(s.space.kernel, s.space.arch), **(start or {})}
+        seen = _Noted(base)
+        weights = _weights(s)
+        here = deviations(s, seen, weights)
+        for name in seen.names:
+            steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
+            effect[name] += max(float(step @ step) for step in steps) / 0.1**2
+    least = (0.01 * PRIOR) ** 2 * sum(len(s.seconds) for s in data)
+    return [name for name in CONSTANTS if effect[name] > least]
+
+
+class _Noted(dict[str, float]):
+    """Constants that remember which of them were asked for."""
+
+    def __init__(self, constants: Mapping[str, float]) -> None:
+        super().__init__(constants)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> float:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
+    """Of the candidates, and how many each problem has."""
+    count = np.bincount(sample.problem)
+    best = np.full(len(count), np.inf)
+    np.minimum.at(best, sample.problem, sample.seconds)
+    excess = sample.seconds / best[sample.problem] - 1
+    return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count
+
+
+def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of a case's candidates, NaN where one cannot run, with some constants replaced."""
+    out = np.full(len(case.configs), np.nan)
+    for space in spaces(case):
+        out[space.index] = predict(space, {**resolve(space.kernel, case.arch), **constants})
+    return out

@@ -1,0 +1,200 @@
+"""The commands that measure and that keep what was measured: `carver bench`, `carver records`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from ..ops.templates import Template
+from ..run.records import OUTCOMES, Measurement, Records
+from ..view.plots import FORMATS, pyplot, save
+from ..view.table import Column, console, rich_table, screen_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class _Output(click.Path):
+    """A file to write. That its folder is there is checked before anything is computed or measured."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not (folder := Path(value).parent).is_dir():
+            self.fail(f"{str(value)!r}: there is no folder {str(folder)!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Picture(_Output):
+    """A file for a plot, whose ending says the format."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).suffix.lower() not in FORMATS:
+            self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = _Output(dir_okay=False, path_type=Path)
+PICTURE = _Picture(dir_okay=False, path_type=Path)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+@as_json
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG, SVG or PDF.")
+@click.option("--html", type=OUTPUT, help="Save the report as one HTML page.")
+@click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
+@click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
+@click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Of one candidate. [s]")
+@click.option("--seconds", "budget_s", type=float, default=60.0, show_default=True, help="Timing in all. [s]")
+@click.option("--rounds", type=int, default=5, show_default=True, help="Times that each candidate gets its turn.")
+@click.option("--warm", is_flag=True, help="Leave the caches as the last run left them.")
+@click.option("--vs-library", is_flag=True, help="Time the library's own call too: torch, or NumPy on the CPU.")
+@click.option("--budget", type=int, help="With --vs-grid: a stratified sample of so many.")
+@click.option("--vs-grid", is_flag=True, help="Time all that could be hints, so that regret means something.")
+@click.option("--device", help="cpu, cuda or cuda:1.  [default: what --arch names]")
+@click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
+def bench(
+    template: Template, topk: int, device: str | None, vs_grid: bool, budget: int | None, vs_library: bool, warm: bool,
+    rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool, html: Path | None, plot: Path | None,
+    quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Compile, check and time the first hints: how right the ranking was. Exits with 1 if none of them ran."""
+    from ..run.bench import benchmark
+
+    if budget is not None and not vs_grid:
+        raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
+    arch = template.arch
+    assert arch is not None
+    ranking = template.recommend_hints(topk, template.own_backend)
+    grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
+    report = benchmark(
+        list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
+        timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,
+        progress=not quiet and not as_json and sys.stderr.isatty(), fresh=fresh,
+    )  # fmt: skip
+    if html is not None:
+        report.to_html(html)
+    click.echo(report.to_json()) if as_json else console().print(report)
+    if not report.ok:
+        sys.exit(1)
+    save_plot(plot, report.plot)
+
+
+def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
+    """Draw without a window and save, where a file is named."""
+    if path is not None:
+        pyplot().switch_backend("agg")
+        save(path, draw())
+
+
+@click.group()
+@click.option(
+    "--database", type=click.Path(dir_okay=False, path_type=Path),
+    help="Another SQLite file than the one in the cache folder.",
+)  # fmt: skip
+@click.pass_context
+def records(ctx: click.Context, database: Path | None) -> None:
+    """What was measured on this machine, or imported."""
+    ctx.obj = ctx.with_resource(Records(database))
+
+
+_FILTERS = [
+    click.option("--outcome", type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"one of {', '.join(OUTCOMES)}"),
+    *(
+        click.option(f"--{name}", metavar=name.upper(), help=text)
+        for name, text in {
+            "operator": "such as matmul", "kernel": "such as mma", "backend": "such as cuda",
+            "arch": "a descriptor's name", "device": "as the driver prints it",
+        }.items()
+    ),
+]  # fmt: skip
+
+
+def _filters(command: Any) -> Any:
+    for option in _FILTERS:
+        command = option(command)
+    return command
+
+
+def _equal(filters: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in filters.items() if value is not None}
+
+
+@records.command("list")
+@_filters
+@click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many, the newest last.")
+@as_json
+@click.pass_obj
+def list_records(store: Records, /, last: int, as_json: bool, **filters: str | None) -> None:
+    """Measurements, one a line."""
+    found = store.find(problem=None, **_equal(filters))
+    if as_json:
+        click.echo(json.dumps([m.to_dict() for m in found[-last:]], indent=1))
+        return
+    rows = [_cells(m) for m in found[-last:]]
+    names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
+    columns = [
+        Column(name, tuple(row[i] for row in rows), name != "ms", may_shrink=name in ("device", "problem"),
+               spare={"kernel": 1, "when": 2}.get(name, 0))
+        for i, name in enumerate(names)
+    ]
+    console().print(rich_table(columns, screen_width()))
+    click.echo(f"{min(last, len(found))} of {len(found)} in {store.path}")
+
+
+def _cells(m: Measurement) -> tuple[str, ...]:
+    sizes = " ".join(f"{axis}={n}" for axis, n in m.problem["sizes"].items() if n > 1)
+    time = "" if m.median_ms is None else f"{m.median_ms:.4g}"
+    return m.uuid[:8], m.created_at[:16].replace("T", " "), m.device, f"{m.operator} {sizes}", m.kernel, m.outcome, time
+
+
+@records.command("show")
+@click.argument("id")
+@as_json
+@click.pass_obj
+def show_record(store: Records, /, id: str, as_json: bool) -> None:
+    """One measurement in full, by the first characters of its id."""
+    found = store.show(id).to_dict()
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    for name, value in found.items():
+        click.echo(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}")
+
+
+@records.command("export")
+@click.argument("file", type=click.File("w"), default="-")
+@_filters
+@click.option("--json", "_as_json", is_flag=True, help="The only format: one JSON object a line.")
+@click.pass_obj
+def export_records(store: Records, /, file: TextIO, _as_json: bool, **filters: str | None) -> None:
+    """Write measurements as JSON lines."""
+    count = store.export(file, **_equal(filters))
+    click.echo(f"{count} exported", err=True)
+
+
+@records.command("import")
+@click.argument("file", type=click.File())
+@as_json
+@click.pass_obj
+def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
+    """Read what `export` wrote; measurements that are here already are skipped."""
+    added, skipped = store.import_(file)
+    counts = {"added": added, "skipped": skipped}
+    click.echo(json.dumps(counts) if as_json else f"{added} added, {skipped} here already")
+
+
+@records.command("prune")
+@_filters
+@click.option("--older-than", "older_than_days", type=float, metavar="DAYS", help="Only those that are older.")
+@as_json
+@click.pass_obj
+def prune_records(store: Records, /, older_than_days: float | None, as_json: bool, **filters: str | None) -> None:
+    """Delete measurements that fit all the filters; at least one must be given."""
+    count = store.prune(older_than_days=older_than_days, **_equal(filters))
+    click.echo(json.dumps({"deleted": count}) if as_json else f"{count} deleted")

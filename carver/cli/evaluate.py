@@ -1,0 +1,79 @@
+"""`carver evaluate`: how good the rankings are on measured tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..base.errors import ConfigError
+from ..view.table import console, screen_width
+from .bench import PICTURE, as_json, save_plot
+
+if TYPE_CHECKING:
+    from ..evaluate.cases import Remark
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
+@click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
+@click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
+@click.option("--workers", type=click.IntRange(1), default=None, help="Processes.  [default: one a core]")
+@click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
+@as_json
+def evaluate(
+    path: Path,
+    more: tuple[int, ...],
+    ks: tuple[int, ...],
+    by: str,
+    workers: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """How good the rankings are on measured tables. Every problem of every table under PATH is ranked with the model as
+    shipped, and what its picks cost is summed up.
+
+    Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
+    best over all problems in hindsight.
+
+    What could not be read or ranked is said on stderr. Exit code 2 if a table was broken, or none could be ranked.
+    """
+    from ..evaluate import summary
+
+    if by not in summary.GROUPS:
+        raise ConfigError(f"--by takes {', '.join(summary.GROUPS)}; got {by!r}")
+    if more and not ks:
+        raise ConfigError(f"evaluate takes one PATH; {more[0]} after it belongs behind --k")
+    ks = tuple(sorted({*ks, *more})) or summary.KS
+    remarks: list[Remark] = []
+    rows = summary.evaluate(path, ks, by, workers, say=remarks.append)
+    for remark in remarks:
+        tell(remark)
+    if rows:
+        save_plot(plot, lambda: summary.plot(rows, ks))
+    if as_json:
+        found = {"rows": [row.to_dict() for row in rows], "remarks": [vars(remark) for remark in remarks]}
+        click.echo(json.dumps(found, indent=1))
+    elif rows:
+        console().print(summary.table(rows, ks, screen_width(), by))
+    if any(remark.broken for remark in remarks):
+        sys.exit(2)
+    if not rows:
+        raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
+
+
+def tell(remark: Remark) -> None:
+    """One line on stderr."""
+    click.secho("error: " if remark.broken else "note: ", fg="red" if remark.broken else "yellow", err=True, nl=False)
+    click.echo(f"{remark.table}: {remark.text}", err=True)
+
+
+def tell_or_fail(remark: Remark) -> None:
+    """For commands that need every table that they are given."""
+    if remark.broken:
+        raise ConfigError(f"{remark.table}: {remark.text}")
+    tell(remark)

@@ -1,0 +1,214 @@
+"""The commands that write for other tools: `carver export TARGET ...`, `carver portfolio ...`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..base.errors import ConfigError
+from ..export import cutlass, first, plain, tilelang, vllm
+from ..ops.templates import Template
+from ..ranking.hint import Hint
+from ..ranking.portfolio import Portfolio
+from ..ranking.portfolio import portfolio as find_portfolio
+from ..run.records import Records
+from .bench import OUTPUT, as_json
+from .operators import device, per_operator
+
+EVENLY = 4096
+"""Sizes that stand for a long range whose sizes count alike."""
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
+names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
+output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
+backend_option = click.option("--backend", metavar="NAME", help="Whose kernels.  [default: carver's own]")
+
+
+@click.group("export")
+def export() -> None:
+    """Hints in the form that another tool reads."""
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text.rstrip("\n"))
+    else:
+        output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+
+
+def _renames(names: Sequence[str]) -> dict[str, str] | None:
+    pairs = [word.partition("=") for word in names]
+    for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
+        if not ours or not equals or not theirs:
+            raise ConfigError(f"--name takes OURS=THEIRS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
+    return {ours: theirs for ours, _, theirs in pairs} or None
+
+
+def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
+    """As JSON, each once: hints that differ in what a target leaves open are one to it."""
+    return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
+
+
+_TARGETS: dict[str, tuple[str | None, str, Callable[[Sequence[Hint], dict[str, str] | None], str]]] = {
+    "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
+    "csv": (None, "Configurations with their predicted times as CSV.", plain.to_csv),
+    "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
+               lambda hints, names: _listing(plain.configs(hints, names))),
+    "tilelang": (
+        "tilelang", "The list that @tilelang.autotune takes, as JSON.",
+        lambda hints, names: _listing(tilelang.configs(hints, names)),
+    ),
+    "cutlass": (
+        "tilelang", "CUTLASS's tile, cluster, stages and schedules as JSON.",
+        lambda hints, _: _listing(cutlass.configs(hints)),
+    ),
+    "cute-dsl": (
+        "tilelang", "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
+        lambda hints, _: _listing(cutlass.cute_dsl(hints)),
+    ),
+}  # fmt: skip
+"""Backend that the target's kernels are (None: the user's choice), help, and how its text is made."""
+_FITS = {"cutlass": cutlass.rows_fit, "cute-dsl": cutlass.rows_fit}
+"""Which hints a target can take, where that is not all of its backend's."""
+
+
+def _target(name: str) -> click.Group:
+    backend_of_target, text, make = _TARGETS[name]
+    fits = _FITS.get(name)
+
+    @output_option
+    @names_option
+    @topk_option
+    def run(template: Template, topk: int, names: Sequence[str], output: Path | None, **rest: Any) -> None:
+        ranking = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        for note in ranking.notes:
+            click.echo(f"note: {note}", err=True)
+        hints: Sequence[Hint] = ranking
+        if fits and template.arch and backend_of_target:  # where none fits, the target says why
+            hints = first(template.problem, template.arch, topk, backend_of_target, fits) or hints
+        _write(make(hints, _renames(names)), output)
+
+    run.__name__, run.__doc__ = name, text
+    return per_operator(run if backend_of_target else backend_option(run))
+
+
+for _name in _TARGETS:
+    export.add_command(_target(_name))
+
+
+def _for_serving(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm", show_default=True,
+                     help="They spell block shapes differently."),
+        click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's own script]"),
+        click.option("--device-name", default="", help="As torch prints it.  [default: from the descriptor]"),
+        click.option("--folder", type=_FOLDER, default=Path(), help="Where the file goes.  [default: here]"),
+        click.option("--arch", required=True, metavar="NAME", help="Device; see `carver archs`."),
+        as_json,
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def _batches(text: str | None) -> Sequence[int]:
+    if text is None:
+        return vllm.BATCHES
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdigit() and int(word) > 0 for word in words):
+        raise ConfigError(f"--batches takes numbers of tokens such as 1,16,256; got {text!r}")
+    return [int(word) for word in words]
+
+
+def _save(file: vllm.ConfigFile, folder: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"name": file.name, "configs": {m: dict(c) for m, c in file.configs.items()},
+                               "predicted_ms": dict(file.predicted_ms)}, indent=1))  # fmt: skip
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / file.name).write_text(file.to_json(), encoding="utf-8")
+    click.echo(str(folder / file.name))
+
+
+@export.command("vllm-moe")
+@click.option("--experts", type=int, required=True, help="Experts on one device.")
+@click.option("--topk", type=int, required=True, help="Experts a token.")
+@click.option("--hidden", type=int, required=True, help="Width of the model.")
+@click.option("--intermediate", type=int, required=True, help="Width of one expert on one device: the N of the name.")
+@click.option("--dtype", type=click.Choice([d for d in vllm.DTYPES if d]), help="Quantisation.  [default: 16 bits]")
+@click.option("--block-shape", type=int, nargs=2, help="Scaled blocks of fp8_w8a8, such as 128 128.")
+@_for_serving
+def vllm_moe(
+    experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
+    arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool,
+) -> None:  # fmt: skip
+    """The file of fused mixture-of-experts layers that vLLM and SGLang look up."""
+    _save(
+        vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
+                 device_name, project), folder, as_json,
+    )  # fmt: skip
+
+
+@export.command("vllm-block-fp8")
+@click.argument("n", type=int)
+@click.argument("k", type=int)
+@click.option("--block-shape", type=int, nargs=2, default=(128, 128), show_default=True, help="Scaled blocks.")
+@_for_serving
+def vllm_block_fp8(
+    n: int, k: int, block_shape: tuple[int, int], arch: str, folder: Path, device_name: str, batches: str | None,
+    project: str, as_json: bool,
+) -> None:  # fmt: skip
+    """The file of a linear layer in block-scaled fp8, N x K, that vLLM and SGLang look up."""
+    _save(vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project), folder, as_json)
+
+
+@as_json
+@output_option
+@click.option("--python", "as_python", is_flag=True, help="Print a Python function from the size to the configuration.")
+@backend_option
+@click.option("--measured", is_flag=True, help="Say, too, what it loses in the times that the records hold.")
+@click.option("--uniform", is_flag=True, help="Each size counts alike.  [default: each factor of size]")
+@click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies and its range: m=1:8192.")
+@click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
+def portfolio(
+    template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
+    output: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """The few configurations that lose least over a range of sizes. A table says which to use when."""
+    axis, sizes = _range(over)
+    assert template.arch is not None
+    spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
+    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
+    if as_json and as_python:
+        raise ConfigError("--python and --json are two forms of the same: give one of the two")
+    text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
+    if measured:
+        with Records() as store:
+            losses = found.measured(store.find(problem=None, operator=template.problem.operator))
+        if as_json:
+            text = json.dumps({**found.to_dict(), "measured_loss": losses}, indent=1)
+        elif not as_python:
+            mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
+            each = ", ".join(f"{loss:.1%} at {size}" for size, loss in losses.items())
+            text += f"\nmeasured loss {mean:.1%} in the mean: {each}"
+    _write(text, output)
+
+
+def _range(text: str) -> tuple[str, range]:
+    axis, equals, span = text.partition("=")
+    low, colon, high = span.partition(":")
+    if not (axis and equals and colon and low.isdigit() and high.isdigit() and 0 < int(low) <= int(high)):
+        raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
+    return axis.strip(), range(int(low), int(high) + 1)
+
+
+def wire(main: click.Group) -> None:
+    """Add the commands of this module to the program."""
+    main.add_command(export)
+    main.add_command(per_operator(portfolio))
+
+

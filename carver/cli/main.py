@@ -1,0 +1,418 @@
+"""The command line. Exit codes: 0 success, 1 the question has no answer here, 2 it was asked wrongly."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NoReturn
+
+import click
+
+from .._version import __version__
+from ..arch import devices as archs
+from ..arch.descriptor import IDENTITY, SECTIONS, Arch
+from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
+from ..export.plain import SAID
+from ..ops.templates import MatmulTemplate, Template
+from ..ranking.explain import explain as explain_hint
+from ..ranking.hint import Hint
+from ..ranking.ranking import Ranking, default_backend
+from ..ranking.ranking import recommend as recommend_problem
+from ..view.table import WIDTH, Column, console, ranking_table, rich_table, screen_width
+from . import export as cli_export
+from .bench import PICTURE, as_json, bench, records, save_plot
+from .calibrate import calibrate
+from .evaluate import evaluate
+from .operators import device, per_operator
+from .tune import cache, doctor, simulate
+
+NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CarverError as error:
+            _fail(error)
+        except OSError as error:
+            if error.filename is None:  # a closed pipe, which click knows
+                raise
+            _fail(ConfigError(f"{error.filename}: {error.strerror}"))
+
+
+def _fail(error: CarverError) -> NoReturn:
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(str(error), err=True)
+    sys.exit(1 if isinstance(error, NO_ANSWER) else 2)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
+@click.version_option(__version__, prog_name="carver")
+def main() -> None:
+    """Tile configurations for GPU and CPU kernels, ranked and explained by a cost model.
+
+    \b
+    carver recommend matmul 4096 4096 4096 --arch h200
+    carver explain matmul 4096 4096 4096 --arch h200 --rank 2
+    carver rank matmul 4096 4096 4096 --arch h200 --configs configs.json
+    """
+
+
+backend_option = click.option(
+    "--backend", metavar="NAME",
+    help="Whose kernels: cuda, cpu, triton, ...  "
+    "[default: carver's own; triton where those leave the fastest unit idle]",
+)
+topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+
+
+heatmap_option = click.option(
+    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE", help="Save the predicted time over two tunables."
+)
+
+
+@as_json
+@heatmap_option
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+@backend_option
+@topk_option
+def recommend(
+    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None,
+    heatmap: tuple[str, str, Path] | None, as_json: bool,
+) -> None:  # fmt: skip
+    """The configurations with the shortest predicted times, best first."""
+    ranking = template.recommend_hints(topk, backend)
+    _save_plots(ranking, plot, roofline, heatmap)
+    _show(ranking, topk, as_json)
+
+
+def _save_plots(
+    ranking: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
+) -> None:
+    save_plot(plot, ranking.plot)
+    save_plot(roofline, ranking.plot_roofline)
+    if heatmap is not None:
+        x, y, file = heatmap
+        save_plot(file, lambda: ranking.plot_heatmap(x, y))
+
+
+@as_json
+@heatmap_option
+@click.option("--backend", default="triton", show_default=True, metavar="NAME", help="Whose vocabulary they are in.")
+@click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
+@click.option(
+    "--configs", type=click.File(), default="-", show_default=True,
+    help="JSON (a list of objects, or one a line) or CSV with a header; - is standard input.",
+)  # fmt: skip
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+def rank(
+    template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
+    roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Your own configurations in the order of their predicted times."""
+    if topk is not None and topk < 1:
+        raise ConfigError(f"topk must be at least 1, got {topk}")
+    ranking = template.rank(read_configs(_text(configs)), backend)
+    shown = ranking[:topk] if topk else ranking
+    _save_plots(shown, plot, roofline, heatmap)
+    _show(shown, len(shown), as_json)
+
+
+@as_json
+@click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
+@click.option("--rank", "place", type=click.IntRange(1), help="The hint of this rank.  [default: 1]")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@backend_option
+def explain(
+    template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
+) -> None:
+    """Why a configuration takes the time it is predicted to take."""
+    if config is None:
+        place = place or 1
+        ranking = template.recommend_hints(place, backend)
+        if place > len(ranking):
+            raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
+        found = ranking.explain(place - 1)
+    elif place is not None:
+        raise ConfigError("--rank is of carver's own hints, --config of yours: give one of the two")
+    else:
+        assert template.arch is not None
+        backend = backend or default_backend(template.problem, template.arch)
+        found = template.rank(read_configs(f"[{config}]"), backend).explain(0)
+    _print(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
+
+
+@as_json
+@click.option("--repeats", type=click.IntRange(1), default=50, show_default=True, help="Queries of each kind.")
+@backend_option
+@topk_option
+def bench_query(template: Template, topk: int, backend: str | None, repeats: int, as_json: bool) -> None:
+    """How long a query takes. Timed are the first of a process, a new shape, and the same shape again."""
+    arch, problem = template.arch, template.problem
+    assert arch is not None
+    first = _timed(partial(recommend_problem, problem, arch, topk, backend))
+    axis = problem.statement.axes[-1]
+    sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1)} for i in range(repeats)]
+    shapes = [dataclasses.replace(problem, sizes=each) for each in sizes]
+    new = [_timed(partial(recommend_problem, shape, arch, topk, backend)) for shape in shapes]
+    ranking = template.recommend_hints(topk, backend)
+    again = [_timed(partial(template.recommend_hints, topk, backend)) for _ in range(repeats)]
+    found = {
+        "problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates,
+        "first_ms": first * 1e3, "new_shape_ms": statistics.median(new) * 1e3,
+        "repeated_us": statistics.median(again) * 1e6,
+    }  # fmt: skip
+    if as_json:
+        _print(found)
+        return
+    click.echo(f"{problem} on {arch.title}: top {topk} of {ranking.candidates:,} candidates")
+    click.echo(f"  first query of the process   {found['first_ms']:8.2f} ms")
+    click.echo(f"  a new shape                  {found['new_shape_ms']:8.2f} ms   median of {repeats}")
+    click.echo(f"  the same shape again         {found['repeated_us']:8.2f} us   median of {repeats}")
+
+
+explain_group = per_operator(explain)
+main.add_command(explain_group)
+for verb in (recommend, rank, bench):
+    main.add_command(per_operator(verb))
+
+
+@click.pass_context
+def query_matmuls(ctx: click.Context) -> None:
+    """Without an operator: matmuls of a decode step, a ragged and a large one, on an H200."""
+    if ctx.invoked_subcommand is None:
+        for sizes in ((1, 4096, 4096), (1000, 1008, 4096), (4096, 4096, 4096)):
+            bench_query(MatmulTemplate(*sizes).with_arch("h200"), 10, None, 100, as_json=False)
+
+
+queries = per_operator(bench_query)
+queries.invoke_without_command, queries.no_args_is_help, queries.callback = True, False, query_matmuls
+main.add_command(queries)
+main.add_command(records)
+cli_export.wire(main)
+main.add_command(evaluate)
+main.add_command(calibrate)
+for command in (cache, doctor, simulate):
+    main.add_command(command)
+
+
+@explain_group.command("hint")
+@click.argument("file", type=click.File())
+@click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@as_json
+def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
+    """A hint that was saved as JSON."""
+    try:
+        hint = Hint.from_json(_text(file))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
+    found = explain_hint(hint, device(arch or hint.arch))
+    _print(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
+
+
+@main.command("archs")
+@click.argument("words", nargs=-1)
+@as_json
+def list_archs(words: tuple[str, ...], as_json: bool) -> None:
+    """The devices that carver knows. WORDS keep those whose name, title or ISA has them all."""
+    every = [archs.load(name) for name in sorted({*archs.names(), *archs.own_names()})]
+    kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
+    if not kept:
+        raise ConfigError(f"no device has {' '.join(words)!r} in its name; `carver archs` lists all {len(every)}")
+    if as_json:
+        _print([{name: getattr(a, name) for name in IDENTITY} | _rates(a) for a in kept])
+        return
+    shown = [
+        Column("name", tuple(a.name for a in kept), is_text=True),
+        Column("device", tuple(a.title.removeprefix("NVIDIA ").removeprefix("AMD ") for a in kept), True, "", True),
+        Column("ISA", tuple(a.isa for a in kept), is_text=True),
+        Column("SMs", tuple(str(a.sm_count) for a in kept)),
+        Column("TFLOP/s\nfloat32", tuple(f"{a.vector_flops_per_s('float32') / 1e12:.1f}" for a in kept), spare=1),
+        Column("TFLOP/s\nfloat16", tuple(f"{a.flops_per_s('float16') / 1e12:.1f}" for a in kept), spare=2),
+        Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
+        Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
+    ]
+    console().print(rich_table(shown, screen_width()))
+
+
+@main.group("arch")
+def one_arch() -> None:
+    """One device."""
+
+
+@one_arch.command("show")
+@click.argument("name")
+@click.option("--toml", is_flag=True, help="As a descriptor file, to start your own from.")
+@as_json
+def show_arch(name: str, toml: bool, as_json: bool) -> None:
+    """Every constant of a device, with its source."""
+    arch = device(name)
+    if toml and as_json:
+        raise ConfigError("--toml and --json are two forms of the same: give one of the two")
+    if toml:
+        click.echo(archs.to_toml(arch), nl=False)
+    elif as_json:
+        _print(dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")})
+    else:
+        _show_arch(arch)
+
+
+def _show_arch(arch: Arch) -> None:
+    from rich.text import Text
+
+    screen, source, wide = console(), dict(arch.source), screen_width()
+    screen.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
+    screen.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
+    sections: dict[str, list[tuple[str, str]]] = {
+        section: [(name, _quantity(name, getattr(arch, name))) for name in names]
+        for section, names in SECTIONS.items()
+        if section != "cpu" or arch.kind == "cpu"
+    }
+    sections["vector"] = [
+        (dtype, f"{rate:g} FLOP/clk/SM, {arch.vector_flops_per_s(dtype) / 1e12:.4g} TFLOP/s")
+        for dtype, rate in arch.vector
+    ]
+    sections["matrix"] = [
+        (f"{row.dtype}, sums {row.accumulate}",
+         f"{row.instruction} {'x'.join(map(str, row.shape))}, {row.flops_per_clk_per_sm:g} FLOP/clk/SM, "
+         f"{row.flops_per_clk_per_sm * arch.sm_count * arch.matrix_clock_hz / 1e12:.4g} TFLOP/s")
+        for row in arch.matrix
+    ]  # fmt: skip
+    for section, rows in sections.items():
+        if not rows:
+            continue
+        screen.print(Text(f"\n{section}", "bold"))
+        width = max(len(key) for key, _ in rows)
+        for key, value in rows:
+            screen.print(Text(f"  {key:<{width}s}  {value}"))
+        for key, text in source.items():
+            if key.partition(".")[0] == section:
+                said = fill(f"source of {key}: {text}", wide, initial_indent="  ", subsequent_indent="    ")
+                screen.print(Text(said, "dim"))
+    screen.print(Text(f"\nconstants: {arch.provenance}"))
+
+
+def _quantity(name: str, value: object) -> str:
+    """A field in a unit that people read."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        for ending, size, unit in (
+            ("_hz", 1e9, "GHz"), ("bytes_per_s", 1e9, "GB/s"), ("bits_per_s", 1e9, "Gbit/s"), ("_s", 1e-9, "ns"),
+        ):  # fmt: skip
+            if name.endswith(ending):
+                return f"{value / size:,.5g} {unit}" if value < 1e6 * size else f"{value / size:,.0f} {unit}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return str(value)
+
+
+def _rates(arch: Arch) -> dict[str, Any]:
+    return {
+        "sm_count": arch.sm_count,
+        "float32_flops_per_s": arch.vector_flops_per_s("float32"),
+        "float16_flops_per_s": arch.flops_per_s("float16"),
+        "dram_bytes_per_s": arch.dram_bytes_per_s,
+        "l2_bytes": arch.l2_bytes,
+        "constants": arch.provenance,
+    }
+
+
+def _text(file: io.TextIOBase) -> str:
+    try:
+        return file.read().removeprefix("\ufeff")  # as spreadsheets begin a file
+    except UnicodeDecodeError:
+        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
+
+
+def read_configs(text: str) -> list[dict[str, Any]]:
+    """Configurations from JSON, JSON lines or CSV, told apart by their first character."""
+    start = text.lstrip()[:1]
+    if not start:
+        raise ConfigError("no configurations: the input is empty")
+    try:
+        if start == "[":
+            given = json.loads(text)
+        elif start == "{":
+            given = _objects(text)
+        else:
+            given = _rows(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"the configurations are not JSON: {error}") from None
+    if not given:
+        raise ConfigError("no configurations: the list is empty")
+    return list(given)
+
+
+def _objects(text: str) -> list[Any]:
+    """JSON objects one after the other, on one line each or on several."""
+    decode, found, end = json.JSONDecoder().raw_decode, [], 0
+    while at := re.compile(r"\S").search(text, end):
+        value, end = decode(text, at.start())
+        found.append(value)
+    if isinstance(found[0], dict) and "hints" in found[0]:
+        raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
+    return found
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    """A CSV's header names tunables; a cell may be empty. What `carver export csv` says besides is left out."""
+    header, *rows = (row for row in csv.reader(io.StringIO(text)) if row)
+    names = [name.strip() for name in header]
+    if not all(name.isidentifier() for name in names):
+        raise ConfigError(
+            "the configurations are neither JSON nor CSV with a header of tunables, such as BLOCK_M,BLOCK_N; the first "
+            f"line is {text.strip().splitlines()[0][:60]!r}"
+        )
+    out = []
+    besides = SAID if SAID[-1] in names else ()
+    for place, row in enumerate(rows):
+        if len(row) != len(names):
+            raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")
+        cells = {name: cell for name, cell in zip(names, row, strict=True) if name not in besides}
+        if bad := [f"{name} is {cell!r}" for name, cell in cells.items() if not _whole(cell)]:
+            raise ConfigError(f"row {place} of the CSV must have whole numbers; {', '.join(bad)}")
+        out.append({name: int(cell) for name, cell in cells.items() if cell})
+    return out
+
+
+def _whole(cell: str) -> bool:
+    return not cell or cell.strip().removeprefix("-").isdecimal()
+
+
+def _show(ranking: Ranking, most: int, as_json: bool) -> None:
+    if as_json:
+        _print({
+            "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
+            "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
+            "reasons": {str(place): why for place, why in ranking.reasons.items()},
+            "notes": list(ranking.notes), "constants": ranking.arch.provenance,
+            "hints": [hint.to_dict() for hint in ranking],
+        })  # fmt: skip
+    else:
+        console().print(ranking_table(ranking, most, width=screen_width()))
+
+
+def _print(found: object) -> None:
+    click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+
+
+def _timed(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start

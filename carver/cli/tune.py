@@ -1,0 +1,109 @@
+"""The commands around tuning: `carver cache`, `carver doctor`, `carver simulate`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..base.errors import ConfigError
+from ..base.folders import cache_folder
+from ..view.table import console, screen_width
+from .bench import as_json
+from .evaluate import tell_or_fail
+
+
+@click.group()
+def cache() -> None:
+    """Tuned kernels on disk."""
+
+
+@cache.command("ls")
+@as_json
+def list_cache(as_json: bool) -> None:
+    """Every entry: its key, kernel, device, best configuration and time."""
+    from ..tune.cache import entries
+
+    rows = [
+        {
+            "key": e.key, "kernel": e.found.get("name"), "device": e.found.get("env", {}).get("device"),
+            "config": e.found.get("config"), "latency_ms": e.found.get("latency_ms"),
+            "created_at": e.found.get("env", {}).get("created_at"), "bytes": e.size_bytes, "problem": e.problem,
+        }
+        for e in entries()
+    ]  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"{row['key'][:12]}  unusable: {row['problem']}")
+            continue
+        config = " ".join(f"{k}={v}" for k, v in row["config"].items())
+        when = str(row["created_at"])[:16].replace("T", " ")
+        said = f"{row['kernel']}  {row['latency_ms']:.4g} ms  {config}  ({row['device']})"
+        click.echo(f"{row['key'][:12]}  {when}  {said}")
+    click.echo(f"{len(rows)} in {cache_folder() / 'tune'}")
+
+
+@cache.command("clear")
+@click.argument("keys", nargs=-1)
+@click.option("--binaries", is_flag=True, help="Compiled kernels and unpacked sources too.")
+@as_json
+def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
+    """Delete entries, which are then tuned anew. KEYS are the first characters of their keys; without any, all go."""
+    from ..tune.cache import entries, remove
+
+    every = list(entries())
+    if unknown := [key for key in keys if not any(e.key.startswith(key) for e in every)]:
+        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
+    chosen = [e for e in every if not keys or e.key.startswith(keys)]
+    for entry in chosen:
+        remove(entry)
+    if binaries:
+        for name in ("binaries", "sources"):
+            shutil.rmtree(cache_folder() / name, ignore_errors=True)
+    click.echo(json.dumps({"deleted": len(chosen)}) if as_json else f"{len(chosen)} deleted")
+
+
+@click.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Device, compilers, caches, settings in effect, and what is missing."""
+    from ..tune.doctor import examine, report
+
+    found = examine()
+    click.echo(json.dumps(found, indent=1) if as_json else report(found))
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--most", type=click.IntRange(1), default=50, show_default=True, help="Problems of each table, spread evenly."
+)
+@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True, help="Replays of a search that draws.")
+@click.option(
+    "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True, help="What compiling one takes. [s]"
+)
+@click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")
+@as_json
+def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, as_json: bool) -> None:
+    """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
+    from ..evaluate.tables import read
+    from ..tune.simulate import Cost, table, to_dict
+    from ..tune.simulate import simulate as replay_all
+
+    cases: list[Any] = []
+    for path in tables:
+        found = list(read(path, tell_or_fail))
+        cases += found[:: -(-len(found) // most)] if found else []
+    if not cases:
+        raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
+    traces = replay_all(cases, seeds, Cost(compile_s=compile_s, rep=rep))
+    if as_json:
+        click.echo(json.dumps(to_dict(traces), indent=1))
+        return
+    console().print(table(traces, screen_width()))

@@ -1,0 +1,143 @@
+"""Work to seconds: waves of blocks, a pipelined main loop, launch, epilogue and tail.
+
+The main loop's step is a p-norm of what it asks of each resource: smooth, so that two half-full resources
+cost more than one, and close to the roofline's maximum. Source of the structure: Williams et al., Roofline, 2009, with
+the waves of NVIDIA's matrix multiplication guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.types import FloatArray
+from .work import Work, joined
+
+LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted time of each candidate and what it is made of. `terms` add up to `seconds`."""
+
+    seconds: FloatArray
+    terms: Mapping[str, FloatArray]
+    limiter: FloatArray
+    """Index into LIMITERS of what bounds the main loop."""
+    waves: FloatArray
+    rows: Mapping[str, FloatArray]
+    """Clocks of one step on each resource, all resident blocks together."""
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """One wave's blocks on one SM: clocks of start, main loop and epilogue."""
+
+    start: FloatArray
+    loop: FloatArray
+    store: FloatArray
+    rows: tuple[FloatArray, ...]
+    latency: FloatArray
+
+
+def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
+    """Seconds of every candidate.
+
+        own = (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock
+        T   = launch + first start + norm(own - first start, DRAM bytes / DRAM rate) + reduction
+
+    DRAM serves the whole device: while one SM starts or drains its blocks the others use its share, so it bounds
+    the sum of all work and not a step of it. What a lone block cannot keep in flight shows as latency. The last
+    wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are in flight.
+    Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
+    """
+    sms = float(arch.sm_count)
+    slots = sms * work.resident
+    waves = np.floor(work.grid / slots)
+    left = work.grid - waves * slots
+    head = _phase(work, arch, k, work.resident, np.minimum(sms, work.grid))
+    tail = _phase(work, arch, k, np.maximum(1.0, np.ceil(left / sms)), np.clip(left, 1.0, sms))
+    in_waves = waves > 0
+    some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
+    clk = arch.clock_hz
+    hidden = work.resident ** -k["block_overlap"]
+    terms = {
+        "launch": np.full(len(work), k["launch_s"]),
+        "prologue": np.where(in_waves, head.start * (1.0 + (waves - 1.0) * hidden), some * tail.start) / clk,
+        "main loop": np.where(in_waves, waves * head.loop, some * tail.loop) / clk,
+        "epilogue": np.where(in_waves, head.store * (1.0 + (waves - 1.0) * hidden), some * tail.store) / clk,
+        "tail wave": np.where(in_waves, some * (hidden * (tail.start + tail.store) + tail.loop), 0.0) / clk,
+        "reduction": np.broadcast_to(work.reduction_s, len(work)),
+    }
+    first = np.where(in_waves, head.start, tail.start) / clk
+    own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
+    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
+    rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
+    latency = np.where(in_waves, head.latency, tail.latency)
+    limiter = np.argmax(np.stack([*rows, latency]), axis=0)
+    seconds: FloatArray = np.add.reduce(list(terms.values()))
+    return Estimate(seconds, terms, limiter, work.grid / slots, dict(zip(LIMITERS, (*rows, latency), strict=True)))
+
+
+def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:
+    """Clocks that `resident` blocks on each of `busy` SMs take side by side."""
+    clk = arch.clock_hz
+    l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
+    dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
+    warps = resident * work.warps / arch.schedulers_per_sm
+    pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the one that has most of them is the last to end
+    everywhere = resident * busy
+    shared = joined(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
+    port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
+    reads = everywhere * work.dram_bytes / dram
+    dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
+    issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
+    fed = resident * work.smem_clk
+    rows = (shared, fed, port, reads, issue)
+    body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
+    core = _norm((*body, port, issue)) + k["step_sync_clk"]
+    latency = loaded_latency(work, arch, k)
+    covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
+    uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
+    alone = uncovered + work.wait_clk
+    step = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), alone) * work.slowdown
+    memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
+    fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
+    start = k["block_start_clk"] + resident * dispatch + fill
+    again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
+    written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
+    store = resident * (written + work.store_clk) + work.store_chain_clk
+    return _Phase(start, work.steps * step, store, rows, alone)
+
+
+def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """All that is read and written, at the rate of DRAM; of a cache before it where that is the slower. [s]"""
+    steps = work.grid * work.steps
+    dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
+    out: FloatArray = np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
+    return out
+
+
+def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """Latency of a step's loads in a busy pipeline: L2's, and DRAM's for the share that misses. [clk]"""
+    l2 = arch.l2_latency_s * k["l2_latency_load"]
+    missed = np.clip(work.dram_bytes / np.maximum(work.l2_read_bytes, 1.0), 0.0, 1.0)
+    out: FloatArray = arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
+    return out
+
+
+def _norm(rows: tuple[FloatArray, ...]) -> FloatArray:
+    """p-norm with p = 8, by squaring: the fitted exponents lie between 6 and 9, and pow costs ten times more."""
+    top = np.maximum.reduce(rows)
+    total = np.zeros_like(top)
+    for row in rows:
+        x = row / top
+        x *= x
+        x *= x
+        x *= x
+        total += x
+    out: FloatArray = top * np.sqrt(np.sqrt(np.sqrt(total)))
+    return out

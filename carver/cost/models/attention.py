@@ -1,0 +1,235 @@
+"""Two contractions with a softmax between them, the scores never leaving the SM: flash attention.
+
+A block keeps `tile_m` queries and walks the keys by `tile_k`. One step multiplies queries by keys, exponentiates,
+rescales the accumulators and multiplies by the values. Reads these columns of a declaration's schedule:
+`tile_m tile_k head value` extents of the tiles, the head padded as the kernel pads it · `warps warps_m warps_n` ·
+`instruction` as in `contraction` · `ahead` steps in flight · `split` parts of the keys · `packed` query heads that
+share keys lie in one tile · `p_bytes` of probabilities that pass shared memory · `smem_bytes registers`.
+Left out: dropout, biases, the work of a score function, persistent blocks that balance a causal grid, warps that
+specialise (FlashAttention 3 and 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...arch.descriptor import Arch
+from ...base.types import FloatArray
+from ...kernels.space import Space
+from ...problem.problem import Problem
+from ..occupancy import resident_blocks, spill_slowdown
+from ..tile import MMA, VECTOR, WGMMA, instruction_rows, peaks
+from ..traffic import sector_waste
+from ..work import Work, joined
+from .stream import EXCHANGE_CLK
+
+SCORE_OPS = 3.5
+"""Vector instructions a score besides its exponential: maximum, scale and subtract in one, sum, half a conversion."""
+
+INDEPENDENT_OVERLAP, LOCKSTEP_OVERLAP = 1.2, 1.1
+"""Exponents that join products and softmax: of blocks that drift apart, of the warps that a barrier keeps in step.
+
+At 1 the two follow each other, far above it they hide each other. From `tests/data/h200/attention.csv`: with 1 to 1.5
+the other constants explain the times within 7 to 8 %, with more the rate of the products runs into its bound.
+"""
+
+COPY_BYTES = 16
+
+LSE_BYTES = 8
+"""Maximum and sum of a row, in float32, that a part of the keys leaves for the pass that joins the parts."""
+
+INDEX_LOADS = 2
+"""Loads one behind the other with which a block-sparse kernel finds its first block of keys: the count, the index."""
+
+
+def attention(space: Space, k: Mapping[str, float]) -> Work:
+    arch, problem, col = space.arch, space.problem, space.broadcast
+
+    queries, keys, heads_kv, group = col("q"), col("s"), col("z") * col("h"), col("g")
+    tm, tk, head, value = col("tile_m"), col("tile_k"), col("head"), col("value")
+    eq, ek, ev, eo = (col(f"{t}_bytes") for t in "qkvo")
+    warps, wm, wn, split, kind = col("warps"), col("warps_m"), col("warps_n"), col("split", 1), col("instruction")
+    packed, p_bytes, registers = col("packed", 0) > 0, col("p_bytes", 0), col("registers")
+    resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
+
+    # blocks, and the tiles of keys that each of them walks
+    own_queries = np.where(packed, np.maximum(tm // group, 1), tm)
+    row_blocks = np.ceil(queries / own_queries)
+    heads = np.where(packed, heads_kv, heads_kv * group)
+    grid = heads * row_blocks * split
+    mean, longest = key_tiles(problem, own_queries, tk)
+    parts = np.maximum(np.minimum(split, np.ceil(longest)), 1.0)
+    waves = grid / (arch.sm_count * resident)
+    # the longest blocks of a causal grid are its last: what they take beyond the mean shows once
+    trips = (mean + (longest - mean) / np.maximum(waves, 1.0)) / parts
+    steps = np.maximum(np.ceil(trips - 1e-9), 1.0)
+    busy = np.minimum(trips / steps, 1.0)
+
+    # arithmetic of the padded tile: warps that find no rows of their own compute those of others once more
+    inst_m = instruction_rows(kind, col("mma_m", 1))
+    rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
+    rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
+    tile_flops = 2 * rows_padded * tk * (head + value)
+    products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
+    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_padded * tk, rows_padded * value)
+    soft_clk = exp_clk + vector_clk
+    # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
+    per_scheduler = warps / arch.schedulers_per_sm
+    alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
+    in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP)
+    chain_clk = np.where(per_scheduler > 1, np.maximum(in_step, alone / per_scheduler), alone)
+    chain_clk = chain_clk + 2 * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
+    math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
+
+    # shared-memory port: keys and values in, fragments of all operands out
+    tile_q, tile_kv = tm * head * eq, tk * (head * ek + value * ev)
+    reads_kv = tile_kv * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
+    fragments = reads_kv + tile_q * np.where(kind >= WGMMA, 1.0, wn) + p_bytes * wn
+    smem_clk = (fragments + tile_kv + p_bytes) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
+
+    # instruction issue
+    lanes = warps * arch.warp_size
+    copies = tile_kv / COPY_BYTES / lanes
+    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size, 0.0)
+    instructions = (
+        warps * (k["step_instr"] + k["copy_instr"] * copies)
+        + np.where(kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
+        + soft_instr
+        + fma
+    )
+    # bytes: the queries once a block, keys and values once a step
+    rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))
+    taken = np.minimum(tk, keys)
+    d, e = col("d"), col("e")
+    fill_q = rows * d * eq * sector_waste(d * eq, col("row_align_q"), arch.sector_bytes)
+    fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, col("row_align_k"), arch.sector_bytes)
+    read = fill_q / steps + fill_kv * busy
+    read_q = heads_kv * group * queries * d * eq * np.where(packed, 1.0, split)
+    read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
+    dram = (read_q + read_kv) / (grid * steps)
+
+    # output: normalised rows, or partial ones that a second kernel joins
+    partial = split > 1
+    width = np.where(partial, 4.0, eo)
+    store = rows * (e * width * sector_waste(e * width, col("row_align_out"), arch.sector_bytes) + partial * LSE_BYTES)
+    accumulators = tm * value / lanes
+    store_instr = accumulators * k["store_instr"]
+    outputs = heads_kv * group * queries * e
+    partial_bytes = split * outputs * 4.0
+    l2_bytes_per_s = arch.l2_bytes_per_s * k["l2_efficiency"]
+    back = np.where(partial_bytes < arch.l2_bytes * 0.5, l2_bytes_per_s, arch.dram_bytes_per_s)
+    join_s = k["split_s"] + k["split_each_s"] * split + (partial_bytes + outputs * eo) / back
+
+    sparse = INDEX_LOADS if "visited" in problem.options else 0
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=steps,
+        ahead=np.where(busy > 0, col("ahead"), np.inf),
+        exposed=(1.0 + sparse) / steps,
+        math_clk=math_clk * busy,
+        chain_clk=np.maximum(chain_clk * busy, 1.0),
+        smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
+        issue_clk=instructions / arch.schedulers_per_sm * busy,
+        fill_bytes=read,
+        l2_bytes=read,
+        l2_read_bytes=read,
+        dram_bytes=dram,
+        l3_bytes=dram,
+        store_bytes=store,
+        store_clk=store_instr * warps / arch.schedulers_per_sm,
+        store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
+        reduction_s=np.where(partial, join_s, 0.0),
+        slowdown=spill_slowdown(registers, arch, k),
+        facts={
+            "dram_bytes": read_q + read_kv + outputs * eo,
+            "compulsory_bytes": float(problem.compulsory_bytes),
+            "l2_hit_rate": hit,
+            "padding": grid * parts * np.maximum(mean / parts, 1e-9) * tm * tk
+            / np.maximum(heads_kv * group * problem.attended_pairs * split, 1.0),
+        },
+    )  # fmt: skip
+
+
+def softmax_clk(arch: Arch, scores: FloatArray, accumulators: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Clocks of an SM's special-function units and of its vector units in one step, and the instructions. [clk]
+
+    Every score is exponentiated and every accumulator rescaled.
+    """
+    vector_ops = scores * SCORE_OPS + accumulators
+    return scores / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, (vector_ops + scores) / arch.warp_size
+
+
+def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Tiles of keys that a block walks: the mean over the blocks, and the most. [tiles]
+
+    Causal: block i of `own_queries` queries sees ceil((last query + 1 + keys - queries) / tile_k) tiles, the last
+    query all keys. Source: counting.
+    """
+    queries, keys = problem.sizes["q"], problem.sizes["s"]
+    if "visited" in problem.options:
+        every = np.ceil(min(problem.options["visited"], keys) / tile_k)
+        return every, every
+    most = np.ceil(keys / tile_k)
+    if not problem.options.get("causal"):
+        return most, most
+    pairs, which = np.unique(np.stack([own_queries, tile_k]).astype(np.int64), axis=1, return_inverse=True)
+    mean = np.array([causal_tiles(queries, keys, int(m), int(t)) / -(-queries // int(m)) for m, t in pairs.T])
+    return mean[which.reshape(-1)], most
+
+
+def causal_tiles(queries: int, keys: int, own_queries: int, tile_k: int) -> int:
+    """Tiles of keys that all blocks of one head walk together under a causal mask. [tiles]"""
+    blocks, ahead = -(-queries // own_queries), keys - queries
+    blind = max(0, -ahead // own_queries)  # blocks whose last query still sees no key
+    full = max(blocks - 1 - blind, 0)
+    first = (blind + 1) * own_queries + ahead
+    ragged = _floor_sum(full, tile_k, own_queries, first + tile_k - 1)
+    return ragged + -(-keys // tile_k)
+
+
+def _floor_sum(n: int, m: int, a: int, b: int) -> int:
+    """sum of (a*i + b) // m for i in range(n), by Euclid's steps, so that a long sequence costs no loop."""
+    total = 0
+    while n > 0:
+        total += (n - 1) * n // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        last = a * n + b
+        if last < m:
+            break
+        n, m, a, b = last // m, a, m, last % m
+    return total
+
+
+def keys_read(
+    space: Space,
+    k: Mapping[str, float],
+    grid: FloatArray,
+    resident: FloatArray,
+    split: FloatArray,
+    heads_kv: FloatArray,
+    walked: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Bytes of keys and values read from DRAM, and the hit rate of L2 for what a later wave reads again. [bytes]
+
+    Blocks of one head run side by side and read the same keys at about the same time, so a wave reads each head
+    that it touches once; what it reads stays for the next wave as far as the heads in flight fit L2.
+
+        once = all keys, or the visited ones
+        DRAM = once + (1 - hit) * (waves over one head - 1) * keys that a block walks in the mean
+    """
+    problem, arch = space.problem, space.arch
+    keys = problem.sizes["s"]
+    row_bytes = problem.sizes["d"] * problem.itemsize("K") + problem.sizes["e"] * problem.itemsize("V")
+    per_head = grid / heads_kv / split
+    at_once = np.maximum(np.minimum(arch.sm_count * resident, grid) / split, 1.0)
+    passes = per_head / np.minimum(per_head, at_once)
+    live = np.maximum(at_once / per_head, 1.0) * keys * row_bytes
+    hit = np.clip(k["l2_usable"] * arch.l2_bytes / live, 0.0, 1.0)
+    once = heads_kv * row_bytes * min(problem.options.get("visited", keys), keys)
+    again = heads_kv * row_bytes * np.minimum(walked, keys) * (passes - 1)
+    return once + (1 - hit) * again, hit

@@ -1,0 +1,80 @@
+"""Sums over channels that are each read at a delay of their own: dedispersion.
+
+A thread sums its outputs one after the other. For each channel it loads the channel's delay, scales and rounds it,
+loads one sample at that place and adds it. Reads these columns of a declaration's schedule: `tile_m tile_n` trials
+and samples of a block · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side along time ·
+`apart_m apart_n` trials and samples between neighbouring threads · `warps` · `conversions` between integer and
+floating point an addition needs · `uniform_loads` vector loads of the delay, over all outputs of a thread ·
+`registers smem_bytes`. The statement is O[d,t] += I[h,t+d] * S[h], the option `max_delay` the longest delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...kernels.space import Space
+from ..occupancy import resident_blocks
+from ..traffic import sector_waste
+from ..work import Work
+
+RESULT_BYTES = 4
+"""A lane's register: L1 returns narrower values in the same slots."""
+MEAN_DELAY = 0.5
+"""Mean delay over the channels, as a share of the longest."""
+
+
+def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
+    arch, n, col = space.arch, len(space), space.broadcast
+    trials, samples, channels, width = col("d"), col("t"), col("h"), col("i_bytes")
+    tm, tn, warps, lanes_x = col("tile_m"), col("tile_n"), col("warps"), col("lanes_x")
+    one = np.ones(n)
+    outputs = col("thread_m") * col("thread_n")
+    grid = np.ceil(trials / tm) * np.ceil(samples / tn)
+    resident = resident_blocks(arch, warps, col("smem_bytes"), col("registers"))
+
+    # where one load of a warp lands: lanes along time, and trials that a channel delays by less and more
+    wide = np.minimum(lanes_x, arch.warp_size)
+    delay = space.problem.options["max_delay"] * MEAN_DELAY / trials
+    deep = np.minimum(arch.warp_size / wide, tm / col("thread_m"))
+    span = ((wide - 1) * col("apart_n") + (deep - 1) * col("apart_m") * delay + 1) * width
+    lines = 1 + (span - width) / arch.line_bytes
+    # a scheduler hands over as many lanes a clock as it has arithmetic units
+    handed = min(arch.lsu_per_clk, arch.lanes_per_sm / arch.schedulers_per_sm)
+    request_clk = np.maximum(arch.warp_size / handed, lines * k["line_lookup_clk"])
+
+    # one step: a channel of one output
+    steps = channels * outputs
+    load_clk = warps * (1 + col("uniform_loads") / outputs) * request_clk * k["narrow_load"]
+    convert_clk = warps * col("conversions") * arch.warp_size / arch.sfu_per_clk
+    instructions = k["channel_instr"] + col("uniform_loads") / outputs
+    block_span = ((lanes_x - 1) * col("apart_n") + (tm / col("thread_m") - 1) * col("apart_m") * delay + 1) * width
+    sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
+    # share of the input that a row of blocks finds in L2 because the row before it left it there
+    kept = np.clip(k["l2_usable"] * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
+    read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - kept))
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=steps,
+        ahead=one * k["channel_unroll"],
+        math_clk=convert_clk,
+        chain_clk=instructions * k["dependent_issue_clk"],
+        smem_clk=load_clk,
+        issue_clk=warps * instructions / arch.schedulers_per_sm,
+        fill_bytes=sectors,
+        l2_bytes=sectors,
+        l2_read_bytes=sectors,
+        dram_bytes=read / (grid * steps),
+        l3_bytes=read / (grid * steps),
+        store_bytes=tm * tn * RESULT_BYTES * sector_waste(tn * RESULT_BYTES, one * RESULT_BYTES, arch.sector_bytes),
+        slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # the slowest of many, in standard deviations
+        facts={
+            "dram_bytes": read + trials * samples * RESULT_BYTES,
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
+            "l2_hit_rate": kept,
+            "padding": grid * tm * tn / (trials * samples),
+        },
+    )

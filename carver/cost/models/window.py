@@ -1,0 +1,176 @@
+"""Overlapping windows summed directly: each thread multiplies a filter into its own few outputs.
+
+A block may first copy the input under its outputs, halo included, into shared memory (`staged`); otherwise the
+loads of the body go through L1. Reads these columns of a declaration's schedule: `tile_m tile_n` outputs of a
+block, rows and columns · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side in a row ·
+`warps` · `staged` · `guarded` [0] every access is tested against the border · `pitch` elements from one row of the
+staged tile to the next · `halo_rows halo_cols` its extent · `products loads` multiply-adds and loads of a thread ·
+`unaliased` [0] the compiler
+knows that the input is never written ·
+`address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
+`waiting` [0] of them, inputs kept for a later output · `register_budget` that the compiler may allocate ·
+`smem_bytes registers`. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+import numpy as np
+
+from ...arch.descriptor import Arch
+from ...base.types import FloatArray, IntArray
+from ...kernels.space import Space, multiply_dtype
+from ..occupancy import resident_blocks
+from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
+from ..tile import compiled_peak
+from ..traffic import sector_waste
+from ..work import Work
+
+COPY_UNROLL = 4
+"""How far compilers unroll a loop whose trip count they do not know."""
+LINES_AT_ONCE = 4
+"""Lines whose tags an L1 that is one array with shared memory looks up in a clock, 4 sectors of each. Source: NVIDIA's
+answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
+
+
+def window(space: Space, k: Mapping[str, float]) -> Work:
+    arch, n, col = space.arch, len(space), space.broadcast
+    y, x, width = col("y"), col("x"), col("i_bytes")
+    tm, tn, warps = col("tile_m"), col("tile_n"), col("warps")
+    threads_y, threads_x = tm / col("thread_m"), col("lanes_x")
+    staged, guarded = col("staged") > 0, col("guarded", 0) > 0
+    halo_rows, halo_cols = col("halo_rows"), col("halo_cols")
+    products, loads = col("products"), col("loads")
+    registers = col("registers")
+    grid = np.ceil(y / tm) * np.ceil(x / tn)
+    resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
+
+    # arithmetic, and the load/store port that feeds it
+    flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
+    math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
+    shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
+    cached_clk = cached_request_clk(arch, threads_x, x + col("s") - 1, width, k["line_lookup_clk"])
+    # a warp with no lane left in a row skips the copy
+    wide = np.minimum(threads_x, arch.warp_size)
+    copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
+    lsu_clk = warps * loads * np.where(staged, shared_clk, cached_clk) + copies * (cached_clk + shared_clk)
+    lsu_clk = lsu_clk / k["smem_efficiency"]
+
+    # instructions
+    spilled = spilled_values(col("live"), col("waiting", 0), col("register_budget"), loads)
+    tests = np.where(guarded & ~staged, k["guard_instr"], 0.0)
+    warp_instr = (
+        k["step_instr"]
+        + products
+        + loads * (1 + col("address_instr", 0) * k["address_weight"] + tests)
+        + copies / warps * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
+        + col("thread_m") * col("thread_n") * k["store_instr"]
+        + spilled * 2
+    )
+    issue_clk = warps * warp_instr / arch.schedulers_per_sm
+    chain_clk = warp_instr * k["dependent_issue_clk"]
+
+    # bytes
+    row_bytes = halo_cols * width
+    waste = sector_waste(row_bytes, np.full(n, WORD_BYTES), arch.sector_bytes)
+    spill_bytes = spilled * 2 * WORD_BYTES * warps * arch.warp_size * k["spill_traffic"]
+    footprint = spilled / np.maximum(loads, 1) * col("live") * WORD_BYTES * warps * arch.warp_size * resident
+    missed = 1 - np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
+    fill = halo_rows * row_bytes * waste + spill_bytes
+    image = np.minimum(tm, y) * np.minimum(tn, x) * width
+    dram = image + spill_bytes * missed
+    rounds = np.ceil(halo_rows / threads_y) * copy_rounds(halo_cols, threads_x)
+    rounds = rounds * np.where(col("unaliased", 0) > 0, k["unaliased_copy"], 1.0)
+    waits = np.where(staged, rounds * k["copy_waits"], k["load_waits"])
+    one = np.ones(n)
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=one,
+        ahead=one,
+        exposed=waits,
+        math_clk=math_clk,
+        chain_clk=chain_clk,
+        smem_clk=lsu_clk,
+        issue_clk=issue_clk,
+        fill_bytes=fill,
+        l2_bytes=fill,
+        l2_read_bytes=halo_rows * row_bytes,
+        dram_bytes=dram,
+        l3_bytes=dram,
+        store_bytes=image * sector_waste(np.minimum(threads_x, x) * width, np.full(n, 4.0), arch.sector_bytes),
+        body_overlap=k["port_overlap"],
+        facts={
+            "dram_bytes": dram * grid + y * x * width,
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
+            "l2_hit_rate": 1 - np.minimum(1, image / (halo_rows * row_bytes)),
+            "padding": grid * tm * tn / (y * x),
+        },
+    )
+
+
+def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray) -> FloatArray:
+    """Clocks that shared memory takes for one load of a warp, each lane one element. [clk]
+
+    Lanes go through the load/store units, words through the banks, and words of one bank take turns. A warp of
+    more lanes than banks goes in parts.
+    """
+    together = min(BANKS, arch.warp_size)
+    key = np.stack([threads_x, pitch, width]).astype(np.int64)
+    kinds, which = np.unique(key, axis=1, return_inverse=True)
+    turns = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
+    bank_clk = turns[which.reshape(-1)] * arch.warp_size * WORD_BYTES / arch.smem_bytes_per_clk
+    return np.maximum(lanes_clk(arch), bank_clk)
+
+
+def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
+    """Most distinct words in one bank, in the mean over the groups of lanes that are served together."""
+    groups = threads_x // gcd(threads_x, together)
+    lane: IntArray = np.arange(groups * together).reshape(groups, together)
+    words = (lane // threads_x * pitch + lane % threads_x) * width // WORD_BYTES
+    return float(np.mean([np.bincount(np.unique(row) % BANKS).max() for row in words]))
+
+
+def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
+    """Load latencies in a row, one after the other, while a warp copies one row of the halo.
+
+    The loop over a row is unrolled by COPY_UNROLL, its loads together; what is left over goes one by one. The
+    block waits for its slowest warp, with one trip more than the others or one fewer.
+    """
+    few, many = np.floor(halo_cols / threads_x), np.ceil(halo_cols / threads_x)
+    out: FloatArray = np.maximum(_rounds(few), _rounds(many))
+    return out
+
+
+def _rounds(trips: FloatArray) -> FloatArray:
+    out: FloatArray = trips // COPY_UNROLL + trips % COPY_UNROLL
+    return out
+
+
+def cached_request_clk(
+    arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray, lookup_clk: float
+) -> FloatArray:
+    """Clocks that L1 takes for one load of a warp, each lane one element, rows `pitch` elements apart. [clk]
+
+    Lanes go at the port's rate, lines by tag lookup: a row of lanes that starts anywhere touches
+    1 + (bytes - width) / line in the mean. An L1 that is one array with shared memory looks up LINES_AT_ONCE a clock,
+    and then its banks take turns as they do for shared memory.
+    """
+    lanes = np.minimum(threads_x, arch.warp_size)
+    rows = np.ceil(arch.warp_size / lanes)
+    lines = rows * (1 + (lanes - 1) * width / arch.line_bytes)
+    if unified(arch):
+        return np.maximum(shared_request_clk(arch, threads_x, pitch, width), lines / LINES_AT_ONCE)
+    return np.maximum(lanes_clk(arch), lines * lookup_clk)
+
+
+def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, loads: FloatArray) -> FloatArray:
+    """Loaded values of a thread that pass through memory again because registers ran out.
+
+    Every value waits alike, so the share of `waiting` registers that do not fit is the share of loads.
+    """
+    share = np.clip((live - budget) / np.maximum(waiting, 1.0), 0.0, 1.0)
+    return loads * share

@@ -1,0 +1,39 @@
+"""Price a space: run the cost model that a kernel's declaration names, with the constants in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..arch.descriptor import Arch
+from ..base.errors import KernelError, nearest
+from ..kernels.space import Space, flops_per_s
+from ..problem.problem import Problem
+from .constants import resolve
+from .estimate import Estimate, estimate
+from .models import MODELS
+from .work import Work
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """One kernel's candidates with what they ask for and what they are predicted to cost."""
+
+    space: Space
+    work: Work
+    estimate: Estimate
+
+
+def price(space: Space) -> tuple[Work, Estimate]:
+    """The cost model's answer for every candidate of a space."""
+    kernel, arch = space.kernel, space.arch
+    if kernel.model not in MODELS:
+        raise KernelError(f"{kernel.path}: unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")
+    k = resolve(kernel, arch)
+    work = MODELS[kernel.model](space, k)
+    return work, estimate(work, arch, k)
+
+
+def roofline_seconds(problem: Problem, arch: Arch) -> float:
+    """The later of all arithmetic at the rate of the fastest unit and all compulsory bytes at that of DRAM. [s]"""
+    rate = max(flops_per_s(problem, arch).values())
+    return max(problem.flops / rate, problem.compulsory_bytes / arch.dram_bytes_per_s)

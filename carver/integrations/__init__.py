@@ -1,0 +1,1 @@
+"""What other tools call back into."""

@@ -1,0 +1,1 @@
+"""Kernel declarations, the expressions in them, and the space of candidates they span."""

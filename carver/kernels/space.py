@@ -1,0 +1,448 @@
+"""The candidate space: one column per tunable or derived quantity, one row per candidate.
+
+A space is built in two halves. What does not depend on the problem's sizes (tiles, threads, shared
+memory, registers, the rules over them) is enumerated once per kernel, device and element types, and
+kept. What does is evaluated per problem. So a new shape costs a millisecond with every candidate looked at.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import prod
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arch.descriptor import Arch, Matrix
+from ..base.dtypes import BYTES
+from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.types import BoolArray, FloatArray
+from ..problem import notation
+from ..problem.notation import Statement, Tensor
+from ..problem.problem import Problem
+from .declaration import Kernel, operators
+from .expr import Expression, parse
+
+MAX_CANDIDATES = 2_000_000
+"""Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
+
+MAX_TUNABLE = 2**31
+"""Largest value of a tunable; products of a few of them stay in int64."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Candidates of one kernel for one problem on one device.
+
+    `columns` holds the tunables and the schedule of the declaration, each an int64 array of shape (n,).
+    `scope` holds the scalars its expressions see: sizes, element widths, flags, the device.
+    `index` is the place of each row in what was enumerated or given; `removed` counts what each rule took.
+    """
+
+    problem: Problem
+    arch: Arch
+    kernel: Kernel
+    scope: Mapping[str, Any]
+    columns: Mapping[str, Any]
+    index: np.ndarray
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, name: str) -> Any:
+        """A column, or the scalar of that name."""
+        return self.columns[name] if name in self.columns else self.scope[name]
+
+    def get(self, name: str, default: Any) -> Any:
+        return self.columns.get(name, self.scope.get(name, default))
+
+    def at(self, row: int, name: str, default: int) -> int:
+        """The value in one row."""
+        value = self.get(name, default)
+        return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
+
+    def column(self, name: str, default: float | FloatArray | None = None) -> FloatArray:
+        """In floating point, of shape (n,) or (); without a default it must be there."""
+        return np.asarray(self[name] if default is None else self.get(name, default), np.float64)
+
+    def broadcast(self, name: str, default: float | None = None) -> FloatArray:
+        """As `column`, always of shape (n,)."""
+        return np.broadcast_to(self.column(name, default), len(self))
+
+    def config(self, row: int) -> dict[str, int]:
+        """The tunables of one row, in the backend's vocabulary."""
+        return {name: int(self.columns[name][row]) for name in self.kernel.tunables}
+
+    def where(self, keep: BoolArray) -> Space:
+        columns = {name: column[keep] for name, column in self.columns.items()}
+        return replace(self, columns=columns, index=self.index[keep])
+
+
+def roles(problem: Problem) -> dict[str, int]:
+    """The sizes of a statement's axes multiplied up by the role they play.
+
+    A contraction has `b` axes in the output and both inputs, `m` axes in the output and the first, `n` axes in
+    the output and the second, and reduced `k` axes: this is how an implicit GEMM sees any two-operand
+    statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory.
+    """
+    s = problem.statement
+    if problem.contracts:
+        first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
+        group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
+        group["m"] = (set(s.spatial) & first) - group["b"]
+        group["n"] = set(s.spatial) - group["b"] - group["m"]
+        return {role: prod(problem.sizes[axis] for axis in axes) for role, axes in group.items()}
+    if not s.reduced:
+        last = {axis for axis, _ in s.inputs[0].index[-1]}
+        return {role: prod(n for axis, n in problem.sizes.items() if (axis in last) == inner)
+                for role, inner in (("r", False), ("c", True))}  # fmt: skip
+    kept = prod(problem.sizes[axis] for axis in s.spatial)
+    reduced = prod(problem.sizes[axis] for axis in s.reduced)
+    return {"r": kept, "c": reduced} if reduces_rows(problem) else {"r": reduced, "c": kept}
+
+
+def reduces_rows(problem: Problem) -> bool:
+    """Whether the contiguous axis of the first input is reduced."""
+    s = problem.statement
+    return s.inputs[0].index[-1][-1][0] in s.reduced
+
+
+def plain(problem: Problem) -> bool:
+    """Whether a matmul is spelt as the operator is, so that a kernel's arguments mean what they are called.
+
+    Axes may be left out (the batch); with trans_a (trans_b) the last two dimensions of A (B) may be exchanged. A
+    convolution is a matmul to the model, but no kernel of ours reads its input so. Element-wise kernels walk all
+    operands alike, or one of them along the last axis only.
+    """
+    if problem.operator == "elementwise":
+        out = problem.statement.output.index
+        return all(t.index in (out, out[-1:]) for t in problem.statement.inputs)
+    if problem.operator != "matmul":
+        return len(problem.statement.inputs) == len(notation.parse(operators()[problem.operator]).inputs)
+    declared = notation.parse(operators()[problem.operator])
+    for tensor, wanted in zip(problem.statement.tensors, declared.tensors, strict=False):
+        axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
+        orders = {axes}
+        if problem.options.get(f"trans_{wanted.name.lower()}"):
+            orders.add((*axes[:-2], *axes[:-3:-1]))
+        index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
+        if tensor.name != wanted.name or index not in orders:
+            return False
+    return len(problem.statement.tensors) == len(declared.tensors)
+
+
+def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    """What the expressions of a declaration see, sizes left out."""
+    return _static_scope(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    s = problem.statement
+    scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
+    for tensor in s.tensors:
+        scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
+        scope |= _aligned(tensor.name.lower(), problem, tensor)
+    scope |= _aligned("out", problem, s.output)
+    if problem.operator == "matmul":  # a declaration's A, B and C, whatever a statement of one's own calls them
+        for name, tensor in zip("abc", (*s.inputs[:2], s.output), strict=True):
+            scope[f"{name}_bytes"] = problem.itemsize(tensor.name)
+            scope |= _aligned(name, problem, tensor)
+    scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
+    scope["acc_bytes"] = BYTES[problem.accumulate]
+    multiplied = multiply_dtype(problem)
+    unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
+    scope["matrix"] = int(unit is not None)
+    for instruction in ("mma", "wgmma", "tcgen05"):
+        scope[instruction] = int(unit is not None and unit.instruction == instruction)
+    by_warps = warp_matrix_unit(problem, arch) if unit else None
+    rows, columns, depth = by_warps.shape if by_warps else (1, 1, 1)
+    # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
+    scope["mma_m"], scope["mma_n"], scope["mma_k"] = min(16, rows), min(16, columns), depth
+    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
+    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
+    types = [problem.dtypes[tensor.name] for tensor in s.inputs]
+    scope["one_type"] = int(len(set(types)) == 1)
+    for name, tensor in zip("ab", s.inputs, strict=False):
+        scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
+    for name, dtype in zip("ab", types, strict=False):
+        scope[f"{name}_converts"] = int(dtype != multiplied)
+        scope[f"{name}_float8"] = int(dtype.startswith("float8"))
+        scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
+        scope[f"{name}_integer"] = int(dtype.startswith("int"))
+    scope["plain"] = int(plain(problem))
+    scope["inputs"] = scope["operands"] = len(s.inputs)
+    scope["axis"] = int(reduces_rows(problem))
+    scope["reduce_op"] = int(s.combine == "max=")
+    scope["keeps_shape"] = 0
+    scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
+    scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation", "static_shapes"), 0) | dict(problem.options)
+    return MappingProxyType(scope)
+
+
+def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
+    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what each row start is a multiple of. [bytes]
+
+    `by_16_x`: whether 16 elements divide the distance of rows, which is all that Triton asks of a stride.
+    """
+    row_bytes = problem.align_bytes[tensor.name]
+    by_16 = int(row_bytes >= 16 * problem.itemsize(tensor.name))
+    return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes, f"by_16_{name}": by_16}
+
+
+@lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
+def size_scope(problem: Problem) -> Mapping[str, float]:
+    """The extents of the axes, by name and, for a contraction, by role; what its operands look like in memory."""
+    s = problem.statement
+    out, operands = s.output.name, dict[str, float]()
+    most = problem.elements[out]
+    if not s.reduced:
+        apart = [t.name for t in s.tensors if scattered(t, s)]
+        operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
+        walked = [t for t in s.inputs if any(problem.sizes[axis] > 1 for axis in t.axes)]
+        short = [t for t in walked if problem.elements[t.name] < most]
+        across = [t for t in short if s.output.axes[-1] in t.axes]
+        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
+    if problem.contracts:
+        role = roles(problem)
+        for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+            operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
+            # distinct elements over rows x depth: below 1 where windows overlap
+            operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
+    traffic: dict[str, float] = {
+        "elements": prod(problem.sizes.values()),
+        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
+        "write_bytes": problem.elements[out] * problem.itemsize(out),
+    }
+    return MappingProxyType(dict(problem.sizes) | roles(problem) | traffic | operands)
+
+
+def scattered(tensor: Tensor, statement: Statement) -> bool:
+    """Whether an element-wise statement walks an operand across its rows while it walks its first input along them."""
+    lanes = statement.inputs[0].index[-1][0][0]
+    return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
+
+
+def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """Whether a tensor's innermost axis is reduced, and how many elements side by side axes of that kind walk.
+
+    Axes of extent 1 do not count. A window (`2*q+s`) is walked by the longer of its axes of stride 1, and ends the run.
+    """
+    reduced, found, run = problem.statement.reduced, None, 1
+    for dim in reversed(tensor.index):
+        live = [(axis, stride) for axis, stride in dim if problem.sizes[axis] > 1]
+        if not live:
+            continue
+        unit = {axis: problem.sizes[axis] for axis, stride in live if stride == 1}
+        if found is None:
+            found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
+        run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
+        if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
+            break
+    return int(bool(found)), run
+
+
+def multiply_dtype(problem: Problem) -> str:
+    """The type in which operands are multiplied: the widest of the inputs."""
+    types = [problem.dtypes[t.name] for t in problem.statement.inputs]
+    return max(types, key=lambda t: (BYTES[t], t == "tf32"))
+
+
+def vector_dtype(problem: Problem, arch: Arch) -> str:
+    """The type in which vector units multiply and add: half precision is widened first where its sum is wider.
+
+    AMD's dot instructions take pairs of halves as they are and add them to a float32.
+    """
+    dtype = multiply_dtype(problem)
+    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
+    return "float32" if widened else dtype
+
+
+def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
+    """The fastest matrix instruction whose sums are as wide as asked for, or wider; None without one.
+
+    8-bit floats on a device that has no instruction for them are widened to half precision.
+    """
+    dtype = multiply_dtype(problem)
+    sums = {None, "float16"} if problem.accumulate == "float16" else {None}
+    for multiplied in (dtype, "float16") if dtype.startswith("float8") else (dtype,):
+        units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
+        if units:
+            return max(units, key=lambda unit: unit.flops_per_clk_per_sm)
+    return None
+
+
+def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
+    """Peak rate of a contraction's arithmetic by unit: "matrix" where an instruction fits, and "vector". [FLOP/s]"""
+    peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
+    unit = matrix_unit(problem, arch) if problem.contracts else None
+    return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
+
+
+def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
+    """The matrix instruction that single warps issue: where groups of warps or a whole block can, the one beside it."""
+    unit = matrix_unit(problem, arch)
+    if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
+        return unit
+    return matrix_unit(problem, arch, "mma") or unit
+
+
+def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
+    """Every configuration of the kernel that its rules and the device allow.
+
+    Raises NoCandidates, with what each rule removed, when none is left.
+    """
+    half, rest = _static_half(kernel, arch, problem.sizeless)
+    table = _Table({**half.scope, **size_scope(problem)}, dict(half.columns), half.index, dict(half.removed))
+    table.settle(rest)
+    space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
+    if not len(space):
+        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
+    return space
+
+
+def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
+    """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
+    said = kernel.schedule.get("instruction")
+    scope = static_scope(problem, arch)
+    if said is None or said.names <= scope.keys():
+        return set() if said is None else {int(said(scope))}
+    half, _ = _static_half(kernel, arch, problem.sizeless)
+    return set(np.unique(half.columns["instruction"]).tolist()) if "instruction" in half.columns else set(range(4))
+
+
+def given_space(
+    problem: Problem, arch: Arch, kernel: Kernel, configs: Iterable[Mapping[str, Any]]
+) -> tuple[Space, dict[int, str]]:
+    """The user's own configurations, and for each that cannot run its place and the rule that says so.
+
+    Raises ConfigError for a configuration with missing, unknown or non-integer entries.
+    """
+    rows = [_checked(config, kernel, i) for i, config in enumerate(configs)]
+    if not rows:
+        raise ConfigError(f"no configurations given; each is a dict of {', '.join(kernel.tunables)}")
+    given = {name: np.array([row[name] for row in rows], np.int64) for name in kernel.tunables}
+    literal = {name: values for name, values in kernel.tunables.items() if not isinstance(values, Expression)}
+    counts = [name for name, values in literal.items() if min(values) > 0]
+    columns = given | {name: np.maximum(given[name], 1) for name in counts}
+    scope = {**static_scope(problem, arch), **size_scope(problem)}
+    env: dict[str, Any] = dict(scope) | columns
+    for name, expression in kernel.schedule.items():
+        env[name] = columns[name] = _column(expression(env), len(rows))
+    rules = {f"{name} is at least 1": given[name] > 0 for name in counts}
+    rules |= {text: rule(env) for text, rule in (*kernel.rules.items(), *_device_rules(kernel))}
+    why = np.full(len(rows), -1)
+    for i, holds in enumerate(rules.values()):
+        why = np.where((why < 0) & ~np.broadcast_to(np.asarray(holds, bool), len(rows)), i, why)
+    space = Space(problem, arch, kernel, scope, columns, np.arange(len(rows)))
+    return space.where(why < 0), {int(i): list(rules)[why[i]] for i in np.flatnonzero(why >= 0)}
+
+
+def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str, int]:
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"configuration {place} is {config!r}; expected a dict of {', '.join(kernel.tunables)}")
+    if unknown := config.keys() - kernel.tunables.keys():
+        word = min(map(str, unknown))
+        raise ConfigError(f"configuration {place} has unknown key {word!r}; {nearest(word, kernel.tunables)}")
+    row = {**kernel.defaults, **config}
+    if missing := kernel.tunables.keys() - row.keys():
+        raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")
+    for name, value in row.items():
+        if type(value) is int and 0 <= value <= MAX_TUNABLE:
+            continue
+        if isinstance(value, bool | np.bool_):
+            row[name] = int(value)
+        elif isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TUNABLE:
+            row[name] = int(value)  # as a spreadsheet or a data frame with gaps holds it
+        elif not hasattr(value, "__index__") or not 0 <= value.__index__() <= MAX_TUNABLE:
+            raise ConfigError(f"configuration {place}: {name} must be a whole number from 0 to 2^31, got {value!r}")
+        else:
+            row[name] = value.__index__()
+    return row
+
+
+@lru_cache(maxsize=256)
+def _static_half(kernel: Kernel, arch: Arch, sizeless: Problem) -> tuple[_Table, list[_Step]]:
+    """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
+    steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
+    steps += [(name, e, False) for name, e in kernel.schedule.items()]
+    steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
+    table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
+    for tunable, values in kernel.tunables.items():
+        if isinstance(values, Expression):
+            continue
+        new = np.asarray(values, np.int64)
+        if len(table.index) * len(new) > MAX_CANDIDATES:
+            raise NoCandidates(f"{kernel.title}: its declaration spans more than {MAX_CANDIDATES} candidates", {})
+        table.cross(tunable, new)
+        steps = table.settle(steps)
+    return table, steps
+
+
+_Step: TypeAlias = tuple[str, Expression, bool]
+"""A column to compute, or, where the last entry is true, a rule to enforce."""
+
+
+@dataclass
+class _Table:
+    """A space under construction."""
+
+    scope: Mapping[str, Any]
+    columns: dict[str, Any]
+    index: np.ndarray
+    removed: dict[str, int]
+
+    def cross(self, name: str, values: np.ndarray) -> None:
+        """Each row once with each value."""
+        n = len(self.index)
+        self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
+        self.columns[name] = np.tile(values, n)
+        self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
+
+    def settle(self, steps: Iterable[_Step]) -> list[_Step]:
+        """Compute the columns and enforce the rules whose names are known; what is left needs more."""
+        left, names = list(steps), self.scope.keys() | self.columns.keys()
+        while ready := [step for step in left if step[1].names <= names]:
+            left = [step for step in left if step not in ready]
+            seen = ChainMap(self.columns, self.scope)  # type: ignore[arg-type]
+            allowed = np.ones(len(self.index), bool)
+            for name, expression, is_rule in ready:
+                value = expression(seen)
+                if is_rule:
+                    kept = allowed & value
+                    if lost := int(np.count_nonzero(allowed) - np.count_nonzero(kept)):
+                        self.removed[name] = self.removed.get(name, 0) + lost
+                        allowed = kept
+                else:
+                    self.columns[name] = _column(value, len(self.index))
+                    names.add(name)
+            if not allowed.all():
+                rows = np.flatnonzero(allowed)
+                self.columns = {name: column.take(rows) for name, column in self.columns.items()}
+                self.index = self.index.take(rows)
+        return left
+
+
+_DEVICE_RULES = {
+    "threads": ("a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block"),
+    "smem_bytes": (
+        "shared memory of one block fits arch.smem_per_block_bytes", "smem_bytes <= arch.smem_per_block_bytes",
+    ),
+}  # fmt: skip
+"""What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""
+
+
+def _device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
+    return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.schedule]
+
+
+def _column(value: Any, n: int) -> np.ndarray:
+    column = np.asarray(value)
+    if column.dtype == np.bool_:
+        column = column.astype(np.int64)
+    return np.broadcast_to(column, n) if column.ndim == 0 else column

@@ -1,0 +1,76 @@
+"""Attention: softmax(Q K^T) V, one kernel, heads that share keys or not, causal or not.
+
+FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=4096, head_dim=128, causal=True).with_arch("h200")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import dtypes
+from ..base.errors import ProblemError, nearest
+from ..problem.problem import Problem, counted, size
+from .templates import Template, output_type
+
+NAMES = {
+    "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",
+    "seq_kv_length": "seq_kv", "is_causal": "causal",
+}  # fmt: skip
+"""What TileLang calls the same."""
+
+
+class FlashAttentionTemplate(Template):
+    """O = softmax(Q K^T) V for `batch` sequences of `seq` queries and `seq_kv` keys (as many where not given).
+
+    Q is batch x heads x seq x head_dim, K and V have `kv_heads` heads (all where not given), each shared by
+    heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key.
+    `visited` is for block-sparse masks: how many keys each query's block walks.
+    """
+
+    def __init__(
+        self,
+        batch: int = 1,
+        heads: int = 1,
+        kv_heads: int | None = None,
+        seq: int = 1,
+        seq_kv: int | None = None,
+        head_dim: int = 64,
+        causal: bool = False,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        value_dim: int | None = None,
+        visited: int | None = None,
+    ) -> None:
+        shared = size("kv_heads", heads if kv_heads is None else kv_heads)
+        if size("heads", heads) % shared:
+            raise ProblemError(f"heads must be a multiple of kv_heads, got {heads} and {shared}")
+        if not isinstance(causal, bool):
+            raise ProblemError(f"causal must be True or False, got {causal!r}")
+        if causal and visited is not None:
+            raise ProblemError(f"a block-sparse mask says itself what is visited; give causal or visited={visited}")
+        kind = dtypes.canonical(in_dtype)
+        if kind in ("int8", "int32", "float64"):
+            raise ProblemError(f"attention takes floats of at most 32 bits, got in_dtype={in_dtype!r}")
+        sizes = {
+            "z": batch, "h": shared, "g": heads // shared, "q": seq,
+            "e": head_dim if value_dim is None else value_dim, "d": head_dim,
+            "s": seq if seq_kv is None else seq_kv,
+        }  # fmt: skip
+        options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
+        types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
+        computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"
+        super().__init__(Problem("attention", computes, sizes, types, "float32", options))
+
+    @classmethod
+    def named(cls, **arguments: Any) -> FlashAttentionTemplate:
+        """The same from TileLang's names: batch_size, num_heads, head_dim, seq_length, seq_kv_length, is_causal."""
+        known = set(cls.__init__.__annotations__) - {"return"}
+        ours: dict[str, Any] = {}
+        for name, value in arguments.items():
+            word = NAMES.get(name, name)
+            if word not in known:
+                raise ProblemError(f"attention has no argument {name!r}; {nearest(name, known | NAMES.keys())}")
+            if word in ours:
+                raise ProblemError(f"{word!r} is given twice: {name!r} is its other name")
+            ours[word] = value
+        return cls(**ours)

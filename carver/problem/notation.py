@@ -1,0 +1,224 @@
+"""Index notation: one line says what an operator computes.
+
+    C[b,m,n] += A[b,m,k] * B[b,k,n]                 a batched matmul
+    O[n,p,q,f] += I[n,2*p+r,2*q+s,c] * W[r,s,c,f]   a strided convolution
+    Y[r] max= X[r,c]                                a reduction
+    Y[] += X[i]                                     a sum to one number
+    Z[i,j] = A[i,j] * B[i,j] + C[j]                 element by element
+
+Indices are sums of axes with integer strides. An axis of the output is spatial; any other is reduced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import permutations
+from typing import Any, TypeAlias
+
+from ..base.errors import NotationError
+
+Affine: TypeAlias = tuple[tuple[str, int], ...]
+"""2*p+r is (("p", 2), ("r", 1))."""
+
+_STATEMENT = re.compile(r"\s*(?P<left>[^=]*?)\s*(?P<op>\+=|max=|min=|=)\s*(?P<right>.+?)\s*")
+_TENSOR = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\[(?P<index>[^\[\]]*)\]\s*")
+_TERM = re.compile(r"\s*(?:(?P<stride>\d+)\s*\*\s*)?(?P<axis>[A-Za-z_]\w*)\s*")
+_EXAMPLE = "write for example 'C[m,n] += A[m,k] * B[k,n]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A named operand and the affine index of each of its dimensions."""
+
+    name: str
+    index: tuple[Affine, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(axis for dim in self.index for axis, _ in dim))
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Extent of each dimension. [elements]"""
+        return tuple(1 + sum(stride * (sizes[axis] - 1) for axis, stride in dim) for dim in self.index)
+
+    def footprint(self, extent: Mapping[str, Any]) -> Any:
+        """Distinct elements touched when each axis runs over `extent` values. [elements]
+
+        A dimension reached by several axes counts its reach once, so that overlapping windows of a
+        convolution are not counted twice; it never counts more points than the axes have.
+        """
+        size: Any = 1
+        for dim in self.index:
+            if len(dim) == 1:
+                size = size * extent[dim[0][0]]
+            else:
+                reach: Any = 1
+                points: Any = 1
+                for axis, stride in dim:
+                    reach = reach + stride * (extent[axis] - 1)
+                    points = points * extent[axis]
+                size = size * _minimum(reach, points)
+        return size
+
+    def __str__(self) -> str:
+        return f"{self.name}[{','.join('+'.join(a if s == 1 else f'{s}*{a}' for a, s in d) for d in self.index)}]"
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a * (a <= b) + b * (b < a)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed line of index notation."""
+
+    output: Tensor
+    summands: tuple[tuple[Tensor, ...], ...]
+    """Products that are added up; more than one only where nothing is reduced."""
+    combine: str
+    """How reduced values join: "+=", "max=", "min=", or "=" where nothing is reduced."""
+
+    @cached_property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for product in self.summands for tensor in product)
+
+    @cached_property
+    def spatial(self) -> tuple[str, ...]:
+        return self.output.axes
+
+    @cached_property
+    def reduced(self) -> tuple[str, ...]:
+        seen = dict.fromkeys(axis for t in self.inputs for axis in t.axes)
+        return tuple(axis for axis in seen if axis not in self.spatial)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return (*self.spatial, *self.reduced)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.output, *self.inputs)
+
+    def __str__(self) -> str:
+        return f"{self.output} {self.combine} {self.spelt(str)}"
+
+    def spelt(self, write: Callable[[Tensor], str]) -> str:
+        """The right side, each tensor as `write` has it."""
+        return " + ".join(" * ".join(map(write, product)) for product in self.summands)
+
+    def without(self, axes: Collection[str]) -> Statement:
+        """The same where each of these axes, which must index a dimension alone, has one value."""
+
+        def cut(tensor: Tensor) -> Tensor:
+            return Tensor(tensor.name, tuple(dim for dim in tensor.index if dim[0][0] not in axes))
+
+        return Statement(cut(self.output), tuple(tuple(map(cut, p)) for p in self.summands), self.combine)
+
+
+def _extent(tensor: Tensor) -> list[int]:
+    """How many axes each dimension is a sum of."""
+    return [len(dim) for dim in tensor.index]
+
+
+def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
+    """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
+
+    Tensors and axes may have any names, factors and summands any order; axes that all tensors of `declared` share, a
+    batch, may be left out.
+    """
+    batch = set(declared.spatial).intersection(*(t.axes for t in declared.inputs))
+    for form in (declared, declared.without(batch)):
+        if sorted(map(_extent, form.inputs)) != sorted(map(_extent, written.inputs)):
+            continue  # permutations of many inputs are many
+        for inputs in permutations(written.inputs):
+            tensors = list(zip(form.tensors, (written.output, *inputs), strict=False))
+            pairs = {
+                pair
+                for ours, theirs in tensors
+                for one, other in zip(ours.index, theirs.index, strict=False)
+                for pair in zip(one, other, strict=False)
+            }
+            axes = {(ours, theirs) for (ours, _), (theirs, _) in pairs}
+            names = {ours.name: theirs.name for ours, theirs in tensors}
+            if (
+                form.combine == written.combine
+                and {frozenset(names[t.name] for t in p) for p in form.summands}
+                == {frozenset(t.name for t in p) for p in written.summands}
+                and all(_extent(ours) == _extent(theirs) for ours, theirs in tensors)
+                and all(ours == theirs for (_, ours), (_, theirs) in pairs)
+                and len(axes) == len({ours for ours, _ in axes}) == len({theirs for _, theirs in axes})
+            ):
+                return names | dict(axes)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Statement:
+    """Parse one statement. Raises NotationError that shows where it stops making sense."""
+    if not isinstance(text, str) or not (match := _STATEMENT.fullmatch(text)):
+        raise NotationError(f"{text!r} is not a statement 'OUT[..] += IN[..] * IN[..]'; {_EXAMPLE}")
+    output = _tensor(match["left"], text)
+    statement = Statement(output, _summands(match["right"], text), match["op"])
+    names = [t.name for t in statement.tensors]
+    if len(set(names)) < len(names):
+        raise NotationError(f"{text!r} names a tensor twice ({', '.join(names)}); give each operand its own name")
+    if any(len(dim) > 1 or dim[0][1] != 1 for dim in output.index):
+        raise NotationError(f"{text!r}: the output's indices must be plain axes, got {output}")
+    if len(output.axes) < len(output.index):
+        raise NotationError(f"{text!r}: an axis stands twice in {output}")
+    if len(statement.summands) > 1 and statement.combine != "=":
+        raise NotationError(
+            f"{text!r}: tensors are added element by element, with '='; what {statement.combine!r} joins is a product"
+        )
+    missing = [axis for axis in statement.spatial if not any(axis in t.axes for t in statement.inputs)]
+    if missing:
+        raise NotationError(
+            f"{text!r}: output axis {missing[0]!r} occurs in no input; leave it out (one number is {output.name}[])"
+        )
+    if statement.combine == "=" and statement.reduced:
+        raise NotationError(
+            f"{text!r}: axis {statement.reduced[0]!r} is reduced, so say how: '+=', 'max=' or 'min=' instead of '='"
+        )
+    return statement
+
+
+def _summands(right: str, text: str) -> tuple[tuple[Tensor, ...], ...]:
+    parts = re.findall(r"[^\[\]*+]*\[[^\[\]]*\]|[*+]|[^\[\]*+\s]+", right)
+    summands: list[list[Tensor]] = [[]]
+    expect_tensor = True
+    for part in parts:
+        if (part in ("*", "+")) == expect_tensor:
+            wanted = "a tensor" if expect_tensor else "* or +"
+            raise NotationError(f"{text!r}: expected {wanted} at {part.strip()!r}; {_EXAMPLE}")
+        if part == "+":
+            summands.append([])
+        elif expect_tensor:
+            summands[-1].append(_tensor(part, text))
+            if not summands[-1][-1].index:
+                raise NotationError(f"{text!r}: an input has an index, got {part.strip()!r}; a scalar costs nothing")
+        expect_tensor = not expect_tensor
+    if expect_tensor:
+        raise NotationError(f"{text!r} ends where a tensor should stand; {_EXAMPLE}")
+    return tuple(map(tuple, summands))
+
+
+def _tensor(part: str, text: str) -> Tensor:
+    if not (match := _TENSOR.fullmatch(part)):
+        raise NotationError(f"{text!r}: {part.strip()!r} is not a tensor 'A[i,j]'; {_EXAMPLE}")
+    index = match["index"].strip()
+    return Tensor(match["name"], tuple(_affine(dim, text) for dim in index.split(",")) if index else ())
+
+
+def _affine(dim: str, text: str) -> Affine:
+    terms: dict[str, int] = {}
+    for term in dim.split("+"):
+        match = _TERM.fullmatch(term)
+        if match is None or match["stride"] == "0" or match["axis"] in terms:
+            raise NotationError(f"{text!r}: index {dim.strip()!r} is not a sum of distinct axes such as 'p' or '2*p+r'")
+        terms[match["axis"]] = int(match["stride"] or 1)
+    return tuple(terms.items())

@@ -1,0 +1,223 @@
+"""A problem: a statement of index notation bound to sizes, element types and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import ceil, gcd, prod
+from typing import Any
+
+from ..base import dtypes
+from ..base.errors import ProblemError
+from ..base.types import FrozenDict, check_fields
+from . import notation
+from .notation import Statement, Tensor
+
+MAX_SIZE = 2**48
+"""Largest extent of one axis."""
+MAX_COUNT = 2**62
+"""Most points of an iteration space, and bits of a tensor: what columns count stays in int64."""
+
+MAX_ALIGN_BYTES = 128
+"""A cache line; no copy is wider."""
+
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
+REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
+NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
+"""Those whose result has the shape of the input."""
+
+_NO_OPTIONS: Mapping[str, int] = FrozenDict()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is computed, in full. Index order is storage order: the last index is contiguous.
+
+    `operator` names the folder in templates/ whose kernels can run it. `dtypes` maps each tensor to its
+    element type. `options` holds the operator's integer flags (trans_a, bias, activation, ...).
+    `align_bytes` maps a tensor to the alignment that every row of it is known to start on. `written` is the statement
+    as the user wrote it, where `computes` says the same under other names: for people only, neither compared nor saved.
+    """
+
+    operator: str
+    computes: str
+    sizes: Mapping[str, int]
+    dtypes: Mapping[str, str]
+    accumulate: str = "float32"
+    options: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
+    align_bytes: Mapping[str, int] = field(default_factory=lambda: _NO_OPTIONS)
+    written: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        s = self.statement
+        sizes = {axis: size(axis, value) for axis, value in self.sizes.items()}
+        if sizes.keys() != set(s.axes):
+            raise ProblemError(f"{s} has axes {', '.join(s.axes)}; got sizes for {', '.join(sizes) or 'none'}")
+        names = {t.name for t in s.tensors}
+        if self.dtypes.keys() != names:
+            raise ProblemError(f"{s} has tensors {', '.join(sorted(names))}; got dtypes for {', '.join(self.dtypes)}")
+        freeze = object.__setattr__
+        freeze(self, "sizes", FrozenDict(sizes))
+        freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
+        freeze(self, "accumulate", dtypes.canonical(self.accumulate))
+        freeze(self, "options", FrozenDict({k: int(v) for k, v in self.options.items()}))
+        freeze(self, "align_bytes", FrozenDict({t.name: self._alignment(t) for t in s.tensors}))
+        bits = 8 * max(n * self.itemsize(tensor) for tensor, n in self.elements.items())
+        if max(prod(sizes.values()), bits) > MAX_COUNT:
+            raise ProblemError(f"{self} is too large to count: at most 2^62 products, and 2^62 bits a tensor")
+
+    def _alignment(self, tensor: Tensor) -> int:
+        """What the caller says, else what a dense row length implies, at most MAX_ALIGN_BYTES. [bytes]"""
+        itemsize = dtypes.BYTES[self.dtypes[tensor.name]]
+        said = self.align_bytes.get(tensor.name)
+        if said is None:
+            shape = self.stored(tensor).shape(self.sizes)
+            row = shape[-1] * itemsize if shape and prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
+            return gcd(MAX_ALIGN_BYTES, row)
+        if isinstance(said, bool) or said < 1 or said & (said - 1):
+            raise ProblemError(f"alignment of {tensor.name} must be a power of two in bytes, got {said!r}")
+        return min(MAX_ALIGN_BYTES, int(said))
+
+    @cached_property
+    def statement(self) -> Statement:
+        return notation.parse(self.computes)
+
+    @cached_property
+    def sizeless(self) -> Problem:
+        """The same with every axis of length 1 and its rows aligned as they are: what is kept from shape to shape
+        is kept under this.
+        """
+        return replace(self, sizes=dict.fromkeys(self.sizes, 1), written="")
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What the user calls the tensors and axes of `computes`; empty where that is the same."""
+        return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
+
+    @cached_property
+    def contracts(self) -> bool:
+        """Whether it sums products of operands that are walked differently."""
+        return bool(self.statement.reduced) and len({t.index for t in self.statement.inputs}) > 1
+
+    @property
+    def reduction(self) -> str:
+        """Which of REDUCTIONS a problem of that operator is; empty for any other."""
+        return REDUCTIONS[self.options.get("reduce_op", 0)] if self.operator == "reduction" else ""
+
+    def stored(self, tensor: Tensor) -> Tensor:
+        """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
+        input's shape (`keeps_shape`).
+        """
+        keeps = tensor == self.statement.output and self.options.get("keeps_shape")
+        return self.statement.inputs[0] if keeps else tensor
+
+    def itemsize(self, tensor: str) -> int:
+        return dtypes.BYTES[self.dtypes[tensor]]
+
+    @cached_property
+    def elements(self) -> Mapping[str, int]:
+        """Distinct elements of each tensor."""
+        return {t.name: int(self.stored(t).footprint(self.sizes)) for t in self.statement.tensors}
+
+    @cached_property
+    def flops(self) -> int:
+        """Arithmetic of the statement: a multiply-add counts 2, an element-wise one what its options say. [FLOP]"""
+        points = prod(self.sizes.values())
+        if "flops_per_element" in self.options:
+            return points * self.options["flops_per_element"]
+        if len(self.statement.inputs) > 2:
+            return self._chained_flops()
+        return points * (2 if len(self.statement.inputs) > 1 else 1)
+
+    def _chained_flops(self) -> int:
+        """Three or more operands contracted from left to right; axes that nobody needs any more are summed at once."""
+        out, inputs = self.statement.output, self.statement.inputs
+        total, held = 0, set(inputs[0].axes)
+        for i, tensor in enumerate(inputs[1:], 2):
+            together = held | set(tensor.axes)
+            total += 2 * prod(self.sizes[axis] for axis in together)
+            held = together & {axis for t in (out, *inputs[i:]) for axis in t.axes}
+        return total * self.attended_pairs // (self.sizes["q"] * self.sizes["s"]) if self.masked else total
+
+    @property
+    def masked(self) -> bool:
+        """Whether an attention leaves out some of its (query, key) pairs."""
+        return bool(self.options.get("causal")) or "visited" in self.options
+
+    @property
+    def attended_pairs(self) -> int:
+        """(query, key) pairs of one head of an attention that are multiplied.
+
+        Causal: the last query sees every key, each query before it one fewer. Block-sparse: every query `visited`.
+        """
+        queries, keys = self.sizes["q"], self.sizes["s"]
+        if "visited" in self.options:
+            return queries * min(self.options["visited"], keys)
+        if not self.options.get("causal"):
+            return queries * keys
+        rows = min(queries, keys)
+        return rows * (rows + 1) // 2 + queries * max(keys - queries, 0)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Each input read once, the output written once; of an attention's keys those that a query visits. [bytes]"""
+        seen = min(1.0, self.options["visited"] / self.sizes["s"]) if "visited" in self.options else 1.0
+        return sum(
+            ceil(self.elements[t.name] * (seen if "s" in t.axes else 1.0)) * self.itemsize(t.name)
+            for t in self.statement.tensors
+        )
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Hashable identity."""
+        return (
+            self.operator, self.computes, tuple(self.sizes.items()), tuple(self.dtypes.items()), self.accumulate,
+            tuple(self.options.items()), tuple(self.align_bytes.items()),
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "operator": self.operator,
+            "computes": self.computes,
+            "sizes": dict(self.sizes),
+            "dtypes": dict(self.dtypes),
+            "accumulate": self.accumulate,
+            "options": dict(self.options),
+            "align_bytes": dict(self.align_bytes),
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Problem:
+        """The problem that `to_dict` wrote. Raises ProblemError where `d` has not its keys or their types."""
+        check_fields(cls, d, "problem", ProblemError)
+        return cls(**d)
+
+    def __str__(self) -> str:
+        names = self.names
+        axes = " ".join(f"{names.get(axis, axis)}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
+        types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
+        along = "rows" if self.options.get("axis", 1) else "columns"
+        what = f"{self.reduction} along {along}" if self.reduction else self.operator
+        return f"{what} {axes} ({types})"
+
+
+def size(name: str, value: object) -> int:
+    """A positive whole number. NumPy integers are accepted, floats and booleans are not."""
+    try:
+        number = value.__index__()  # type: ignore[attr-defined]
+    except AttributeError:
+        number = None
+    if number is None or isinstance(value, bool) or not 1 <= number <= MAX_SIZE:
+        raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {value!r}")
+    return int(number)
+
+
+def counted(name: str, value: object, least: int = 0) -> int:
+    """A whole number that is no size, of at least so much."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        raise ProblemError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value.__index__())

@@ -1,0 +1,1 @@
+"""Hints and rankings: candidates in the order of their predicted times, and why."""

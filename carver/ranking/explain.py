@@ -1,0 +1,283 @@
+"""Why a configuration takes the time it is predicted to take, and what its nearest changes would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from math import floor, log10
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import NoCandidates
+from ..cost.occupancy import LIMITS, occupancy_limits
+from ..cost.pricing import Priced, price, roofline_seconds
+from ..kernels.declaration import Kernel, named
+from ..kernels.expr import Expression
+from ..kernels.space import flops_per_s, given_space
+from .hint import Hint
+from .ranking import make_hint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BAR = 30
+"""Longest bar. [characters]"""
+WIDTH = 100
+"""Longest line. [characters]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One tunable set to another value. `ms` is None where the result cannot run, and `why` names the broken rule."""
+
+    tunable: str
+    old: int
+    new: int
+    ms: float | None
+    bound: str
+    why: str = ""
+    avoided: str = ""
+    """The rule that keeps it out of carver's own candidates though it can run."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` found. Prints as text; `to_dict` has the same as plain JSON types. Times are in ms."""
+
+    hint: Hint
+    arch: Arch
+    kernel_title: str
+    loop_ms: Mapping[str, float]
+    """The main loop if each resource alone had to be waited for."""
+    limits: Mapping[str, int]
+    """Blocks that one SM could hold by each limit of occupancy alone."""
+    roofline_ms: float
+    arithmetic_ms: float
+    traffic_ms: float
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "hint": self.hint.to_dict(),
+            "terms_ms": dict(self.hint.terms_ms),
+            "main_loop_alone_ms": dict(self.loop_ms),
+            "blocks_per_sm_by_limit": dict(self.limits),
+            "roofline_ms": self.roofline_ms,
+            "arithmetic_ms": self.arithmetic_ms,
+            "compulsory_traffic_ms": self.traffic_ms,
+            "changes": [asdict(change) for change in self.changes],
+            "constants": self.arch.provenance,
+            "notes": list(self.notes),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The text, a line at a time, of at most `WIDTH` characters."""
+        h = self.hint
+        yield f"{h.problem} on {self.arch.title}"
+        yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
+        contraction = h.problem.contracts
+        gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
+        rate = f"{h.details['tflops']:.4g} TFLOP/s" if contraction else f"{gigabytes:,.0f} GB/s"
+        yield (
+            f"{self._time(h.predicted_ms).strip()} predicted: {rate}, "
+            f"{h.details['roofline_share']:.0%} of the roofline; bound by {h.bound}"
+        )
+        yield ""
+        yield "Where the time goes"
+        whole = h.predicted_ms
+        for name, ms in h.terms_ms.items():
+            if ms > 0:
+                yield f"  {name:<15s} {self._time(ms)} {ms / whole:6.1%}  {'█' * round(BAR * ms / whole)}".rstrip()
+            if name == "main loop" and ms > 0:
+                yield "    were one resource all there is to wait for:"
+                for resource, alone in self.loop_ms.items():
+                    if not alone:
+                        continue
+                    bar = "░" * round(BAR * alone / whole)
+                    yield f"    {resource:<13s} {self._time(alone)} {alone / whole:6.1%}  {bar}".rstrip()
+        yield ""
+        yield "What it asks of the device"
+        for name, text in self.facts():
+            yield from wrap(f"  {name:<11s} {text}", WIDTH, subsequent_indent=" " * 14)
+        yield ""
+        yield "Nearest changes"
+        yield from self._change_lines()
+        yield ""
+        low, high = h.band_ms
+        yield f"80 % band: {self._time(low).strip()} to {self._time(high).strip()}; constants: {h.calibrated}."
+        yield f"Constants of the device: {self.arch.provenance}."
+        yield from self.notes
+
+    def plot(self) -> Figure:
+        """Where the time goes, and what the nearest changes would do. Needs matplotlib."""
+        from ..view.plots import plot_explanation
+
+        return plot_explanation(self)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Occupancy, waves, waste, traffic and roofline, in words."""
+        h, d, arch = self.hint, self.hint.details, self.arch
+        slots = arch.sm_count * d["blocks_per_sm"]
+        blocks = d["waves"] * slots
+        if arch.kind == "gpu":
+            limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
+            yield (
+                "occupancy",
+                f"{d['occupancy']:.0%}: {_count(d['blocks_per_sm'], 'block')} of {_count(h.num_warps, 'warp')} "
+                f"on each SM; limited by {h.limited_by}",
+            )
+            yield "", f"blocks that would fit by each limit: {limits}"
+            yield (
+                "resources",
+                f"{h.launch.smem_bytes:,} of {arch.smem_per_block_bytes:,} bytes of shared memory, "
+                f"about {h.launch.registers} of {arch.max_regs_per_thread} registers a thread",
+            )
+        last = blocks - slots * np.floor(d["waves"])
+        tail = "the last wave is full" if last < 0.5 else f"the last wave fills {last / slots:.0%} of the device"
+        noun = "block" if arch.kind == "gpu" else "task"
+        yield "waves", f"{d['waves']:.2f}: {_count(blocks, noun)}, {slots:,.0f} fit at a time; {tail}"
+        if "padding" in d:
+            yield "padding", f"{1 - 1 / d['padding']:.1%} of the arithmetic falls outside the problem"
+        if "dram_bytes" in d:
+            yield (
+                "DRAM",
+                f"{_bytes(d['dram_bytes'])}, {d['dram_bytes'] / d['compulsory_bytes']:.2f} x the compulsory "
+                f"{_bytes(d['compulsory_bytes'])}",
+            )
+        if d.get("l2_hit_rate"):
+            yield "L2", f"{d['l2_hit_rate']:.0%} of what a wave reads again is still there"
+        if d.get("l2_merged_share"):
+            yield "", f"{d['l2_merged_share']:.0%} of the requests to it are served with those of neighbouring blocks"
+        limit = "arithmetic" if self.arithmetic_ms >= self.traffic_ms else "DRAM"
+        yield (
+            "roofline",
+            f"{_ms(self.roofline_ms)} by {limit}: {h.problem.flops / 1e9:,.4g} GFLOP take "
+            f"{_ms(self.arithmetic_ms)} at the peak rate, {_bytes(h.problem.compulsory_bytes)} {_ms(self.traffic_ms)}",
+        )
+
+    def _change_lines(self) -> Iterator[str]:
+        last = ""
+        width = max((len(change.tunable) for change in self.changes), default=0)
+        for c in self.changes:
+            name, last = "" if c.tunable == last else c.tunable, c.tunable
+            step = f"{c.old} -> {c.new}"
+            if c.ms is None:
+                text = f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
+                yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
+            else:
+                change = c.ms / self.hint.predicted_ms - 1
+                yield f"  {name:<{width}s}  {step:<12s} {self._time(c.ms)} {change:+8.1%}  {c.bound}"
+                if c.avoided:
+                    text = f"  {'':<{width}s}  not among the candidates: {c.avoided}"
+                    yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
+        if not self.changes:
+            yield "  none: this kernel has nothing to tune"
+
+    def _time(self, ms: float) -> str:
+        """In one unit throughout, with four digits of the whole time."""
+        whole = self.hint.predicted_ms
+        scale, unit = (1.0, "ms") if whole >= 0.1 else (1e3, "us")
+        decimals = max(0, 3 - floor(log10(whole * scale)))
+        return f"{ms * scale:10.{decimals}f} {unit}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.25">{escape(str(self))}</pre>'
+
+
+def explain(hint: Hint, arch: Arch) -> Explanation:
+    """Price the hint's configuration and its neighbours again on `arch`, and say what the time is made of.
+
+    Raises NoCandidates when the configuration cannot run there.
+    """
+    kernel = named(hint.problem.operator, hint.backend, hint.kernel)
+    space, why = given_space(hint.problem, arch, kernel, [hint.config])
+    if why:
+        raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
+    priced = Priced(space, *price(space))
+    again = replace(make_hint(priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
+    notes = list(hint.notes)
+    if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
+        notes.append(
+            f"The hint itself says {_ms(hint.predicted_ms)}: it was priced on another descriptor or by another version."
+        )
+    work, est = priced.work, priced.estimate
+    steps = float(max(np.floor(est.waves[0]), 1.0) * work.steps[0])
+    loop = {name: steps * float(clk[0]) / arch.clock_hz * 1e3 for name, clk in est.rows.items()}
+    counts = occupancy_limits(
+        arch,
+        work.warps,
+        np.array([float(again.launch.smem_bytes)]),
+        np.array([float(max(again.launch.registers, 1))]),
+    )
+    limits = {name: int(count[0]) for name, count in zip(LIMITS, counts, strict=True)}
+    problem = hint.problem
+    return Explanation(
+        again, arch, kernel.title, loop, limits,
+        roofline_seconds(problem, arch) * 1e3,
+        problem.flops / max(flops_per_s(problem, arch).values()) * 1e3,
+        problem.compulsory_bytes / arch.dram_bytes_per_s * 1e3,
+        tuple(changes(again, arch, kernel)), tuple(notes),
+    )  # fmt: skip
+
+
+def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
+    """Each tunable one step down and one step up among the declared values, everything else kept."""
+    moves = [(name, value) for name, values in kernel.tunables.items() for value in _around(hint.config[name], values)]
+    if not moves:
+        return
+    space, why = given_space(hint.problem, arch, kernel, [{**hint.config, name: value} for name, value in moves])
+    row_of = {int(place): row for row, place in enumerate(space.index)}
+    priced = Priced(space, *price(space)) if len(space) else None
+    env = {**space.scope, **space.columns}
+    avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
+    for i, (name, value) in enumerate(moves):
+        old = hint.config[name]
+        if priced is None or i not in row_of:
+            yield Change(name, old, value, None, "", why[i])
+        else:
+            there = make_hint(priced, row_of[i], 0, hint.backend)
+            avoided = next((rule for rule, holds in avoids.items() if not holds[row_of[i]]), "")
+            yield Change(name, old, value, there.predicted_ms, there.bound, "", avoided)
+
+
+def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
+    if isinstance(values, Expression):
+        return [*([value // 2] if value > 1 else []), value * 2]
+    below = [v for v in values if v < value]
+    above = [v for v in values if v > value]
+    return [*([max(below)] if below else []), *([min(above)] if above else [])]
+
+
+def _filled(first: str, words: Iterator[str]) -> Iterator[str]:
+    line = first
+    for word in words:
+        if len(line) + 1 + len(word) > WIDTH:
+            yield line
+            line = "   "
+        line += f" {word}"
+    yield line
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:.4g} ms" if ms >= 0.1 or ms == 0 else f"{ms * 1e3:.4g} us"
+
+
+def _count(n: float, what: str) -> str:
+    return f"{n:,.0f} {what}{'' if n == 1 else 's'}"
+
+
+def _bytes(n: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:.4g} {unit}"
+    return f"{n:.0f} bytes"

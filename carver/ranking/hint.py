@@ -1,0 +1,177 @@
+"""A hint: one configuration, what it is predicted to cost, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..base.errors import ConfigError
+from ..base.types import FrozenDict, check_fields
+from ..problem.problem import Problem
+
+if TYPE_CHECKING:
+    from ..arch.descriptor import Arch
+    from .explain import Explanation
+
+
+class NoRasterizationType:
+    """Blocks walk the output in row-major order. One object: `plan is not NoRasterization` means what it says."""
+
+    _only: ClassVar[NoRasterizationType | None] = None
+
+    def __new__(cls) -> NoRasterizationType:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "NoRasterization"
+
+    def __reduce__(self) -> str:
+        return "NoRasterization"
+
+
+NoRasterization = NoRasterizationType()
+
+
+@dataclass(frozen=True, slots=True)
+class Rasterization2DColumn:
+    """Blocks walk the output column by column inside panels of `panel_width` rows of blocks."""
+
+    panel_width: int
+
+    def __str__(self) -> str:
+        return f"panels of {self.panel_width} block rows"
+
+
+RasterizationPlan = NoRasterizationType | Rasterization2DColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the launch of a hint takes. Registers are the model's estimate, the rest is exact."""
+
+    grid: tuple[int, int, int]
+    threads: int
+    smem_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A ranked configuration. Lists follow the output's axes (`block`, `warp`, `thread`) or the reduced ones (`rstep`).
+
+    `rank` counts from 1, as tables and exports do; places in a Python list, as in `hints[0]`, count from 0, and so does
+    `index`, the place in the list given to `rank` or in carver's own space. `config` is the backend's own vocabulary;
+    everything above it is derived from it. `terms_ms` adds up to `predicted_ms`.
+    """
+
+    rank: int
+    index: int
+    backend: str
+    kernel: str
+    arch: str
+    problem: Problem
+    config: Mapping[str, int]
+    predicted_ms: float
+    bound: str
+    terms_ms: Mapping[str, float]
+    launch: Launch
+    block: tuple[int, ...]
+    warp: tuple[int, ...]
+    thread: tuple[int, ...]
+    rstep: tuple[int, ...]
+    reduce_thread: tuple[int, ...]
+    num_warps: int
+    pipeline_stage: int
+    use_async: bool
+    use_tc: bool
+    vectorize: Mapping[str, int]
+    rasterization_plan: RasterizationPlan
+    split_k: int
+    cluster: tuple[int, ...]
+    cached_tensors: tuple[str, ...]
+    details: Mapping[str, float]
+    limited_by: str
+    band_ms: tuple[float, float]
+    """Made to hold the measured time in 80 % of cases; see carver.ranking.uncertainty."""
+    calibrated: str
+    """Where the constants behind the prediction come from: this device, another, or priors."""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("config", "terms_ms", "vectorize", "details"):
+            object.__setattr__(self, name, FrozenDict(getattr(self, name)))
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Where the predicted time goes. [ms]"""
+        return self.terms_ms
+
+    def explain(self, arch: Arch | None = None) -> Explanation:
+        """Why it is predicted to take this time. Give `arch` where it is not the descriptor as shipped."""
+        from ..arch.devices import load
+        from .explain import explain
+
+        return explain(self, arch or load(self.arch))
+
+    def __str__(self) -> str:
+        words = " ".join([self.kernel, *(f"{name}={value}" for name, value in self.config.items())])
+        return f"{words}: {self.predicted_ms:.4g} ms predicted, bound by {self.bound}"
+
+    def __repr__(self) -> str:
+        return f"Hint(#{self.rank} {self})"
+
+    def _repr_html_(self) -> str:
+        from ..view.table import hint_html
+
+        return hint_html(self)
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back an equal hint."""
+        plan = self.rasterization_plan
+        raster = None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width}
+        out: dict[str, Any] = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        out |= {
+            "problem": self.problem.to_dict(),
+            "rasterization_plan": raster,
+            "launch": {f.name: _plain(getattr(self.launch, f.name)) for f in fields(self.launch)},
+        }
+        return out
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Hint:
+        """The hint that `to_dict` wrote. Raises ConfigError for keys and values that are none of its own."""
+        if isinstance(d, list) or (isinstance(d, Mapping) and "hints" in d):
+            path = ".[0]" if isinstance(d, list) else ".hints[0]"
+            raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")
+        check_fields(cls, d, "hint", ConfigError)
+        check_fields(Launch, d["launch"], "hint's launch", ConfigError)
+        if d["rasterization_plan"] is not None:
+            check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
+        out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
+        raster, launch = d["rasterization_plan"], d["launch"]
+        out |= {
+            "problem": Problem.from_dict(d["problem"]),
+            "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
+            "launch": Launch(**launch | {"grid": tuple(launch["grid"])}),
+        }
+        return cls(**out)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Hint:
+        return cls.from_dict(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,391 @@
+"""Portfolios: the few configurations that together lose least over a range of sizes, and which to use when."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
+from ..base.types import FloatArray, IntArray
+from ..cost.pricing import price
+from ..kernels.declaration import Kernel
+from ..kernels.space import given_space
+from ..problem.problem import Problem, counted
+from ..problem.problem import size as whole
+from ..view.table import Column, rich_table, screen_width, without_colour
+from .hint import Hint
+from .ranking import Ranking, offered_kernels, rank, recommend
+
+if TYPE_CHECKING:
+    from ..run.records import Measurement
+
+SAMPLES = 128
+"""Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
+FROM_EACH = 16
+"""Candidates that each sampled size contributes."""
+STARTS = 64
+"""Candidates that the search starts from, besides the best of each sampled size."""
+NEVER = 1e6
+"""Loss of a configuration that cannot run: no mean over sizes outweighs it."""
+WORTH_A_CHANGE = 0.001
+"""Mean loss that a table must save by each change from one configuration to another."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Sizes up to `upto` (and beyond the bucket before it) use configuration `config` of the portfolio."""
+
+    upto: int
+    config: int
+
+
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Configurations, and a table from sizes of one axis to them.
+
+    `loss` is the weighted geometric mean of predicted time, dispatched by the table, over that of the best
+    configuration for that very size, less 1; of a range, half the sizes it is taken over had no part in the choice.
+    `worst` is the largest.
+    """
+
+    problem: Problem
+    arch: Arch
+    backend: str
+    axis: str
+    configs: tuple[tuple[str, Mapping[str, int]], ...]
+    """(kernel, configuration)."""
+    table: tuple[Bucket, ...]
+    loss: float
+    worst: float
+    single_loss: float
+    """The same for the best single configuration."""
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    def __getitem__(self, size: int) -> Mapping[str, int]:
+        """The configuration for a size."""
+        return self.configs[self.place(size)][1]
+
+    def place(self, size: int) -> int:
+        """Which configuration a size is dispatched to; the last bucket takes all that is larger."""
+        return next((b.config for b in self.table if size <= b.upto), self.table[-1].config)
+
+    def hints(self) -> Ranking:
+        """The configurations, ranked for the largest size, in the form that every exporter takes."""
+        largest = max(b.upto for b in self.table)
+        every = [_hint(self, place, largest) for place in range(len(self))]
+        return rank(at(self.problem, self.axis, largest), self.arch, every, self.backend)
+
+    def hint(self, size: int) -> Hint:
+        """The hint of a size, predicted for that size."""
+        return _hint(self, self.place(size), size)
+
+    def measured(self, timings: Iterable[Measurement | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+        """Measured loss by size: time of what the table picks over the best measured, less 1.
+
+        `timings` are (size, configuration, seconds) or records, of which those of this problem at some size, this
+        device and backend count. A size where the pick was not measured is left out; where none was, ConfigError.
+        """
+        rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
+        for timing in timings:
+            known = timing if isinstance(timing, tuple) else self._timing(timing)
+            if known is not None:
+                size, config, seconds = known
+                rows.setdefault(int(size), []).append((dict(config), float(seconds)))
+        out = {}
+        for size, found in sorted(rows.items()):
+            picked = [s for config, s in found if config == dict(self[size])]
+            if picked:
+                out[size] = min(picked) / min(s for _, s in found) - 1
+        if not out:
+            if not rows:
+                raise ConfigError("no size of this problem was measured with this backend and device; see carver bench")
+            raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
+        return out
+
+    def _timing(self, m: Measurement) -> tuple[int, Mapping[str, int], float] | None:
+        if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
+            self.problem.operator, self.arch.name, self.backend
+        ):  # fmt: skip
+            return None
+        there = Problem.from_dict(m.problem)
+        size = there.sizes.get(_varied(self.problem, self.axis)[0], 0)
+        return (size, m.config, m.median_ms * 1e-3) if size and there == at(self.problem, self.axis, size) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "problem": self.problem.to_dict(), "arch": self.arch.name, "backend": self.backend, "axis": self.axis,
+            "configs": [{"kernel": kernel, **config} for kernel, config in self.configs],
+            "table": [{"upto": b.upto, "config": b.config} for b in self.table],
+            "predicted_loss": self.loss, "worst_loss": self.worst, "single_loss": self.single_loss,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_python(self, name: str = "choose") -> str:
+        """Source of a function from a size to a configuration, for a kernel's own repository."""
+        lines = [f"def {name}({self.axis}):"]
+        for bucket in self.table[:-1]:
+            config = dict(self.configs[bucket.config][1])
+            lines += [f"    if {self.axis} <= {bucket.upto}:", f"        return {config!r}"]
+        lines += [f"    return {dict(self.configs[self.table[-1].config][1])!r}"]
+        return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        every = [self.configs[bucket.config][1] for bucket in self.table]
+        cells = {key: tuple(str(c.get(key, "")) for c in every) for key in dict.fromkeys(k for c in every for k in c)}
+        same = {key: texts[0] for key, texts in cells.items() if len(every) > 1 and len(set(texts)) == 1}
+        ends = [bucket.upto for bucket in self.table]
+        axis = self.problem.names.get(self.axis, self.axis)
+        columns = [
+            Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
+            Column("to", tuple(map(str, ends))),
+            *(Column(key, texts) for key, texts in cells.items() if key not in same),
+        ]
+        width = screen_width()
+        lines = [
+            f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
+            f"{self.arch.title}, backend {self.backend}",
+            without_colour(rich_table(columns, width), width),
+            *([f"in all: {' '.join(f'{key}={text}' for key, text in same.items())}"] if same else []),
+            f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
+            f"the best configuration alone {self.single_loss:.1%} in the mean",
+        ]
+        return "\n".join(lines)
+
+
+def portfolio(
+    problem: Problem,
+    arch: Arch,
+    axis: str,
+    sizes: Iterable[int] | Mapping[int, float],
+    k: int = 4,
+    backend: str | None = None,
+    samples: int = SAMPLES,
+) -> Portfolio:
+    """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
+
+    `sizes` is a range, which counts each factor of size alike (a size between 1 and 2 weighs as much as one between
+    4096 and 8192), a list, which counts each entry alike (a size that is there twice, twice), or a mapping from size to
+    weight. Chosen greedily on a matrix of predicted times, then improved by exchanges; each configuration can run at
+    every sampled size.
+    """
+    k = counted("k", k, 1)
+    axis = _axis(problem, axis)
+    chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
+    rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
+    union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
+    candidates = list(union.values())
+    times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
+    best = np.array([ranking.seconds[0] for ranking in rankings])
+    loss = np.minimum(np.log(times / best), np.log(NEVER))
+    order = _cover(loss, weights, k)
+    table = _table(chosen, loss[order], weights)
+    if isinstance(sizes, range):
+        table = _refined(table, chosen, lambda ns, rows: _times(
+            problem, arch, axis, ns, [candidates[order[i]] for i in rows], rankings[0].backend))  # fmt: skip
+    used = sorted({b.config for b in table})
+    table = tuple(Bucket(b.upto, used.index(b.config)) for b in table)
+    kept = [candidates[order[i]] for i in used]
+    configs = tuple((h.kernel, h.config) for h in kept)
+    found = Portfolio(problem, arch, rankings[0].backend, axis, configs, table, 0.0, 0.0, 0.0)
+
+    ideal = np.array([recommend(at(problem, axis, n), arch, 1, backend).seconds[0] for n in others])
+    alone = candidates[int(np.argmin(loss @ weights))]
+    again = np.log(_times(problem, arch, axis, others, [*kept, alone], found.backend) / ideal)
+    picked = np.maximum(again[[found.place(n) for n in others], np.arange(len(others))], 0.0)
+    means = [float(np.expm1(other_weights @ row)) for row in (picked, np.maximum(again[-1], 0.0))]
+    return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
+
+
+_CALLED = (("rows", "r"), ("cols", "c"), ("batch", "b"), ("batch", "z"), ("seq_kv", "s"))
+"""What templates call the axes whose names are single letters."""
+SEQ = ("q", "s")
+"""Queries and keys of self-attention, which are one sequence: "seq" varies both."""
+
+
+def _axis(problem: Problem, name: str) -> str:
+    """The axis that the user calls so, in capitals or not; "seq" where queries and keys are of one sequence."""
+    sizes = problem.sizes
+    ours = {word: axis for word, axis in _CALLED if axis in sizes} | {a: a for a in sizes}
+    ours |= {problem.names[axis]: axis for axis in sizes if axis in problem.names}
+    if problem.operator == "attention":
+        ours["seq"] = "seq" if sizes["q"] == sizes["s"] else "q"
+    for word in (name, name.lower()):
+        if word in ours:
+            return ours[word]
+    raise ProblemError(f"no axis {name!r} to vary; {nearest(name.lower(), ours)}")
+
+
+def _varied(problem: Problem, axis: str) -> tuple[str, ...]:
+    return (axis,) if axis in problem.sizes else SEQ
+
+
+def at(problem: Problem, axis: str, size: int) -> Problem:
+    """The problem with another size of one axis; rows along that axis are dense."""
+    axes = _varied(problem, axis)
+    varies = {t.name for t in problem.statement.tensors if any(a in axes for a, _ in problem.stored(t).index[-1])}
+    align = {name: n for name, n in problem.align_bytes.items() if name not in varies}
+    return replace(problem, sizes={**problem.sizes, **dict.fromkeys(axes, size)}, align_bytes=align)
+
+
+def _sampled(
+    axis: str, sizes: Iterable[int] | Mapping[int, float], samples: int
+) -> tuple[list[int], FloatArray, list[int], FloatArray]:
+    """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
+    if isinstance(sizes, range):
+        low, high, step = (*sorted((sizes[0], sizes[-1])), abs(sizes.step)) if sizes else (0, 0, 1)
+        if low < 1:
+            raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
+        wanted = np.geomspace(low, high, 2 * samples - 1)
+        steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
+        first = np.unique(np.append(steps[::2], steps[-1]))
+        return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
+    if not isinstance(sizes, Iterable):
+        raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
+    weighed = sizes if isinstance(sizes, Mapping) else Counter(sizes)
+    given = {whole(axis, n): weight for n, weight in weighed.items()}
+    if not given or min(given.values()) < 0 or not sum(given.values()) > 0:
+        raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
+    keys = sorted(given)
+    weights = np.array([given[n] for n in keys], float)
+    weights /= weights.sum()
+    return (*_thinned(keys, weights, samples), *_thinned(keys, weights, 2 * samples))
+
+
+def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int], FloatArray]:
+    """At most so many of the sizes, spread by weight; each stands for those that are closest to it."""
+    if len(keys) <= most:
+        return keys, weights
+    cuts = np.unique(np.searchsorted(np.cumsum(weights), (np.arange(most) + 0.5) / most))
+    cuts[-1] = len(keys) - 1
+    logs = np.log(np.array(keys, float))
+    edges = (logs[cuts[1:]] + logs[cuts[:-1]]) / 2
+    grouped: FloatArray = np.bincount(np.searchsorted(edges, logs), weights, len(cuts)).astype(np.float64)
+    return [keys[i] for i in cuts], grouped
+
+
+def _octaves(sizes: IntArray) -> FloatArray:
+    """Each size's share of the range on a logarithmic scale."""
+    logs = np.log(sizes.astype(float))
+    edges = np.concatenate([logs[:1], (logs[1:] + logs[:-1]) / 2, logs[-1:]])
+    width = np.diff(edges) if len(sizes) > 1 else np.ones(1)
+    out: FloatArray = width / width.sum()
+    return out
+
+
+def _times(
+    problem: Problem, arch: Arch, axis: str, sizes: Sequence[int], candidates: Sequence[Hint], backend: str
+) -> FloatArray:
+    """Predicted seconds of every candidate (rows) at every size (columns); infinite where it cannot run. [s]"""
+    out = np.full((len(candidates), len(sizes)), np.inf)
+    for column, n in enumerate(sizes):
+        here = at(problem, axis, n)
+        for kernel in offered_kernels(here, arch, backend)[0]:
+            rows = [i for i, h in enumerate(candidates) if h.kernel == kernel.name]
+            if rows:
+                out[rows, column] = _priced(here, arch, kernel, [candidates[i].config for i in rows])
+    return out
+
+
+def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapping[str, int]]) -> FloatArray:
+    space, _ = given_space(problem, arch, kernel, configs)
+    seconds = np.full(len(configs), np.inf)
+    if len(space):
+        seconds[space.index] = price(space)[1].seconds
+    return seconds
+
+
+def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
+    """`k` rows whose lowest entries have the least mean: greedy from each of the best starts, then exchanges.
+
+    Greedy alone starts from a compromise that a good set has no place for, and exchanges do not always get rid of it.
+    """
+    starts = np.argsort(loss @ weights, kind="stable")[:STARTS].tolist()
+    starts += [int(np.argmin(column)) for column in loss.T]
+    found = [_exchange(loss, weights, _greedy(loss, weights, k, first)) for first in dict.fromkeys(starts)]
+    return min(found, key=lambda order: float(np.min(loss[order], axis=0) @ weights))
+
+
+def _greedy(loss: FloatArray, weights: FloatArray, k: int, first: int) -> list[int]:
+    """Rows one after the other, each the one that lowers the mean most."""
+    order = [first]
+    covered = loss[first]
+    while len(order) < min(k, len(loss)):
+        order.append(int(np.argmin(np.minimum(loss, covered) @ weights)))
+        covered = np.minimum(covered, loss[order[-1]])
+    return order
+
+
+def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[int]:
+    """Swap one configuration at a time for a better one until none is."""
+    best = float(np.min(loss[order], axis=0) @ weights)
+    improved = True
+    while improved:
+        improved = False
+        for i in range(len(order)):
+            rest = [loss[j] for j in order[:i] + order[i + 1 :]]
+            covered = np.min(rest, axis=0) if rest else np.full(loss.shape[1], np.log(NEVER))
+            means = np.minimum(loss, covered) @ weights
+            new = int(np.argmin(means))
+            if means[new] < best - 1e-12:
+                order[i], best, improved = new, float(means[new]), True
+    return order
+
+
+def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple[Bucket, ...]:
+    """From size to size the configuration that loses least, where each change to another must win `WORTH_A_CHANGE`.
+
+    The best such path (Viterbi): what a size here and there would gain alone, for its alignment, makes no bucket.
+    """
+    spent, came = loss[:, 0] * weights[0], []
+    for i in range(1, len(sizes)):
+        best = int(np.argmin(spent))
+        stays = spent <= spent[best] + WORTH_A_CHANGE
+        came.append(np.where(stays, np.arange(len(spent)), best))
+        spent = np.where(stays, spent, spent[best] + WORTH_A_CHANGE) + loss[:, i] * weights[i]
+    path = [int(np.argmin(spent))]
+    for origin in reversed(came):
+        path.insert(0, int(origin[path[0]]))
+    ends = [i for i in range(len(sizes)) if i + 1 == len(sizes) or path[i + 1] != path[i]]
+    return tuple(Bucket(sizes[i], path[i]) for i in ends)
+
+
+def _refined(
+    table: tuple[Bucket, ...], sizes: Sequence[int], times: Callable[[Sequence[int], Sequence[int]], FloatArray]
+) -> tuple[Bucket, ...]:
+    """The same buckets, each ending where, between two sampled sizes, the next configuration becomes the better one."""
+    out = list(table)
+    for i, (here, after) in enumerate(pairwise(table)):
+        following = sizes[sizes.index(here.upto) + 1]
+        between = [n for n in _steps(here.upto, following) if here.upto < n < following]
+        if between:
+            left, right = np.log(times(between, [here.config, after.config]))
+            behind = np.concatenate([[0.0], np.cumsum(left - right)])
+            cut = int(np.argmin(behind))
+            out[i] = Bucket(between[cut - 1] if cut else here.upto, here.config)
+    return tuple(out)
+
+
+def _steps(low: int, high: int) -> list[int]:
+    """Some 16 sizes above `low`: multiples of a power of two, which is where tiles end."""
+    step = 1 << max(0, ((high - low) // 16).bit_length())
+    return list(range((low // step + 1) * step, high, step))
+
+
+def _hint(found: Portfolio, place: int, size: int) -> Hint:
+    problem, (name, config) = at(found.problem, found.axis, size), found.configs[place]
+    ranking = rank(problem, found.arch, [config], found.backend)
+    hint = ranking[0]
+    if hint.kernel != name:
+        raise NoCandidates(f"{problem} with {name} on {found.arch.name}", {})
+    return hint

@@ -1,0 +1,88 @@
+"""How far a prediction is to be trusted: where its constants come from, and a band that says how far off it may be.
+
+The band is the predicted time times exp(low) .. exp(high), made to hold the middle 80 % of measured times. On the
+device that a kernel's constants were fitted on, low and high are quantiles of errors on problems held out of the
+fit, which the kernel's `[fitted]` table states; elsewhere they are widened by what moving to another device was seen
+to add. `carver evaluate` prints the share of measured times that fell inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import hypot
+from typing import Literal
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..arch.devices import match
+from ..base.types import FloatArray
+from ..kernels.declaration import Kernel
+
+COVERAGE = 0.8
+"""Share of measured times that a band is made to hold."""
+NEAR = 1.5
+"""Bands are for candidates that are shown: those predicted within this factor of the best."""
+
+Kind = Literal["this device", "same kind", "other type", "family", "other device", "other kernel", "priors"]
+WIDENED: dict[Kind, float] = {
+    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.1, "other device": 0.4, "other kernel": 0.4,
+    "priors": 0.75,
+}  # fmt: skip
+"""Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
+
+On tables of GPUs and kernels that no constant was fitted to, 80 % to 100 % of measured times fall inside;
+docs/calibration.md has the list."""
+UNSTATED = 0.35
+"""Either side of the band of a fitted kernel whose table does not state that side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Where a kernel's constants on a device come from. `low` and `high` are in logarithms of measured / predicted."""
+
+    kind: Kind
+    text: str
+    low: float
+    high: float
+
+    def band_ms(self, predicted_ms: float) -> tuple[float, float]:
+        return predicted_ms * float(np.exp(self.low)), predicted_ms * float(np.exp(self.high))
+
+
+@lru_cache(maxsize=512)
+def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
+    """What is known of the constants that `kernel` is priced with on `arch`, for operands of `dtype`.
+
+    A device with fields that the caller replaced is one of the same family.
+    """
+    name, here = f"{kernel.operator}/{kernel.name}", dict(arch.fitted)
+    low, high = arch.fitted_constants("error_low").get(name), arch.fitted_constants("error_high").get(name)
+    if low is not None and high is not None:
+        return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high)
+    said = kernel.fitted
+    if "device" not in said:
+        text = "calibrated on this device, but not for this kernel" if here else "priors; nobody measured this kernel"
+        return _made("priors", text, 0.0, 0.0)
+    low, high = float(said.get("error_low", -UNSTATED)), float(said.get("error_high", UNSTATED))
+    if kernel.constants_of:
+        return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high)
+    there = [found for name in said["device"].split(", ") if (found := match(name.partition(" (")[0]))]
+    if any(found.name == arch.name for found in there) and not arch.replaced:
+        if dtype and dtype not in said.get("dtypes", (dtype,)):
+            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high)
+        return _made("same kind", f"fitted on {said['device']}, {said['date']}", low, high)
+    if any((found.vendor, found.isa) == (arch.vendor, arch.isa) for found in there):
+        return _made("family", f"fitted on {said['device']}, of the same family ({arch.isa})", low, high)
+    return _made("other device", f"fitted on {said['device']}, another kind of device", low, high)
+
+
+def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
+    more, middle = WIDENED[kind], (low + high) / 2
+    return Trust(kind, text, middle - hypot(middle - low, more), middle + hypot(high - middle, more))
+
+
+def share_within(errors: FloatArray, band: tuple[float, float]) -> float:
+    """Share of log errors inside a band; NaN of none."""
+    return float(np.mean((errors >= band[0]) & (errors <= band[1]))) if len(errors) else float("nan")

@@ -1,0 +1,1 @@
+"""Kernels on a device: rendered, compiled, launched, checked, timed, recorded."""

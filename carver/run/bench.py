@@ -1,0 +1,500 @@
+"""Confirm hints by running them: compile all, check each result, time them in turns, record every number.
+
+Compilation fills all cores first and needs no device. Then one worker process at a time runs one candidate at
+a time: the order is drawn anew in each round, so that a drift of the clocks favours nobody. What a candidate
+does wrong becomes its recorded outcome; the worker is replaced and the others go on. A rerun with the same candidates
+and settings takes what is recorded and measures only what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import CompileError, ConfigError, DeviceError, KernelError, RunError, nearest
+from ..base.folders import lease
+from ..kernels import declaration as kernel
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
+from .cpu import cores_available
+from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, device_for
+from .records import Measurement, Records, Run
+from .render import render
+from .report import LIBRARY, Report
+from .trial import arch_from_dict, program_to_dict
+from .worker import SETUP_TIMEOUT_S, Reply, Worker, ask, outcome_of
+
+TARGET_CI_PERCENT = 1.0
+"""A candidate is done when the confidence interval of its median is within this of the median on both sides."""
+
+LEAST_SAMPLES = 10
+"""Samples in all before a candidate may be done: fewer give no interval worth the name."""
+
+MOST_SAMPLES = 100
+"""Samples of one candidate in one round."""
+
+ROUND_S = (0.01, 0.5)
+"""Bounds of what one candidate gets of one round. [s]"""
+
+_SCHEMA = 2  # of the keys that identify a candidate and a run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure. All of it is part of a run's identity, except what only limits how long it takes."""
+
+    warm: bool = False
+    check: bool = True
+    seed: int = 0
+    reset_to_zero: tuple[str, ...] = ()
+    restore_value: tuple[str, ...] = ()
+    rounds: int = 5
+    budget_s: float = 60.0
+    timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("budget_s", "timeout_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} must be a time above 0 in seconds, got {getattr(self, name)!r}")
+        if self.rounds < 1:
+            raise ConfigError(f"rounds must be at least 1, got {self.rounds!r}")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "schema": _SCHEMA, "cold": not self.warm, "check": self.check, "seed": self.seed, "rounds": self.rounds,
+            "reset_to_zero": list(self.reset_to_zero), "restore_value": list(self.restore_value),
+        }  # fmt: skip
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a run that is resumed may have had less of."""
+        return {"budget_s": self.budget_s, "timeout_s": self.timeout_s}
+
+    def fit(self, problem: Problem) -> None:
+        """Raises ConfigError if a name is no tensor of the problem."""
+        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
+        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
+            for name in getattr(self, setting):
+                if name not in allowed:
+                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(name, allowed)}")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to compile and measure: a hint, or any kernel that is a `Program`. `config` and `kernel` name it."""
+
+    problem: Problem
+    kernel: str
+    backend: str
+    config: Mapping[str, Any]
+    program: Program | None
+    refused: str = ""
+    """Why there is no program: what the kernel cannot do on this device."""
+    hint: Hint | None = None
+
+    def key(self, compiler: str) -> str:
+        """SHA-256 of all that its result depends on: problem, config, launches, sources, compiler."""
+        program = program_to_dict(self.program) if self.program else {}
+        source = self.program.source.key(compiler) if self.program else self.refused
+        program.pop("source", None)  # its path is not part of it, its content is
+        parts = [_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program, source]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The device that the worker opened."""
+
+    kind: str
+    name: str
+    lease: str
+    arch: Arch
+    state: Mapping[str, Any]
+
+
+def candidates(hints: Iterable[Hint], arch: Arch, defines: Mapping[str, str] | None = None) -> list[Candidate]:
+    """The hints as programs for a device, those that render none included. Equal configs are one candidate."""
+    found: dict[tuple[Any, ...], Candidate] = {}
+    for hint in hints:
+        identity = (hint.backend, hint.kernel, tuple(sorted(hint.config.items())))
+        if identity in found:
+            continue
+        program, refused = None, ""
+        try:
+            program = render(hint, arch, defines)
+        except (ConfigError, KernelError) as e:
+            refused = str(e)
+        found[identity] = Candidate(hint.problem, hint.kernel, hint.backend, dict(hint.config), program, refused, hint)
+    return list(found.values())
+
+
+def stratified(hints: Sequence[Hint], budget: int, seed: int = 0) -> list[Hint]:
+    """`budget` of the hints, spread over predicted time and block tile: all of them if they are no more.
+
+    The hints are cut into 8 classes by quantiles of their predicted time, each class into those of equal kernel and
+    block tile. Every class gives the same share, and within it every tile in turn, in random order.
+    """
+    if budget < 1:
+        raise ConfigError(f"the budget of configurations must be at least 1, got {budget!r}")
+    if len(hints) <= budget:
+        return list(hints)
+    rng = random.Random(seed)
+    quantiles = np.array_split(np.argsort([h.predicted_ms for h in hints], kind="stable"), min(8, budget))
+    queues = []
+    for members in quantiles:
+        tiles: dict[tuple[Any, ...], list[Hint]] = {}
+        for i in rng.sample(members.tolist(), len(members)):
+            tiles.setdefault((hints[i].kernel, hints[i].block), []).append(hints[i])
+        turns = [h for row in zip_longest(*tiles.values()) for h in row if h is not None]
+        queues.append(turns)
+    chosen: list[Hint] = []
+    for row in zip_longest(*queues):
+        chosen += [h for h in row if h is not None]
+    return sorted(chosen[:budget], key=lambda h: (h.predicted_ms, h.rank))
+
+
+class Bench:
+    """One device under measurement: its worker process, the compiler, the records. A context manager."""
+
+    def __init__(self, device: str = "auto", records: Records | None = None, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._stack = ExitStack()
+        self.records = records or self._stack.enter_context(Records())
+        self.worker = self._stack.enter_context(Worker("carver.run.trial:Trial", {"device": device}))
+        with self._stack:
+            self.machine = self._describe(device)
+            self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
+            self._stack = self._stack.pop_all()
+        self._state: Mapping[str, Any] = self.machine.state
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def _describe(self, device: str) -> Machine:
+        reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
+        if reply.outcome != "ok":
+            raise DeviceError(f"device {device!r}: {reply.message}")
+        d = reply.data
+        return Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
+
+    @property
+    def compiler(self) -> str:
+        """Kind and version, as they enter the keys."""
+        return f"{self._compiler.kind} {self._compiler.version}"
+
+    def compile(self, wanted: Sequence[Candidate], each: Callable[[], None] = lambda: None) -> list[Binary | Reply]:
+        """Binaries in the order of the candidates, made on all cores; a Reply that says why where there is none."""
+
+        def one(candidate: Candidate) -> Binary | Reply:
+            if candidate.program is None:
+                return Reply("does_not_fit", candidate.refused)
+            try:
+                return compile_source(candidate.program.source, self._compiler)
+            except (CompileError, RunError) as e:
+                return Reply(outcome_of(e), str(e))
+
+        def told(_: Future[Binary | Reply]) -> None:
+            each()
+
+        with ThreadPoolExecutor(cores_available()) as pool:
+            futures = [pool.submit(one, c) for c in wanted]
+            for f in futures:
+                f.add_done_callback(told)
+            try:
+                return [f.result() for f in futures]
+            except BaseException:  # an interrupt waits for the compilers that run, not for all that could
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def refresh(self) -> None:
+        """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
+        reply = self.worker.call({"do": "state"}, self.settings.timeout_s)
+        self._state = reply.data if reply.outcome == "ok" else {}
+
+    def check(self, candidate: Candidate, binary: Binary) -> Reply:
+        return self._ask(candidate.problem, self._job("check", candidate, binary), self.settings.timeout_s)
+
+    def sample(self, candidate: Candidate, binary: Binary, seconds: float) -> Reply:
+        job = self._job("sample", candidate, binary) | self._timing(seconds)
+        return self._ask(candidate.problem, job, self.settings.timeout_s + seconds)
+
+    def library(self, problem: Problem, seconds: float) -> Reply:
+        return self._ask(problem, {"do": "library", **self._timing(seconds)}, self.settings.timeout_s + seconds)
+
+    def _timing(self, seconds: float) -> dict[str, Any]:
+        return {"seconds": seconds, "most": MOST_SAMPLES, "cold": not self.settings.warm}
+
+    def _job(self, do: str, candidate: Candidate, binary: Binary) -> dict[str, Any]:
+        assert candidate.program is not None
+        program = program_to_dict(candidate.program)
+        key = hashlib.sha256(json.dumps([binary.sha256, program]).encode()).hexdigest()
+        return {"do": do, "key": key, "program": program, "binary": [str(binary.path), binary.sha256, binary.log]}
+
+    def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        """The reply to a job, in a worker that has the problem's data."""
+        s = self.settings
+        setup = {
+            "do": "setup", "problem": problem.to_dict(), "seed": s.seed, "check": s.check,
+            "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
+        }  # fmt: skip
+
+        def failed(reply: Reply) -> RunError:
+            where = f"{problem} cannot be set up on {self.machine.name}"
+            return RunError(f"{where}: {reply.outcome}: {reply.message}")
+
+        return ask(self.worker, setup, job, timeout_s, failed)
+
+    def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
+        """The record of a candidate, which that key identifies, whose compilation or check ended so."""
+        m = Measurement(
+            run_id=run.run_id,
+            candidate=key,
+            outcome=reply.outcome,
+            message=reply.message,
+            operator=candidate.problem.operator,
+            problem=candidate.problem.to_dict(),
+            kernel=candidate.kernel,
+            backend=candidate.backend,
+            config=dict(candidate.config),
+            arch=self.machine.arch.name,
+            device=self.machine.name,
+            host=platform.node(),
+            error=reply.data.get("error"),
+            device_info={
+                **self.machine.state, "arch": self.machine.arch.name, "resources": reply.data.get("resources", {}),
+            },
+            versions={**versions(), "compiler": self.compiler},
+        )
+        return _predicted(m, candidate.hint)
+
+    def sampled(self, m: Measurement, reply: Reply) -> Measurement:
+        """The record after one more round, or after the round that it failed in."""
+        if reply.outcome == "ok":
+            conditions = {**self._state, **reply.data.get("conditions", {})}
+            after = m.with_round(reply.data["samples_ms"], conditions)
+            return replace(after, message=reply.message or m.message) if after.ok else after
+        return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
+
+
+def versions() -> dict[str, str]:
+    """Of carver and what it measures with, where they are installed."""
+    out = {"python": platform.python_version()}
+    for name in ("gpu-carver", "numpy", "torch", "pycuda"):
+        try:
+            out[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return out
+
+
+def done(m: Measurement) -> bool:
+    """Whether more samples of it would tell nothing new."""
+    percent = m.ci_percent
+    return not m.ok or (len(m.samples_ms) >= LEAST_SAMPLES and percent is not None and percent < TARGET_CI_PERCENT)
+
+
+@dataclass
+class _Progress:
+    """Bars on stderr; all calls do nothing when it is off."""
+
+    shown: bool
+    _bars: Any = field(default=None)
+
+    @contextmanager
+    def running(self) -> Iterator[_Progress]:
+        if not self.shown:
+            yield self
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True)) as self._bars:
+            yield self
+
+    def bar(self, what: str, total: int) -> Callable[[], None]:
+        if self._bars is None:
+            return lambda: None
+        task = self._bars.add_task(what, total=total)
+        return lambda: self._bars.advance(task)
+
+    def say(self, text: str) -> None:
+        if self._bars is not None:
+            self._bars.console.print(text, highlight=False)
+
+
+def benchmark(
+    hints: Sequence[Hint],
+    device: str = "auto",
+    *,
+    budget_s: float = 60.0,
+    rounds: int = 5,
+    warm: bool = False,
+    timeout_s: float = 30.0,
+    library: bool = False,
+    grid: Sequence[Hint] | None = None,
+    grid_budget: int | None = None,
+    check: bool = True,
+    progress: bool = True,
+    records: Records | None = None,
+    fresh: bool = False,
+    seed: int = 0,
+    defines: Mapping[str, str] | None = None,
+    reset_to_zero: Sequence[str] = (),
+    restore_value: Sequence[str] = (),
+) -> Report:
+    """Compile, check and time the hints; how they did against what was predicted.
+
+    `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first of the kind that the hints are for.
+    `grid` is more hints to time, the whole feasible space say, so that regret means something; with `grid_budget`
+    a stratified sample of so many of it. `library` times numpy or torch on the same problem. Every candidate gets one
+    round; further ones, until its median is known within 1 %, as far as `budget_s` goes. A candidate that computes
+    or hangs longer than `timeout_s` is stopped. The caches are cold for each sample unless `warm`. `fresh` measures
+    again what the records have. `reset_to_zero` and `restore_value` name tensors (or "workspace") to zero, or to put
+    back, before each launch, for kernels that add to what they find.
+    """
+    if not hints:
+        raise ConfigError("no hints to measure: give at least one")
+    problem = hints[0].problem
+    if others := [h for h in hints if h.problem != problem]:
+        raise ConfigError(f"one benchmark measures one problem: got {problem} and {others[0].problem}")
+    if check and "EXPRESSION" in (defines or {}):
+        raise ConfigError(
+            "no reference for an EXPRESSION of your own: pass check=False, and check the best kernel yourself"
+        )
+    device = device_for(hints[0], device)
+    sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
+    settings = Settings(warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, budget_s, timeout_s)
+    with ExitStack() as stack:
+        store = records or stack.enter_context(Records())
+        bench = stack.enter_context(Bench(device, store, settings))
+        shown = stack.enter_context(_Progress(progress).running())
+        machine = bench.machine
+        if others := [h for h in (*hints, *sample) if h.backend != machine.kind]:
+            has = any(k.backend == machine.kind for k in kernel.every(problem.operator))
+            raise DeviceError(
+                f"a hint for the backend {others[0].backend!r} cannot run on {machine.name}; "
+                + (f"ask for hints with backend={machine.kind!r}, or give another device" if has else
+                   f"carver has no kernel of its own for {problem.operator} there: carver.autotune times yours")
+            )  # fmt: skip
+        every = candidates([*hints, *sample], machine.arch, defines)
+        if library:
+            every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
+        measurements = _measure(bench, every, shown, fresh)
+    grid_size = len(grid) if grid is not None else None
+    return Report(problem, measurements, device=device, grid_size=grid_size, defines=defines)
+
+
+def measure(
+    bench: Bench, every: Sequence[Candidate], *, fresh: bool = False, progress: bool = False
+) -> list[Measurement]:
+    """Measure candidates of one problem, hints or not, as `benchmark` does; their records in the order given."""
+    with _Progress(progress).running() as shown:
+        return _measure(bench, every, shown, fresh)
+
+
+def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: bool) -> list[Measurement]:
+    """All candidates of one problem, as one run that the records can resume."""
+    store, machine = bench.records, bench.machine
+    for c in every[:1]:
+        bench.settings.fit(c.problem)
+    keyed = {c.key(bench.compiler): c for c in every}
+    identity = [bench.settings.identity, sorted(keyed), machine.name, machine.state.get("driver"), versions()]
+    run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    waiting = f"waiting for {{}}, which measures on {machine.name}"
+    with lease(machine.lease, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
+        limits = bench.settings.limits
+        run = store.begin(run_key, machine.name, bench.settings.identity | limits, fresh=fresh)
+        known = {m.candidate: m for m in store.find(run_id=run.run_id)}
+        if grown := {name: limit for name, limit in limits.items() if limit > run.settings[name]}:
+            run = store.extend(run, dict(run.settings) | grown)
+            if "timeout_s" in grown:
+                known = {key: m for key, m in known.items() if m.outcome != "timeout"}
+        if known:
+            shown.say(
+                f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
+            )
+        if run.finished_at is None:
+            _rounds(bench, run, keyed, known, shown)
+            store.finish(run)
+    return [_predicted(known[key], c.hint) for key, c in keyed.items()]
+
+
+def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
+    """The record with what this hint says, which may have changed since it was measured."""
+    return m if hint is None else replace(
+        m, arch=hint.arch, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
+        terms_ms=dict(hint.terms_ms), hint=hint.to_dict(),
+    )  # fmt: skip
+
+
+def _rounds(
+    bench: Bench,
+    run: Run,
+    every: Mapping[str, Candidate],
+    known: dict[str, Measurement],
+    shown: _Progress,
+) -> None:
+    """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date."""
+    settings, store = bench.settings, bench.records
+    todo = [key for key in every if key not in known or not done(known[key])]
+    built = dict(zip(todo, bench.compile([every[key] for key in todo], shown.bar("compile", len(todo))), strict=True))
+    spent = run.spent_s
+    for place in range(settings.rounds):
+        turn = [k for k in todo if len(known[k].rounds_ms) == place and not done(known[k])] if place else todo
+        turn = [k for k in turn if place or k not in known]
+        if not turn or (place and spent >= settings.budget_s):
+            continue
+        random.Random(f"{run.run_key} {place}").shuffle(turn)
+        bench.refresh()
+        share = (settings.budget_s - spent) / (len(turn) * (settings.rounds - place))
+        seconds, advance = min(max(share, ROUND_S[0]), ROUND_S[1]), shown.bar(f"round {place + 1}", len(turn))
+        for key in turn:
+            if place and spent >= settings.budget_s:
+                return
+            began = time.monotonic()
+            known[key] = _one(bench, run, key, every[key], built[key], known.get(key), seconds)
+            elapsed = time.monotonic() - began
+            store.put(known[key], spent_s=elapsed)
+            spent += elapsed
+            advance()
+
+
+def _one(
+    bench: Bench,
+    run: Run,
+    key: str,
+    candidate: Candidate,
+    built: Binary | Reply,
+    before: Measurement | None,
+    seconds: float,
+) -> Measurement:
+    """One candidate through one round; through its check as well if it has not been measured before."""
+    if candidate.backend == LIBRARY:
+        reply = bench.library(candidate.problem, seconds)
+        named = replace(candidate, kernel=reply.data.get("name", candidate.kernel))
+        m = before or bench.measurement(run, key, named, reply)
+        return bench.sampled(m, reply) if m.ok else m
+    if isinstance(built, Reply):
+        return bench.measurement(run, key, candidate, built)
+    if before is None:
+        reply = bench.check(candidate, built)
+        before = bench.measurement(run, key, candidate, reply)
+    return bench.sampled(before, bench.sample(candidate, built, seconds)) if before.ok else before

@@ -1,0 +1,189 @@
+"""Memory that kernels read and write: element types as stored bits, and arrays of other packages by their pointer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base import dtypes
+from ..base.errors import RunError
+from .render import TensorSpec
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class OutOfMemory(RunError):
+    """The device has no room for a buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Dense device memory. `owner` keeps it allocated."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    dtype: str
+    owner: Any
+
+    @property
+    def size_bytes(self) -> int:
+        return dtypes.size_bytes(self.shape, self.dtype)
+
+
+STORAGE: dict[str, type[np.generic]] = {
+    "float64": np.float64,
+    "float32": np.float32,
+    "tf32": np.float32,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "float8_e4m3": np.uint8,
+    "float8_e5m2": np.uint8,
+    "int8": np.int8,
+    "int32": np.int32,
+    "bool": np.bool_,
+    "int16": np.int16,
+    "int64": np.int64,
+    "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+    "complex64": np.complex64,
+    "complex128": np.complex128,
+}
+"""What NumPy stores an element in; the bits where it knows no such type."""
+TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
+"""Where torch calls an element type otherwise."""
+
+
+def encode(values: npt.ArrayLike, dtype: str) -> Array:
+    """Values rounded to a dtype (nearest, ties to even; 8-bit floats and integers saturate), as stored bits.
+
+    An array that has the type of the bits already, uint16 for bfloat16 or uint8 for an 8-bit float, is left alone.
+    """
+    array: Array = np.asarray(values)
+    storage = np.dtype(STORAGE[dtype])
+    if array.dtype == storage:
+        return array
+    if "int" in dtype:
+        limits = np.iinfo(storage)
+        return np.asarray(np.clip(np.rint(array), limits.min, limits.max).astype(storage))
+    if dtype == "bfloat16":
+        exact = np.ascontiguousarray(array, np.float32)
+        bits = exact.view(np.uint32)
+        rounded = bits >> 16
+        rounded &= 1  # in place, as all that follows: memory is slower than arithmetic
+        rounded += 0x7FFF
+        rounded += bits
+        rounded >>= 16
+        nan = np.isnan(exact)
+        rounded[nan] = bits[nan] >> 16 | 0x40
+        return rounded.astype(np.uint16)
+    if dtype.startswith("float8"):
+        return _encode_8bit(array.astype(np.result_type(array, np.float32), copy=False), dtype)
+    with np.errstate(over="ignore"):  # beyond float16 is infinity, as in the kernels
+        return array.astype(storage)
+
+
+def decode(stored: Array, dtype: str) -> Array:
+    """The values of stored bits, in the narrowest NumPy type that holds them."""
+    if dtype == "bfloat16":
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    if dtype.startswith("float8"):
+        return _codes(dtype)[stored]
+    return stored
+
+
+@lru_cache(maxsize=2)
+def _codes(dtype: str) -> npt.NDArray[np.float32]:
+    """The value of each of the 256 codes. Source: OCP 8-bit Floating Point Specification, 2023."""
+    mantissa, bias = (3, 7) if dtype == "float8_e4m3" else (2, 15)
+    code = np.arange(256)
+    exponent, fraction = code >> mantissa & (1 << (7 - mantissa)) - 1, code & (1 << mantissa) - 1
+    scale = np.exp2(np.maximum(exponent, 1.0) - bias - mantissa)
+    value = ((np.minimum(exponent, 1) << mantissa) + fraction) * scale
+    if dtype == "float8_e4m3":
+        value[code & 0x7F == 0x7F] = np.nan
+    else:
+        value[code & 0x7F == 0x7C] = np.inf
+        value[code & 0x7F > 0x7C] = np.nan
+    signed: npt.NDArray[np.float32] = np.where(code & 0x80, -value, value).astype(np.float32)
+    return signed
+
+
+def _encode_8bit(values: Array, dtype: str) -> Array:
+    """A magnitude's code is the number of steps from 0 to it: 2^mantissa in each octave, and below the least one."""
+    mantissa, least, largest = (3, -6, 448.0) if dtype == "float8_e4m3" else (2, -14, 57344.0)
+    magnitude = np.minimum(np.abs(values), largest)
+    exponent = np.frexp(np.maximum(magnitude, 2.0**least))[1] - 1
+    steps = np.rint(np.ldexp(magnitude, mantissa - exponent)) + ((exponent - least) << mantissa)
+    code = np.where(np.isnan(values), 0x7F, steps).astype(np.uint8)
+    return np.asarray(code | np.signbit(values).astype(np.uint8) << 7)
+
+
+def address(array: object, spec: TensorSpec, kind: str) -> int:
+    """Where a user's array starts. Takes carver buffers, torch tensors, PyCUDA arrays, NumPy arrays and raw pointers.
+
+    `kind` is the device's, "cuda" or "cpu". First axes of extent 1 may be missing.
+    Raises RunError where shape, dtype, layout or place do not fit.
+    """
+    if isinstance(array, int):
+        return array
+    if isinstance(array, Buffer):
+        found, shape, pointer, dense = array.dtype, array.shape, array.pointer, True
+    elif is_torch(array):
+        t: Any = array
+        if t.device.type != kind:
+            raise RunError(f"{spec.name} is on {t.device}, the kernel runs on {kind}; move it with .to({kind!r})")
+        found, shape, pointer, dense = dtypes.of_array(t.dtype), tuple(t.shape), t.data_ptr(), t.is_contiguous()
+    elif isinstance(array, np.ndarray) and kind == "cpu":
+        found, shape, pointer, dense = str(array.dtype), array.shape, array.ctypes.data, array.flags.c_contiguous
+    elif is_gpuarray(array) and kind == "cuda":
+        g: Any = array
+        found, shape, pointer, dense = str(g.dtype), g.shape, int(g.ptr), g.flags.c_contiguous
+    else:
+        wanted = "torch tensors or NumPy arrays" if kind == "cpu" else "torch tensors, PyCUDA arrays or pointers"
+        raise RunError(f"{spec.name} is a {type(array).__name__}; a kernel on {kind} takes {wanted}")
+    accepted = {spec.dtype, "float32" if spec.dtype == "tf32" else spec.dtype, np.dtype(STORAGE[spec.dtype]).name}
+    whole = (1,) * (len(spec.shape) - len(shape)) + tuple(shape)
+    if found not in accepted or whole != spec.shape or not dense:
+        layout = "" if dense else ", not contiguous"
+        raise RunError(
+            f"{spec.name} must be a contiguous {spec.dtype} array of shape {spec.shape}, "
+            f"got {found} {tuple(shape)}{layout}"
+        )
+    if kind == "cuda" and pointer % spec.align_bytes:
+        raise RunError(
+            f"{spec.name} starts at {pointer:#x}; the kernel was built for rows on multiples of {spec.align_bytes} "
+            f"bytes; copy it, or build the problem with align_bytes={{{spec.name!r}: ...}}"
+        )
+    return pointer
+
+
+def is_torch(array: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def is_gpuarray(array: object) -> bool:
+    gpuarray = sys.modules.get("pycuda.gpuarray")
+    return gpuarray is not None and isinstance(array, gpuarray.GPUArray)
+
+
+def empty_like(inputs: Sequence[object], spec: TensorSpec) -> Any | None:
+    """An output in the package that the inputs are of; None where that is carver's own buffers or bare pointers."""
+    first = next((a for a in inputs if not isinstance(a, int)), None)
+    if is_torch(first):
+        torch: Any = sys.modules["torch"]
+        like: Any = first
+        name = TORCH_NAMES.get(spec.dtype, spec.dtype)
+        return torch.empty(spec.shape, dtype=getattr(torch, name), device=like.device)
+    if is_gpuarray(first):
+        gpuarray: Any = sys.modules["pycuda.gpuarray"]
+        return gpuarray.empty(spec.shape, STORAGE[spec.dtype])
+    return np.empty(spec.shape, STORAGE[spec.dtype]) if isinstance(first, np.ndarray) else None

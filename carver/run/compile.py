@@ -1,0 +1,305 @@
+"""Sources to binaries, and the folder that keeps them.
+
+Compiling needs no device. An entry of the cache is `<key>.json`, which names the binary and its SHA-256; the binary
+carries its own hash in its name, so that two processes that build the same key cannot tear an entry. A binary that
+does not hash to what its entry says is built again; a folder that others may write to is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import ctypes.util
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from ..base.errors import CompileError, CompileTimeout, DeviceError
+from ..base.folders import cache_folder, private
+from ..base.shipped import folder
+from .render import Source
+
+TIMEOUT_S = 300.0
+_LOOK_S = 0.05
+"""How often a running compiler is asked whether it is still wanted."""
+_USUAL_CUDA = "/usr/local/cuda/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the compiler says that one entry uses. [registers per thread], [bytes]"""
+
+    registers: int
+    static_smem_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A compiled source. `seconds` is what the compiler took, also when it ran earlier."""
+
+    path: Path
+    sha256: str
+    log: str
+    seconds: float
+    cached: bool
+
+    @property
+    def resources(self) -> Mapping[str, Resources]:
+        """By entry, as ptxas reports it; empty for a CPU binary."""
+        found: dict[str, Resources] = {}
+        for block in re.split(r"Compiling entry function '", self.log)[1:]:
+            spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", block)
+            used = re.search(r"Used (\d+) registers", block)
+            smem = re.search(r"(\d+) bytes smem", block)
+            if used:
+                found[block.partition("'")[0]] = Resources(
+                    int(used[1]), int(smem[1]) if smem else 0, int(spills[1]) + int(spills[2]) if spills else 0
+                )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    kind: Literal["nvcc", "nvrtc", "cc"]
+    path: Path
+    version: str
+    """For the CPU it also says what "native" means here."""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """Everything of the compiler that a binary depends on."""
+        return " ".join((self.kind, self.version, *self.flags))
+
+
+_NVCC_FLAGS = ("-cubin", "-O3", "-Xptxas", "-v")
+# nvcc lets device code call constexpr helpers that carry no annotation; NVRTC has to be told
+_NVRTC_FLAGS = ("--ptxas-options=-v", "--device-as-default-execution-space")
+
+
+def cuda_compiler() -> Compiler:
+    """nvcc from $CARVER_NVCC, $CUDA_HOME/bin, the PATH or /usr/local/cuda; else NVRTC."""
+    if chosen := os.environ.get("CARVER_NVCC"):
+        path = shutil.which(chosen)
+        if path is None:
+            raise DeviceError(f"CARVER_NVCC={chosen!r} is not a program; set it to the path of nvcc, or unset it")
+        return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
+    for where in (*(str(home / "bin") for home in _cuda_homes()), None, _USUAL_CUDA):
+        if path := shutil.which("nvcc", path=where):
+            return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
+    library = _find_nvrtc()
+    if library is None:
+        raise DeviceError(
+            "no CUDA compiler: neither nvcc ($CARVER_NVCC, $CUDA_HOME/bin, PATH, /usr/local/cuda) nor NVRTC was found; "
+            "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' for this Python"
+        )
+    return _nvrtc(library)
+
+
+def _cuda_homes() -> list[Path]:
+    return [Path(home) for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
+
+
+def c_compiler() -> Compiler:
+    """$CC, else cc, gcc or clang from the PATH."""
+    if chosen := os.environ.get("CC"):
+        path = shutil.which(chosen)
+        if path is None:
+            raise DeviceError(f"CC={chosen!r} is not a program; set it to the path of a C compiler, or unset it")
+    else:
+        path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if path is None:
+        raise DeviceError(
+            "no C compiler: none of $CC, cc, gcc, clang was found; install one with OpenMP, for example "
+            "'apt install gcc', 'dnf install gcc' or 'brew install gcc'"
+        )
+    return _cc(Path(path), Path(path).stat().st_mtime_ns)
+
+
+def compile_source(
+    source: Source, compiler: Compiler, timeout_s: float | None = None, stop: threading.Event | None = None
+) -> Binary:
+    """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log.
+
+    A compiler that takes longer than `timeout_s` (`TIMEOUT_S`), or that runs when another thread sets `stop`, is killed
+    with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for.
+    """
+    key = source.key(compiler.identity)
+    home = private(cache_folder() / "binaries")
+    if found := _cached(home, key):
+        return found
+    suffix = ".so" if compiler.kind == "cc" else ".cubin"
+    with tempfile.TemporaryDirectory(dir=home, prefix="building-") as workshop:
+        out = Path(workshop) / f"out{suffix}"
+        began = time.perf_counter()
+        if compiler.kind == "nvrtc":
+            log = _run_nvrtc(source, compiler, out)
+        else:
+            log = _run(source, compiler, out, timeout_s or TIMEOUT_S, stop)
+        seconds = time.perf_counter() - began
+        sha256 = _sha256(out)
+        entry = Path(workshop) / "entry.json"
+        path = home / f"{key}-{sha256[:16]}{suffix}"
+        entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
+        for made, public in ((out, path), (entry, home / f"{key}.json")):
+            made.chmod(0o600)
+            made.replace(public)
+    return Binary(path, sha256, log, seconds, cached=False)
+
+
+def _cached(home: Path, key: str) -> Binary | None:
+    try:
+        entry = json.loads((home / f"{key}.json").read_text())
+        path = home / Path(entry["binary"]).name
+        if _sha256(path) != entry["sha256"]:
+            return None
+        return Binary(path, entry["sha256"], str(entry["log"]), float(entry["seconds"]), cached=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # absent, damaged or unreadable: built anew
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _defines(source: Source) -> list[str]:
+    return [f"-D{name}={value}" for name, value in source.defines.items()]
+
+
+def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop: threading.Event | None) -> str:
+    target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
+    command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
+    command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
+    try:
+        done = _process(command, timeout_s, stop)
+    except subprocess.TimeoutExpired as e:
+        raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
+    log = (done.stdout + done.stderr).strip()
+    if done.returncode or not out.is_file():
+        raise CompileError(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
+    return log
+
+
+def _process(
+    command: Sequence[str], timeout_s: float = TIMEOUT_S, stop: threading.Event | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Like `subprocess.run`; past the timeout, or once `stop` is set, the whole group is killed, since a compiler's
+    driver starts others."""
+    began = time.monotonic()
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            while True:
+                left_s = timeout_s - (time.monotonic() - began)
+                try:
+                    said, complained = child.communicate(timeout=left_s if stop is None else min(left_s, _LOOK_S))
+                    break
+                except subprocess.TimeoutExpired:
+                    passed_s = time.monotonic() - began
+                    if passed_s >= timeout_s or (stop is not None and stop.is_set()):
+                        raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s)) from None
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, said, complained)
+
+
+@lru_cache(maxsize=8)
+def _nvcc(path: Path, modified_ns: int) -> Compiler:
+    done = _process([str(path), "--version"])
+    release = re.search(r"V\d[\d.]*", done.stdout)
+    if done.returncode or release is None:
+        raise DeviceError(f"{path} --version failed: {(done.stdout + done.stderr).strip()}")
+    return Compiler("nvcc", path, release[0], _NVCC_FLAGS)
+
+
+@lru_cache(maxsize=8)
+def _cc(path: Path, modified_ns: int) -> Compiler:
+    version = _process([str(path), "--version"])
+    if version.returncode:
+        raise DeviceError(f"{path} --version failed: {(version.stdout + version.stderr).strip()}")
+    for native in ("-march=native", "-mcpu=native"):  # clang on Arm knew only the second for long
+        macros = _process([str(path), native, "-dM", "-E", "-x", "c", os.devnull])
+        if not macros.returncode:
+            # The instruction set of this machine is part of the key: a cache folder may be shared by several.
+            isa = hashlib.sha256(macros.stdout.encode()).hexdigest()[:16]
+            return Compiler("cc", path, f"{version.stdout.splitlines()[0]} isa {isa}", (native,))
+    raise DeviceError(f"{path} takes neither -march=native nor -mcpu=native; set CC to gcc or clang")
+
+
+def _find_nvrtc() -> Path | None:
+    """libnvrtc in the toolkit, in NVIDIA's wheels for this Python, or where the loader looks."""
+    wheels = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+    patterns = [(home, pattern) for home in _cuda_homes() for pattern in ("lib64/libnvrtc.so*", "lib/libnvrtc.so*")]
+    patterns += [(wheels, "cu*/lib/libnvrtc.so*"), (wheels, "cuda_nvrtc/lib/libnvrtc.so*")]
+    for where, pattern in patterns:
+        if found := sorted(p for p in where.glob(pattern) if "builtins" not in p.name and "alt" not in p.name):
+            return found[-1]
+    name = ctypes.util.find_library("nvrtc")
+    return Path(name) if name else None
+
+
+@lru_cache(maxsize=2)
+def _nvrtc(library: Path) -> Compiler:
+    lib = _nvrtc_library(library)
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return Compiler("nvrtc", library, f"{major.value}.{minor.value}", _NVRTC_FLAGS)
+
+
+def _nvrtc_library(library: Path) -> ctypes.CDLL:
+    """With its part that it looks for by name alone: in NVIDIA's wheels no loader would find that."""
+    try:
+        if library.is_absolute():  # else the loader knows where, and this folder is anybody's
+            for builtins in library.parent.glob("libnvrtc-builtins.so*"):
+                ctypes.CDLL(str(builtins))
+        return ctypes.CDLL(str(library))
+    except OSError as e:
+        raise DeviceError(f"NVRTC at {library}: {e}; install the CUDA toolkit or set CARVER_NVCC") from None
+
+
+def _run_nvrtc(source: Source, compiler: Compiler, out: Path) -> str:
+    lib = _nvrtc_library(compiler.path)
+    program = ctypes.c_void_p()
+
+    def text(what: str) -> bytes:
+        size = ctypes.c_size_t()
+        getattr(lib, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value or 1)
+        getattr(lib, f"nvrtcGet{what}")(program, buffer)
+        return buffer.raw[: size.value]
+
+    options = [f"--gpu-architecture={source.isa}", *compiler.flags]
+    options += [*source.flags, f"-I{folder('templates')}", f"-I{source.path.parent}", *_defines(source)]
+    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    failed = lib.nvrtcCreateProgram(
+        ctypes.byref(program), source.path.read_bytes(), source.path.name.encode(), 0, None, None
+    )
+    if failed:
+        raise CompileError(f"{source.path.name}: NVRTC could not start (error {failed})")
+    try:
+        failed = lib.nvrtcCompileProgram(program, len(options), encoded)
+        log = text("ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
+        if failed:
+            raise CompileError(f"{source.path.name}: NVRTC failed ({' '.join(options)})", log)
+        out.write_bytes(text("CUBIN"))
+    finally:
+        lib.nvrtcDestroyProgram(ctypes.byref(program))
+    return log

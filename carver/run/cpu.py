@@ -1,0 +1,199 @@
+"""The CPU of this machine: kernels in C, compiled by the system's compiler and loaded with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arch import devices as arch
+from ..arch.descriptor import Arch
+from ..base.dtypes import size_bytes
+from ..base.errors import DeviceError, RunError
+from ..base.shipped import folder
+from . import compile as compiling
+from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
+from .compile import Binary, Resources
+from .render import CPU_FLAGS, Program, Scalar, Source, passed
+
+_ALIGN_BYTES = 64
+_POINTER = ctypes.c_void_p
+_SCALARS = {
+    "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
+    "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
+}  # fmt: skip
+
+
+def cores_available() -> int:
+    """Cores that this process may use: its affinity, less where a container's quota allows fewer."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _text("/sys/fs/cgroup/cpu.max").split()
+    if len(quota) == 2 and quota[0].isdigit():
+        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
+    return cores
+
+
+class CpuProgram:
+    """A loaded library and the calls of one program."""
+
+    def __init__(self, library: ctypes.CDLL, program: Program, threads: int) -> None:
+        self.program = program
+        self.resources: Mapping[str, Resources] = {}
+        self._threads = threads
+        self._set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
+        self._calls = []
+        for call in program.calls:
+            try:
+                function = getattr(library, call.entry)
+            except AttributeError:
+                raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
+            function.restype = None
+            function.argtypes = [_c_type(arg) for arg in call.args]
+            self._calls.append((function, call.args))
+
+    def launch(self, pointers: Mapping[str, int]) -> None:
+        if self._set_threads:
+            self._set_threads(self._threads)
+        for function, args in self._calls:
+            function(*(passed(arg, pointers) for arg in args))
+
+
+def _c_type(arg: str | int | Scalar | None) -> Any:
+    if isinstance(arg, Scalar):
+        return _SCALARS[arg.kind]
+    return ctypes.c_int64 if isinstance(arg, int) else _POINTER
+
+
+def cores_taken() -> int:
+    """How often a thread of this process had to give up its core to another process so far."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+class CpuDevice:
+    """`threads` is how many cores a kernel uses; all that this process may, unless said."""
+
+    kind = "cpu"
+    lease: str = f"cpu of {platform.node()}"
+
+    def __init__(self, threads: int | None = None) -> None:
+        available = cores_available()
+        if threads is not None and not 1 <= threads <= available:
+            raise DeviceError(f"threads must be from 1 to the {available} cores of this process, got {threads}")
+        whole = arch.CPU("auto")
+        self.threads = threads or min(available, whole.sm_count)
+        self.arch: Arch = whole
+        self.name = f"{whole.title} ({self.threads} threads)"
+        self._flush: Callable[[], None] | None = None
+        self._timed = self._disturbed = 0
+
+    def compile(self, source: Source) -> Binary:
+        return compiling.compile_source(source, compiling.c_compiler())
+
+    def load(self, binary: Binary, program: Program) -> CpuProgram:
+        return CpuProgram(_open(binary.path), program, self.threads)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
+        size = size_bytes(shape, dtype)
+        try:
+            owner = np.empty(size + _ALIGN_BYTES, np.uint8)
+        except MemoryError as e:
+            raise OutOfMemory(f"no room for {size} bytes: {e}") from None
+        start = -owner.ctypes.data % _ALIGN_BYTES
+        dense = owner[start : start + size].view(STORAGE[dtype]).reshape(shape)
+        return Buffer(dense.ctypes.data, shape, dtype, dense)
+
+    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
+        stored = encode(values, dtype)
+        buffer = self.empty(stored.shape, dtype)
+        buffer.owner[...] = stored
+        return buffer
+
+    def download(self, buffer: Buffer) -> Array:
+        return decode(buffer.owner.copy(), buffer.dtype)
+
+    def fill(self, buffer: Buffer, byte: int) -> None:
+        ctypes.memset(buffer.pointer, byte, buffer.size_bytes)
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: kernels return when they are done."""
+
+    def time(
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
+    ) -> list[float]:
+        """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
+
+        Runs during which the system took a core away are left out, unless that befell them all, which
+        `disturbed_percent` tells.
+        """
+        flush = self._flusher() if cold else lambda: None
+        samples, calm = [], []
+        for _ in range(repeats):
+            flush()
+            time.sleep(rest_s)
+            taken, began = cores_taken(), time.perf_counter_ns()
+            run()
+            samples.append((time.perf_counter_ns() - began) * 1e-9)
+            if cores_taken() == taken:
+                calm.append(samples[-1])
+        self._timed += len(calm or samples)
+        self._disturbed += 0 if calm else len(samples)
+        return calm or samples
+
+    def _flusher(self) -> Callable[[], None]:
+        """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
+        if self._flush is None:
+            source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
+            library = _open(self.compile(source).path)
+            size = 2 * (self.arch.l2_bytes + self.arch.l3_bytes)
+            buffer = np.zeros(size, np.uint8)
+            library.carver_flush.argtypes = [_POINTER, ctypes.c_int64]
+
+            def flush() -> None:
+                library.omp_set_num_threads(self.threads)
+                library.carver_flush(buffer.ctypes.data, size)
+
+            self._flush = flush
+        return self._flush
+
+    def state(self) -> dict[str, Any]:
+        """What can change a measurement; what the system does not tell is left out."""
+        cpu = "/sys/devices/system/cpu/cpu0/cpufreq"
+        said: dict[str, Any] = {
+            "threads": self.threads,
+            "compiler": compiling.c_compiler().version,
+            "system": platform.platform(),
+            "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "governor": _text(f"{cpu}/scaling_governor") or None,
+            "clock_hz": int(khz) * 1000 if (khz := _text(f"{cpu}/scaling_cur_freq")) else None,
+            "temperature_c": int(milli) / 1000 if (milli := _text("/sys/class/thermal/thermal_zone0/temp")) else None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def disturbed_percent(self) -> float | None:
+        """Of the times since the last call, those of runs that lost a core; None if there were none."""
+        percent = round(100 * self._disturbed / self._timed) if self._timed else None
+        self._timed = self._disturbed = 0
+        return percent
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as e:
+        raise RunError(f"{path.name} does not load: {e}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

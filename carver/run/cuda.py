@@ -1,0 +1,222 @@
+"""An NVIDIA GPU through PyCUDA, in the primary context, which torch uses too.
+
+One device a process: its context is made current when it is opened. Kernels run on the default stream, so they are
+ordered with torch's default stream without further ado.
+"""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arch import detect
+from ..arch import devices as arch
+from ..arch.descriptor import Arch
+from ..base.dtypes import size_bytes
+from ..base.errors import DeviceError, RunError
+from . import compile as compiling
+from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
+from .compile import Binary, Resources
+from .render import Program, Scalar, Source, passed
+
+_INSTEAD = 'or ask for device="cpu", with hints for a CPU'
+
+_SMI_TIMEOUT_S = 10.0
+_SMI_FIELDS = {
+    "clocks.sm": ("sm_clock_hz", 1e6),
+    "clocks.mem": ("memory_clock_hz", 1e6),
+    "clocks.max.sm": ("sm_clock_max_hz", 1e6),
+    "temperature.gpu": ("temperature_c", 1.0),
+    "power.draw": ("power_w", 1.0),
+    "clocks_throttle_reasons.active": ("throttle_reasons", None),
+    "driver_version": ("driver", None),
+}
+"""What nvidia-smi calls a quantity, our name for it, and its unit in SI; None for text."""
+
+
+def _driver() -> Any:
+    try:
+        from pycuda import driver
+    except ImportError as e:
+        reason = f"PyCUDA cannot be imported ({e}); pip install pycuda, {_INSTEAD}"
+        raise DeviceError(f"no NVIDIA GPU can be used here: {reason}") from None
+    try:
+        driver.init()
+    except driver.Error as e:
+        reason = f"CUDA does not start ({e}); see to the driver, {_INSTEAD}"
+        raise DeviceError(f"no NVIDIA GPU can be used here: {reason}") from None
+    return driver
+
+
+def lease_of(ordinal: int) -> str:
+    """By the GPU's UUID: ordinals depend on CUDA_VISIBLE_DEVICES."""
+    return f"gpu {detect.cuda_uuid(ordinal)}"
+
+
+def device_count() -> int:
+    """GPUs that PyCUDA can use here; 0 without it, or without a driver."""
+    try:
+        return int(_driver().Device.count())
+    except DeviceError:
+        return 0
+
+
+@contextmanager
+def _errors(driver: Any, what: str) -> Iterator[None]:
+    """The driver's errors as ours. After an illegal access every further call fails: only a new process helps."""
+    try:
+        yield
+    except driver.MemoryError as e:
+        raise OutOfMemory(f"{what}: {e}") from None
+    except driver.Error as e:
+        raise RunError(f"{what}: {e}") from None
+
+
+class CudaProgram:
+    """A loaded module and the prepared functions of one program."""
+
+    def __init__(self, driver: Any, binary: Binary, program: Program) -> None:
+        self.program = program
+        self._driver = driver
+        resources: dict[str, Resources] = {}
+        self._calls = []
+        with _errors(driver, f"loading {program.source.path.name}"):
+            self._module = driver.module_from_file(str(binary.path))
+            for call in program.calls:
+                function = self._module.get_function(call.entry)
+                if call.dynamic_smem_bytes:
+                    attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    function.set_attribute(attribute, call.dynamic_smem_bytes)
+                function.prepare("".join(_letter(arg) for arg in call.args))
+                resources[call.entry] = Resources(
+                    function.num_regs, function.shared_size_bytes, function.local_size_bytes
+                )
+                self._calls.append((function, call))
+        self.resources: Mapping[str, Resources] = resources
+
+    def launch(self, pointers: Mapping[str, int]) -> None:
+        with _errors(self._driver, f"launching {self.program.source.path.name}"):
+            for function, call in self._calls:
+                block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
+                args = (passed(arg, pointers) for arg in call.args)
+                function.prepared_call(call.grid, block, *args, shared_size=call.dynamic_smem_bytes)
+
+
+def _letter(arg: str | int | Scalar | None) -> str:
+    """As `prepare` takes it, in the letters of Python's `struct`."""
+    return arg.kind if isinstance(arg, Scalar) else "q" if isinstance(arg, int) else "P"
+
+
+class CudaDevice:
+    kind = "cuda"
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self._driver = driver = _driver()
+        if ordinal >= driver.Device.count():
+            raise DeviceError(f"no device cuda:{ordinal}; this machine has {driver.Device.count()}")
+        self._ordinal, self._device = ordinal, driver.Device(ordinal)
+        self.name: str = self._device.name()
+        self.arch: Arch = arch.CUDA(f"cuda:{ordinal}")
+        with _errors(driver, f"opening {self.name}"):
+            self._context = self._device.retain_primary_context()
+            self._context.push()
+        atexit.register(self._context.pop)
+
+    @property
+    def lease(self) -> str:
+        return lease_of(self._ordinal)
+
+    def compile(self, source: Source) -> Binary:
+        return compiling.compile_source(source, compiling.cuda_compiler())
+
+    def load(self, binary: Binary, program: Program) -> CudaProgram:
+        return CudaProgram(self._driver, binary, program)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
+        size = size_bytes(shape, dtype)
+        with _errors(self._driver, f"allocating {size} bytes on {self.name}"):
+            owner = self._driver.mem_alloc(max(size, 1))
+        return Buffer(int(owner), shape, dtype, owner)
+
+    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
+        stored = np.ascontiguousarray(encode(values, dtype))
+        buffer = self.empty(stored.shape, dtype)
+        with _errors(self._driver, "copying to the device"):
+            self._driver.memcpy_htod(buffer.owner, stored)
+        return buffer
+
+    def download(self, buffer: Buffer) -> Array:
+        stored = np.empty(buffer.shape, STORAGE[buffer.dtype])
+        with _errors(self._driver, "copying from the device"):
+            self._driver.memcpy_dtoh(stored, buffer.owner)
+        return decode(stored, buffer.dtype)
+
+    def fill(self, buffer: Buffer, byte: int) -> None:
+        with _errors(self._driver, "filling a buffer"):
+            self._driver.memset_d8(buffer.owner, byte, buffer.size_bytes)
+
+    def synchronize(self) -> None:
+        with _errors(self._driver, "running kernels"):
+            self._context.synchronize()
+
+    def time(
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
+    ) -> list[float]:
+        """Time between events around each of `repeats` runs, L2 overwritten before each when `cold`. [s]
+
+        Nothing waits between the runs: while the GPU overwrites L2, the host has time to queue what comes next, so
+        that the events enclose the kernels and not the launches.
+        """
+        event = self._driver.Event
+        with _errors(self._driver, "timing"):
+            pairs = [(event(), event()) for _ in range(repeats)]
+            for index, (began, ended) in enumerate(pairs):
+                if cold:
+                    self._driver.memset_d8_async(self._eviction.owner, index & 0xFF, self._eviction.size_bytes)
+                began.record()
+                run()
+                ended.record()
+            self._context.synchronize()
+            return [ended.time_since(began) * 1e-3 for began, ended in pairs]
+
+    @cached_property
+    def _eviction(self) -> Buffer:
+        """Twice the size of L2, so that writing it leaves nothing else there."""
+        return self.empty((2 * self.arch.l2_bytes,), "int8")
+
+    def state(self) -> dict[str, Any]:
+        """Clocks, temperature, power and driver from nvidia-smi; where it is not installed, the versions only."""
+        said: dict[str, Any] = {
+            "cuda": ".".join(map(str, self._driver.get_version())),
+            "cuda_driver_version": self._driver.get_driver_version(),
+        }
+        program = shutil.which("nvidia-smi")
+        if program is None:
+            return said
+        query = [f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader,nounits"]
+        try:
+            done = subprocess.run(
+                [program, f"--id={self._device.pci_bus_id()}", *query],
+                capture_output=True, text=True, errors="replace", timeout=_SMI_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except (subprocess.TimeoutExpired, OSError) as e:
+            return said | {"nvidia_smi": str(e)}
+        row = next(csv.reader(done.stdout.splitlines(), skipinitialspace=True), [])
+        for (name, unit), text in zip(_SMI_FIELDS.values(), row, strict=False):
+            if unit is None:
+                said[name] = text
+            elif text.replace(".", "", 1).isdigit():
+                said[name] = float(text) * unit
+        return said
+
+    def disturbed_percent(self) -> None:
+        """Unknown: the driver does not say who else had the GPU."""

@@ -1,0 +1,493 @@
+"""Measurements, kept: one SQLite database, a row committed as soon as the number in it exists.
+
+The database is `records.sqlite` in `CARVER_CACHE_DIR`, else in the platform's cache folder. It is in WAL
+mode, so several processes may write at once and `kill -9` costs no committed row; a power cut may cost the
+last few, never the file. A file that is damaged or somebody else's is reported and never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+import statistics
+import time
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import comb
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TextIO
+
+from ..base.errors import CarverError, nearest
+from ..base.folders import cache_folder
+
+OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
+
+BUSY_TIMEOUT_S = 60.0
+"""How long a writer waits for another process's transaction; each lasts milliseconds."""
+
+_APPLICATION_ID = 0x63617276  # "carv", in the header of the file
+_EXPORT_VERSION = 1
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class RecordsError(CarverError):
+    """The database, or a file to import, cannot be used; says what to do."""
+
+
+def now() -> str:
+    """UTC, ISO 8601: sorts as text."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@lru_cache(maxsize=4096)
+def _median_rank(n: int) -> int:
+    """How many samples to leave off at each end for a 95 % interval of the median; 0 below 6 samples.
+
+    The number of samples below the true median is binomial(n, 1/2), whatever their distribution:
+    the interval from the (l+1)-th smallest to the (l+1)-th largest misses it with probability
+    2 P(binomial <= l), which must stay at most 5 %.
+
+    Source: Conover, Practical Nonparametric Statistics, 3.2 (confidence interval for a quantile).
+    """
+    tail, left = 0, -1
+    while (tail := tail + comb(n, left + 1)) * 40 <= 1 << n:
+        left += 1
+    return max(left, 0)
+
+
+def without_outliers(samples: Sequence[float]) -> list[float]:
+    """The samples whose modified z-score 0.6745 |x - median| / MAD is at most 3.5; all where MAD is 0.
+
+    Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993).
+    """
+    middle = statistics.median(samples)
+    mad = statistics.median(abs(x - middle) for x in samples)
+    return [x for x in samples if 0.6745 * abs(x - middle) <= 3.5 * mad] if mad else list(samples)
+
+
+def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Median of the samples without outliers, and a 95 % interval of the median; the range below 6 samples.
+
+    The interval is of all samples: one of what an outlier test has left covers the median less often than it says.
+    """
+    ordered = sorted(samples)
+    left = _median_rank(len(ordered))
+    low, high = ordered[left], ordered[-1 - left]
+    return min(max(statistics.median(without_outliers(ordered)), low), high), low, high
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One candidate on one device: what was predicted, what happened, every sample.
+
+    `candidate` identifies problem, kernel and config; `hint` is the whole hint where there is one (a library
+    call or a user's own kernel has none). `rounds_ms` keeps the raw samples of each round, and
+    `conditions` the clocks and the temperature seen at each. `error` and `tolerance` are of the result check:
+    the largest error over what it may be, so above 1 is wrong.
+    """
+
+    run_id: str
+    candidate: str
+    outcome: str
+    operator: str
+    problem: Mapping[str, Any]
+    kernel: str
+    backend: str
+    config: Mapping[str, Any]
+    arch: str
+    device: str
+    host: str
+    message: str = ""
+    rank: int | None = None
+    predicted_ms: float | None = None
+    bound: str = ""
+    terms_ms: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
+    rounds_ms: tuple[tuple[float, ...], ...] = ()
+    median_ms: float | None = None
+    ci_low_ms: float | None = None
+    ci_high_ms: float | None = None
+    error: float | None = None
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    device_info: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    versions: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    hint: Mapping[str, Any] | None = None
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    created_at: str = field(default_factory=now)
+    updated_at: str = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOMES:
+            raise RecordsError(f"outcome {self.outcome!r} is not one; {nearest(self.outcome, OUTCOMES)}")
+        if not all(map(_is_time, self.samples_ms)):
+            raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "ok"
+
+    @property
+    def samples_ms(self) -> tuple[float, ...]:
+        return tuple(x for samples in self.rounds_ms for x in samples)
+
+    @property
+    def ci_percent(self) -> float | None:
+        """Half the width of the median's 95 % confidence interval, relative to the median; None of one sample. [%]"""
+        if not self.median_ms or self.ci_low_ms is None or self.ci_high_ms is None or len(self.samples_ms) < 2:
+            return None
+        return 50.0 * (self.ci_high_ms - self.ci_low_ms) / self.median_ms
+
+    def with_round(self, samples_ms: Sequence[float], conditions: Mapping[str, Any]) -> Measurement:
+        """This measurement after one more round, its median and interval over the samples of all rounds.
+
+        A time that is none, such as NaN, makes the outcome a crash.
+        """
+        if odd := [x for x in samples_ms if not _is_time(x)]:
+            return replace(self, outcome="crash", message=f"its timing gave {odd[0]!r} ms", updated_at=now())
+        rounds = (*self.rounds_ms, tuple(map(float, samples_ms)))
+        median, low, high = median_interval([x for samples in rounds for x in samples])
+        return replace(
+            self, rounds_ms=rounds, median_ms=median, ci_low_ms=low, ci_high_ms=high,
+            conditions=(*self.conditions, dict(conditions)), updated_at=now(),
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back an equal measurement."""
+        out = {f.name: getattr(self, f.name) for f in fields(self)}
+        out["rounds_ms"] = [list(samples) for samples in self.rounds_ms]
+        out["conditions"] = [dict(c) for c in self.conditions]
+        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in out.items()}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Measurement:
+        """The measurement that `to_dict` wrote. Raises RecordsError for what is missing, unknown or of a wrong type."""
+        known = {f.name for f in fields(cls)}
+        if d.keys() != known:
+            raise RecordsError(f"not a measurement: keys missing or unknown: {', '.join(sorted(d.keys() ^ known))}")
+        for name, value in d.items():
+            allowed = _TYPES[_KINDS[name]]
+            if not isinstance(value, allowed) or isinstance(value, bool):
+                raise RecordsError(f"not a measurement: {name} is {value!r}")
+        if not all(isinstance(samples, list) and all(map(_is_time, samples)) for samples in d["rounds_ms"]):
+            raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
+        rounds = tuple(tuple(map(float, samples)) for samples in d["rounds_ms"])
+        return cls(**{**d, "rounds_ms": rounds, "conditions": tuple(d["conditions"])})
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+_KINDS = {f.name: str(f.type) for f in fields(Measurement)}
+_TYPES: Mapping[str, Any] = {
+    "str": str,
+    "int | None": (int, type(None)),
+    "float | None": (float, int, type(None)),
+    "Mapping[str, Any]": Mapping,
+    "Mapping[str, float]": Mapping,
+    "Mapping[str, str]": Mapping,
+    "Mapping[str, Any] | None": (Mapping, type(None)),
+    "tuple[tuple[float, ...], ...]": list,
+    "tuple[Mapping[str, Any], ...]": list,
+}
+_JSON = {name for name, kind in _KINDS.items() if kind.startswith(("Mapping", "tuple"))}
+_COLUMNS = tuple(_KINDS)
+_FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE measurements (
+            uuid TEXT PRIMARY KEY, run_id TEXT NOT NULL, candidate TEXT NOT NULL, outcome TEXT NOT NULL,
+            operator TEXT NOT NULL, problem TEXT NOT NULL, kernel TEXT NOT NULL, backend TEXT NOT NULL,
+            config TEXT NOT NULL, arch TEXT NOT NULL, device TEXT NOT NULL, host TEXT NOT NULL, message TEXT NOT NULL,
+            rank INTEGER, predicted_ms REAL, bound TEXT NOT NULL, terms_ms TEXT NOT NULL, rounds_ms TEXT NOT NULL,
+            median_ms REAL, ci_low_ms REAL, ci_high_ms REAL, error REAL, conditions TEXT NOT NULL,
+            device_info TEXT NOT NULL, versions TEXT NOT NULL, hint TEXT, created_at TEXT NOT NULL,
+            updated_at TEXT NOT NULL, UNIQUE (run_id, candidate)) STRICT""",
+        "CREATE INDEX measurements_by_operator ON measurements (operator, device, created_at)",
+        """CREATE TABLE runs (
+            run_id TEXT PRIMARY KEY, run_key TEXT NOT NULL, host TEXT NOT NULL, device TEXT NOT NULL,
+            settings TEXT NOT NULL, spent_s REAL NOT NULL, started_at TEXT NOT NULL, finished_at TEXT) STRICT""",
+        "CREATE INDEX runs_by_key ON runs (run_key, started_at)",
+        """CREATE TABLE leases (
+            name TEXT PRIMARY KEY, token TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+            expires_at REAL NOT NULL) STRICT""",
+    ),
+    ("DROP TABLE leases",),
+)
+"""The statements that lead from schema version i to i+1; a database says its own in `PRAGMA user_version`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One benchmark of one set of candidates on one device: what a rerun of the same command resumes."""
+
+    run_id: str
+    run_key: str
+    host: str
+    device: str
+    settings: Mapping[str, Any]
+    spent_s: float
+    started_at: str
+    finished_at: str | None
+
+
+class Records:
+    """The database. Opens and migrates it; use as a context manager, from one thread."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = Path(path) if path is not None else cache_folder() / "records.sqlite"
+        with self._guard():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            self._db.row_factory = sqlite3.Row
+            try:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
+            except (sqlite3.Error, RecordsError):
+                self._db.close()
+                raise
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as e:
+            raise RecordsError(
+                f"records {self.path}: {e}; check that the folder can be written and that the disk has room, "
+                "or set CARVER_CACHE_DIR to another folder"
+            ) from None
+        except sqlite3.DatabaseError as e:
+            raise RecordsError(
+                f"records {self.path}: {e}; carver has not changed the file: move it away to start a new one, recover "
+                "what is in it with 'sqlite3 FILE .recover', or set CARVER_CACHE_DIR to another folder"
+            ) from None
+        except OSError as e:
+            raise RecordsError(f"records {self.path}: {e}; set CARVER_CACHE_DIR to a folder you can write") from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing, and nobody else's writes in between."""
+        with self._guard():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has rolled back by itself
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _migrate(self) -> None:
+        # tables before the id: another process may create both between the two questions
+        tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        if tables and self._pragma("application_id") != _APPLICATION_ID:
+            raise RecordsError(
+                f"records {self.path}: an SQLite database of another program (it has table {tables[0]['name']!r}); "
+                "carver has not changed it: move it away, or set CARVER_CACHE_DIR to another folder"
+            )
+        if self._pragma("user_version") == len(MIGRATIONS):
+            return
+        self._write_ahead()
+        with self._transaction() as db:
+            version = self._pragma("user_version")
+            if version > len(MIGRATIONS):
+                raise RecordsError(
+                    f"records {self.path}: schema version {version}, this carver knows up to {len(MIGRATIONS)}; "
+                    "update carver, or set CARVER_CACHE_DIR to another folder"
+                )
+            for statements in MIGRATIONS[version:]:
+                for statement in statements:
+                    db.execute(statement)
+            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _write_ahead(self) -> None:
+        """Switch the file to WAL. Where two processes do so at once SQLite gives up without waiting for its timeout."""
+        until = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as e:
+                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    def _pragma(self, name: str) -> int:
+        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def put(self, m: Measurement, spent_s: float = 0.0) -> None:
+        """Insert the measurement, or put it in the place of its run's for the same candidate. Committed on return.
+
+        `spent_s` is added to the time its run has taken, over all the processes that worked on it.
+        """
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (spent_s, m.run_id))
+            _insert(db, m, "ON CONFLICT DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
+
+    def begin(self, run_key: str, device: str, settings: Mapping[str, Any], *, fresh: bool = False) -> Run:
+        """The last run of that key on this host and device, else (or with `fresh`) a new one."""
+        host = platform.node()
+        with self._transaction() as db:
+            row = db.execute(
+                "SELECT * FROM runs WHERE run_key = ? AND host = ? AND device = ? ORDER BY started_at DESC, rowid DESC",
+                (run_key, host, device),
+            ).fetchone()
+            if row and not fresh:
+                return _run(row)
+            run = Run(str(uuid.uuid4()), run_key, host, device, dict(settings), 0.0, now(), None)
+            db.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (run.run_id, run_key, host, device, json.dumps(run.settings), 0.0, run.started_at, None),
+            )
+        return run
+
+    def extend(self, run: Run, settings: Mapping[str, Any]) -> Run:
+        """The run, open again, with settings that allow more."""
+        with self._transaction() as db:
+            kept = "UPDATE runs SET settings = ?, finished_at = NULL WHERE run_id = ?"
+            db.execute(kept, (_dumps(dict(settings)), run.run_id))
+        return replace(run, settings=dict(settings), finished_at=None)
+
+    def finish(self, run: Run) -> None:
+        """Mark the run as complete: a rerun of the same command reports it and measures nothing."""
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET finished_at = ? WHERE run_id = ?", (now(), run.run_id))
+
+    def runs(self) -> list[Run]:
+        """Every run, the newest first."""
+        with self._guard():
+            return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY started_at DESC, rowid DESC")]
+
+    def find(
+        self, *, since: str | None = None, problem: Mapping[str, Any] | None = None, **equal: str
+    ) -> list[Measurement]:
+        """Measurements in the order they began, whose columns equal what is given.
+
+        Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host.
+        `since` is an ISO time, `problem` a whole problem as a dict. A row that is no measurement is left out, with a
+        warning.
+        """
+        where, values = _where(equal, since=since)
+        if problem is not None:
+            where, values = f"{where} AND problem = ?", [*values, _dumps(problem)]
+        return self._select(where, values)
+
+    def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
+        with self._guard():
+            query = f"SELECT * FROM measurements WHERE {where} ORDER BY created_at, rowid"
+            rows = self._db.execute(query, values).fetchall()
+        found = []
+        for row in rows:
+            try:
+                found.append(_measurement(row))
+            except (RecordsError, ValueError) as e:
+                warnings.warn(f"records {self.path}: left out {row['uuid']}: {e}", stacklevel=3)
+        return found
+
+    def show(self, prefix: str) -> Measurement:
+        """The one measurement whose uuid begins so. Raises RecordsError if there is none, or several."""
+        with self._guard():
+            found = self._db.execute(
+                "SELECT * FROM measurements WHERE substr(uuid, 1, ?) = ? LIMIT 3", (len(prefix), prefix)
+            ).fetchall()
+        if len(found) != 1:
+            said = ", ".join(row["uuid"] for row in found) if found else "none; 'carver records list' names them"
+            raise RecordsError(f"measurement {prefix!r} must name one record; it matches {said}")
+        return _measurement(found[0])
+
+    def export(self, to: TextIO, **equal: str) -> int:
+        """Write the measurements as JSON lines, oldest first; `equal` as in `find`. Returns how many."""
+        measurements = self._select(*_where(equal))
+        for m in measurements:
+            to.write(json.dumps({"carver_record": _EXPORT_VERSION, **m.to_dict()}) + "\n")
+        return len(measurements)
+
+    def import_(self, lines: Iterable[str]) -> tuple[int, int]:
+        """Read what `export` wrote: all lines or, if one is bad, none. Returns how many were added and skipped.
+
+        A record is skipped if it is here already, or another of the same candidate in the same run.
+        """
+        parsed = [_parse_line(i, line) for i, line in enumerate(lines, 1) if line.strip()]
+        with self._transaction() as db:
+            added = sum(_insert(db, m, "ON CONFLICT DO NOTHING") for m in parsed)
+        return added, len(parsed) - added
+
+    def prune(self, *, older_than_days: float | None = None, **equal: str) -> int:
+        """Delete the measurements that fit all filters (as in `find`), and runs left empty. Returns how many."""
+        if not equal and older_than_days is None:
+            raise RecordsError(f"prune needs a filter: older_than_days, or one of {', '.join(_FILTERS)}")
+        before = None
+        if older_than_days is not None:
+            before = (datetime.now(UTC) - timedelta(days=older_than_days)).isoformat(timespec="milliseconds")
+        where, values = _where(equal, before=before)
+        with self._transaction() as db:
+            touched = db.execute(f"SELECT DISTINCT run_id FROM measurements WHERE {where}", values).fetchall()
+            deleted = db.execute(f"DELETE FROM measurements WHERE {where}", values).rowcount
+            db.executemany(
+                "DELETE FROM runs WHERE run_id = :run AND NOT EXISTS (SELECT 1 FROM measurements WHERE run_id = :run)",
+                [{"run": row["run_id"]} for row in touched],
+            )
+        return deleted
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _insert(db: sqlite3.Connection, m: Measurement, conflict: str) -> int:
+    d = m.to_dict()
+    values = [_dumps(d[c]) if c in _JSON and d[c] is not None else d[c] for c in _COLUMNS]
+    marks = ", ".join("?" * len(_COLUMNS))
+    return db.execute(f"INSERT INTO measurements ({', '.join(_COLUMNS)}) VALUES ({marks}) {conflict}", values).rowcount
+
+
+def _measurement(row: sqlite3.Row) -> Measurement:
+    return Measurement.from_dict(
+        {c: json.loads(row[c]) if c in _JSON and row[c] is not None else row[c] for c in _COLUMNS}
+    )
+
+
+def _run(row: sqlite3.Row) -> Run:
+    return Run(**{**dict(row), "settings": json.loads(row["settings"])})
+
+
+def _where(equal: Mapping[str, str], *, since: str | None = None, before: str | None = None) -> tuple[str, list[str]]:
+    if unknown := equal.keys() - set(_FILTERS):
+        raise RecordsError(f"no filter {min(unknown)!r}; {nearest(min(unknown), (*_FILTERS, 'since'))}")
+    terms = [(f"{name} = ?", value) for name, value in equal.items()]
+    terms += [("created_at >= ?", since)] if since else []
+    terms += [("created_at < ?", before)] if before else []
+    return " AND ".join(t for t, _ in terms) or "1", [v for _, v in terms]
+
+
+def _parse_line(number: int, line: str) -> Measurement:
+    try:
+        d = json.loads(line)
+    except json.JSONDecodeError as e:
+        raise RecordsError(f"line {number} is not JSON: {e}; nothing was imported") from None
+    if not isinstance(d, dict) or d.pop("carver_record", None) != _EXPORT_VERSION:
+        raise RecordsError(
+            f"line {number} is not a record of version {_EXPORT_VERSION} as 'carver records export' writes; "
+            "nothing was imported"
+        )
+    try:
+        return Measurement.from_dict(d)
+    except RecordsError as e:
+        raise RecordsError(f"line {number}: {e}; nothing was imported") from None

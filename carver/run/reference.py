@@ -1,0 +1,309 @@
+"""What a kernel should have computed: inputs, a float64 reference from the index notation, and a tolerance.
+
+Arrays are NumPy's or torch's: a function that takes `xp` works in that namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp2, isqrt, log2, prod, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import ProblemError
+from ..problem.notation import Tensor
+from ..problem.problem import ACTIVATIONS, NORMALISATIONS, Problem
+from .device import decode, encode
+
+Array = npt.NDArray[Any]
+
+ROUNDOFF = {
+    "float64": exp2(-53), "float32": exp2(-24), "tf32": exp2(-24), "float16": exp2(-11), "bfloat16": exp2(-8),
+    "float8_e4m3": exp2(-4), "float8_e5m2": exp2(-3), "int8": 0.0, "int32": 0.0,
+}  # fmt: skip
+"""Unit roundoff: the largest relative error of rounding to nearest. tf32 is stored and accumulated as float32."""
+
+SMALLEST = {"float16": exp2(-24), "float8_e4m3": exp2(-9), "float8_e5m2": exp2(-16)}
+"""Smallest subnormal where it is large enough to matter: below it the error of rounding is absolute."""
+
+_PATTERN = (1 << 22) + 15
+"""Random values drawn for one tensor; a larger one repeats them at this odd period."""
+
+_CONFIDENCE = 4.0
+
+_ONES = 0.75
+"""Share of ones among zeros and ones: few enough that two parts of a sum differ, enough that none is 0."""
+
+_FLOAT8_SUM_BITS = 13
+"""Integers up to 2^13 are exact in the sums of 8-bit products, of which Hopper keeps 14 bits."""
+
+EPSILON = 1e-5
+"""What layer norm and RMS norm add to the mean square."""
+
+
+def draw(problem: Problem, seed: int) -> dict[str, Array]:
+    """Random non-zero inputs by tensor name, the bias among them; the same for the same seed.
+
+    Magnitudes lie in [1/16, 1), signs are random, and every value is exact in its type, so that the check sees
+    the kernel's own rounding and nothing else. Integers are uniform in -127 to 127 without 0.
+    """
+    rng = np.random.default_rng(seed)
+    shapes = {t.name: t.shape(problem.sizes) for t in problem.statement.inputs}
+    types = {name: problem.dtypes[name] for name in shapes}
+    if problem.options.get("bias"):
+        output = problem.statement.output
+        shapes["bias"], types["bias"] = output.shape(problem.sizes)[-1:], problem.dtypes[output.name]
+    return {name: _random(rng, shape, types[name]) for name, shape in shapes.items()}
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    count = min(prod(shape), _PATTERN)
+    if dtype in ("int8", "int32"):
+        values = (rng.integers(1, 128, count) * rng.choice([-1, 1], count)).astype(np.float32)
+    else:
+        magnitude = rng.random(count, dtype=np.float32) * np.float32(15 / 16) + np.float32(1 / 16)
+        values = np.copysign(magnitude, rng.random(count, dtype=np.float32) - np.float32(0.5))
+    if dtype == "tf32":  # 10 bits of mantissa: what the matrix unit reads
+        values = (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.resize(decode(encode(values, dtype), dtype), shape)
+
+
+def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
+    """Inputs of which every partial sum is exact in the accumulator, in whatever order; None where nothing is added up.
+
+    The rounding errors of a long sum may exceed what a lost tile adds to it. Here nothing rounds but the result, so
+    the check sees a lost term. All values are integers: 0 or 1, in one operand 1 or 2 where there is room, and there
+    negative in the second half of the longest reduced axis. So a part of the sum is far from 0 and the whole is small,
+    where the output's type tells neighbours apart, but not 0: the halves differ by twice the root of the axis. Where
+    the accumulator holds fewer integers than there are terms, zeros take the place of what it has no room for.
+    """
+    s, floats = problem.statement, ROUNDOFF[problem.accumulate] > 0
+    if s.combine != "+=" or not s.reduced or not floats or problem.reduction in NORMALISATIONS:
+        return None
+    bits = -log2(ROUNDOFF[problem.accumulate])
+    if any(problem.dtypes[t.name].startswith("float8") for t in s.inputs):
+        bits = min(bits, _FLOAT8_SUM_BITS)
+    room = exp2(bits) / prod(problem.sizes[axis] for axis in s.reduced)
+    longest = max(s.reduced, key=lambda axis: problem.sizes[axis])
+    signed = next((t for t in reversed(s.inputs) if ((longest, 1),) in t.index), s.inputs[-1])
+    rng = np.random.default_rng([seed, 1])
+    out = {}
+    for t in s.inputs:
+        shape = t.shape(problem.sizes)
+        count = min(prod(shape), _PATTERN)
+        if t is signed and room >= 2:
+            values = rng.integers(1, 3, count).astype(np.float32)
+        else:
+            values = (rng.random(count) < (min(_ONES, room) if t is signed else _ONES)).astype(np.float32)
+        values = np.resize(values, shape)
+        if ((longest, 1),) in t.index and t is signed:
+            n, place = problem.sizes[longest], t.index.index(((longest, 1),))
+            half = np.where(np.arange(n) < (n + 1) // 2 + isqrt(int(n / min(room, 1.0))), np.float32(1), np.float32(-1))
+            values *= half.reshape([-1 if i == place else 1 for i in range(len(shape))])
+        out[t.name] = values
+    if problem.options.get("bias"):
+        out["bias"] = (2 * rng.integers(0, 2, s.output.shape(problem.sizes)[-1]) - 1).astype(np.float32)
+    return out
+
+
+def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple[Any, Any]:
+    """The output, and the sum of the magnitudes that were added up to get it, which scales the rounding error.
+
+    `inputs` are float64 arrays of `xp` by tensor name.
+    """
+    s = problem.statement
+    if problem.operator == "elementwise":
+        return _elementwise(problem, inputs, xp)
+    if problem.reduction in NORMALISATIONS:
+        return _normalise(problem, inputs[s.inputs[0].name], xp)
+    views = [_by_axis(inputs[t.name], problem, t, xp) for t in s.inputs]
+    if s.combine in ("max=", "min="):
+        product = _einsum(views, s.axes, xp)
+        over = tuple(range(len(s.spatial), len(s.axes)))
+        value = (xp.amax if s.combine == "max=" else xp.amin)(product, over)
+        magnitude = abs(value)
+    else:
+        value = _contract(views, s.spatial, xp)
+        magnitude = _contract([(abs(x), axes) for x, axes in views], s.spatial, xp)
+    if problem.reduction == "mean":
+        count = prod(problem.sizes[axis] for axis in s.reduced)
+        value, magnitude = value / count, magnitude / count
+    if problem.options.get("bias"):
+        value, magnitude = value + inputs["bias"], magnitude + abs(inputs["bias"])
+    return _activate(value, problem.options.get("activation", 0), xp), magnitude
+
+
+def output_shape(problem: Problem) -> tuple[int, ...]:
+    """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
+    s = problem.statement
+    return (s.inputs[0] if problem.reduction in NORMALISATIONS else s.output).shape(problem.sizes)
+
+
+def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """The sum of the products of the inputs, each repeated along the axes it lacks."""
+    s = problem.statement
+    value = magnitude = 0.0
+    ones = xp.ones_like(inputs[s.inputs[0].name][..., :1]).reshape(-1)[:1]
+    for product in s.summands:
+        views = [_by_axis(inputs[t.name], problem, t, xp) for t in product]
+        missing = [axis for axis in s.spatial if not any(axis in axes for _, axes in views)]
+        full = _einsum([*views, *((xp.broadcast_to(ones, (problem.sizes[a],)), (a,)) for a in missing)], s.spatial, xp)
+        value, magnitude = value + full, magnitude + abs(full)
+    return value, magnitude
+
+
+def _normalise(problem: Problem, x: Any, xp: Any) -> tuple[Any, Any]:
+    """softmax, layer norm or RMS norm along the reduced axis; x has two axes and so has the result."""
+    axis = [dim[0][0] for dim in problem.statement.inputs[0].index].index(problem.statement.reduced[0])
+    kind = problem.reduction
+    if kind == "softmax":
+        raised = xp.exp(x - xp.amax(x, axis, keepdims=True))
+        value = raised / raised.sum(axis, keepdims=True)
+        return value, value
+    count = x.shape[axis]
+    centre = x.sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
+    scale = (((x - centre) ** 2).sum(axis, keepdims=True) / count + EPSILON) ** -0.5
+    away = abs(x).sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
+    return (x - centre) * scale, (abs(x) + away) * scale
+
+
+def _by_axis(x: Any, problem: Problem, tensor: Tensor, xp: Any) -> tuple[Any, tuple[str, ...]]:
+    """A view of an operand with one dimension for each of its axes: windows of a convolution overlap in it."""
+    if all(len(dim) == 1 for dim in tensor.index):
+        return x, tuple(dim[0][0] for dim in tensor.index)
+    shape = tensor.shape(problem.sizes)
+    pitch = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    terms = [(axis, stride * pitch[i]) for i, dim in enumerate(tensor.index) for axis, stride in dim]
+    extents, strides = [problem.sizes[axis] for axis, _ in terms], [stride for _, stride in terms]
+    if xp is np:
+        x = np.lib.stride_tricks.as_strided(x, extents, [stride * x.itemsize for stride in strides], writeable=False)
+    else:
+        x = x.as_strided(extents, strides)
+    return x, tuple(axis for axis, _ in terms)
+
+
+def _einsum(views: list[tuple[Any, tuple[str, ...]]], out: tuple[str, ...], xp: Any) -> Any:
+    letter = {axis: chr(ord("a") + i) for i, axis in enumerate(dict.fromkeys(a for _, axes in views for a in axes))}
+    spelt = ["".join(letter[axis] for axis in axes) for axes in (*(axes for _, axes in views), out)]
+    return xp.einsum(f"{','.join(spelt[:-1])}->{spelt[-1]}", *(x for x, _ in views))
+
+
+def _contract(views: list[tuple[Any, tuple[str, ...]]], out: tuple[str, ...], xp: Any) -> Any:
+    """Sum of products over the axes not in `out`: as one batched matrix product where two operands share them."""
+    if len(views) != 2:
+        return _einsum(views, out, xp)
+    (x, in_x), (y, in_y) = views
+    batch = [a for a in out if a in in_x and a in in_y]
+    k = [a for a in in_x if a in in_y and a not in out]
+    m, n = ([a for a in out if a in axes and a not in batch] for axes in (in_x, in_y))
+    if not k or {*batch, *k, *m} != set(in_x) or {*batch, *k, *n} != set(in_y):
+        return _einsum(views, out, xp)
+    extent = dict(zip((*in_x, *in_y), (*x.shape, *y.shape), strict=True))
+    size = {name: prod(extent[a] for a in axes) for name, axes in (("b", batch), ("m", m), ("n", n), ("k", k))}
+    left = _einsum([(x, in_x)], (*batch, *m, *k), xp).reshape(size["b"], size["m"], size["k"])
+    right = _einsum([(y, in_y)], (*batch, *k, *n), xp).reshape(size["b"], size["k"], size["n"])
+    product = xp.matmul(left, right).reshape([extent[a] for a in (*batch, *m, *n)])
+    return _einsum([(product, (*batch, *m, *n))], out, xp)
+
+
+def _activate(x: Any, code: int, xp: Any) -> Any:
+    match code:
+        case 0:
+            return x
+        case 1:
+            return x * (x > 0)
+        case 2:
+            return 0.5 * x * (1 + _erf(x / sqrt(2), xp))
+        case 3:
+            return x / (1 + xp.exp(-x))
+    raise ProblemError(
+        f"activation {code} has no reference; known: {', '.join(f'{v} {k}' for k, v in ACTIVATIONS.items())}"
+    )
+
+
+def _erf(x: Any, xp: Any) -> Any:
+    if xp is not np:
+        return xp.special.erf(x)
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
+    """How far each element may be from the float64 reference, whatever the order of the additions.
+
+        K = extent of the reduction, u = unit roundoff of the type
+        |error| <= u_out |value| + 4 sqrt(K) u_accumulate sum |a_k b_k|
+
+    Inputs are exact in their types, so only additions and the last rounding err. K rounding errors of random
+    sign grow with sqrt(K); the factor 4 covers the units that truncate instead of rounding, whose errors have
+    one sign: 2 u at each partial sum, and partial sums of random signs are themselves about sqrt(K) terms.
+    Of 8-bit floats Hopper adds 32 products at a time and keeps 14 bits: sqrt(K / 32) 2^-14 more. Integers are
+    exact. An activation or a reduction's epilogue adds 2^-20 for the fast exponential.
+
+    Source: Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis (2019), theorem 2.4; Fasi et
+    al., Numerical behavior of NVIDIA tensor cores (2021), for truncation.
+    """
+    terms = prod(problem.sizes[axis] for axis in problem.statement.reduced)
+    if problem.statement.combine in ("max=", "min="):
+        terms = 1
+    allowed = _CONFIDENCE * sqrt(terms) * ROUNDOFF[problem.accumulate] * magnitude
+    if terms > 1 and any(problem.dtypes[t.name].startswith("float8") for t in problem.statement.inputs):
+        allowed = allowed + sqrt(terms / 32) * exp2(-14) * magnitude
+    allowed = allowed + _rounding(problem, value)
+    if problem.options.get("activation") or problem.operator == "reduction":
+        allowed = 1.2 * allowed + exp2(-20) * magnitude
+    return allowed
+
+
+def tolerance_exact(problem: Problem, value: Any) -> Any:
+    """The same where the sums are exact (`draw_exact`): the rounding of the result, and 2^-20 for an epilogue."""
+    activation = bool(problem.options.get("activation"))
+    allowed = _rounding(problem, value)
+    if activation or problem.operator == "reduction":
+        allowed = allowed + exp2(-20) * (abs(value) + activation)
+    return allowed
+
+
+def _rounding(problem: Problem, value: Any) -> Any:
+    out = problem.dtypes[problem.statement.output.name]
+    allowed = 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
+    exact = problem.accumulate == "int32" and not problem.options.get("activation", 0) > ACTIVATIONS["relu"]
+    return allowed if exact or out not in ("int8", "int32") else allowed + 0.5 + 1e-6
+
+
+def representable(problem: Problem, value: Any, xp: Any = np) -> Any:
+    """The reference as far as the output's type reaches: integers and 8-bit floats saturate, halves overflow."""
+    out = problem.dtypes[problem.statement.output.name]
+    limits = {
+        "int8": (-128, 127),
+        "int32": (-(2**31), 2**31 - 1),
+        "float8_e4m3": (-448, 448),
+        "float8_e5m2": (-57344, 57344),
+    }
+    if out == "float16":
+        return value * xp.where(abs(value) < 65520, 1.0, float("inf"))  # what rounds to more than 65504
+    return xp.clip(value, *limits[out]) if out in limits else value
+
+
+def worst(got: Any, value: Any, allowed: Any) -> tuple[float, str]:
+    """The largest error over what is allowed (above 1 is wrong, inf if not a number), and a sentence about it."""
+    with np.errstate(invalid="ignore"):
+        error = abs(got - value)
+    error[got == value] = 0.0  # equal infinities, whose difference is not a number
+    wrong = ~((error <= allowed) & (abs(value) < float("inf")) | (got == value))
+    count = int(wrong.sum())
+    if not count:
+        ratio = float((error / (allowed + (allowed == 0))).max())
+        return ratio, f"largest error {ratio:.2g} of what is allowed"
+    first = int(wrong.reshape(-1).nonzero()[0].reshape(-1)[0])
+    where = np.unravel_index(first, tuple(wrong.shape))
+    a, b, t = (float(x.reshape(-1)[first]) for x in (got, value, allowed))
+    with np.errstate(invalid="ignore"):
+        ratio = float((error / (allowed + (allowed == 0) * 1e-300)).max())
+    return ratio if ratio > 1 else float("inf"), (
+        f"wrong at {count} of {prod(wrong.shape)} elements, first at {[int(i) for i in where]}: "
+        f"{a:g} where {b:g} is right within {t:.2g}"
+    )

@@ -1,0 +1,310 @@
+"""From a hint to what a compiler and a driver take: source, macros and launches with all numbers filled in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd, prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..arch.descriptor import Arch
+from ..base import dtypes
+from ..base.errors import ConfigError, KernelError, nearest
+from ..base.shipped import folder
+from ..kernels import declaration as kernel
+from ..kernels import expr, space
+from ..kernels.declaration import Kernel
+from ..problem import notation
+from ..problem.notation import Tensor
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
+
+CPU_FLAGS = (
+    "-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC",
+    "-Werror=implicit-function-declaration",  # an unknown function would fail later, when the binary is loaded
+)  # fmt: skip
+CUDA_FLAGS = ("--std=c++17",)
+_FLAGS_FROM = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+_FOLDERS_FROM = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+"""Environment variables that compilers take flags and include folders from."""
+_FOLDER_FLAG = re.compile(r"(?:-I|-iquote|-isystem|--include-path)=?(.*)")
+_FILE_FLAG = re.compile(r"(?:-include|--pre-include)=?(.*)")
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*(?:include(?:_next)?|embed|define[ \t]+\w+)[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+_WIDEST_LOAD_BYTES = 16
+"""Alignment beyond what one load moves changes no kernel."""
+
+_EPILOGUE = {"bias": "EPILOGUE_BIAS", "activation": "EPILOGUE_ACTIVATION"}
+"""Options whose macro is not their name in upper case."""
+_OPTIONS: Mapping[str, int] = MappingProxyType({"trans_a": 0, "trans_b": 0, "bias": 0, "activation": 0})
+"""Options whose macro is given whether or not the problem sets them."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a compiler needs to know. `isa` is "sm_90" and the like, or "native" for this machine's CPU."""
+
+    path: Path
+    defines: Mapping[str, str]
+    flags: tuple[str, ...]
+    entries: tuple[str, ...]
+    isa: str
+
+    def key(self, compiler_version: str) -> str:
+        """SHA-256 of everything that the binary depends on: files, macros, flags, compiler, environment."""
+        digest = hashlib.sha256()
+        for name, _, content in self.files():
+            digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+        defines = (f"{name}={value}" for name, value in sorted(self.defines.items()))
+        environment = (f"{name}={os.environ.get(name, '')}" for name in (*_FLAGS_FROM, *_FOLDERS_FROM, "NVCC_CCBIN"))
+        for part in (*defines, *self.flags, compiler_version, self.isa, *environment):
+            digest.update(f"{part}\0".encode())
+        return digest.hexdigest()
+
+    def files(self) -> Iterator[tuple[str, Path, bytes]]:
+        """The source and every file that an #include of it may mean, by itself or through others: name there, path,
+        content.
+
+        The key also says which measurements are of this source, so it cannot wait for a compiler's list. Directives
+        count whether or not a condition leaves them out, and in every folder that has the file: what is too many
+        costs a compilation. What the folders lack is the compiler's own, which its version covers.
+        """
+        named = [*self._flag_values(_FILE_FLAG)]
+        named += [text for value in self.defines.values() for text in _INCLUDED.findall(f"#define X {value}")]
+        folders = [*self._flag_values(_FOLDER_FLAG)]
+        folders += [f for v in _FOLDERS_FROM for f in os.environ.get(v, "").split(os.pathsep) if f]
+        common = (self.path.parent, folder("templates"), *map(Path, folders))
+
+        def places(name: str, beside: Path) -> Iterator[Path]:
+            for where in dict.fromkeys((beside, *common)):
+                if (path := Path(os.path.normpath(where / name))).is_file():
+                    yield path
+
+        todo = [(self.path.name, self.path), *((n, p) for n in named for p in places(n, self.path.parent))]
+        seen = set()
+        while todo:
+            name, path = todo.pop()
+            if (name, path) not in seen:
+                seen.add((name, path))
+                content = path.read_bytes()
+                yield name, path, content
+                todo += [(n, p) for n in _included(content) for p in places(n, path.parent)]
+
+    def _flag_values(self, flag: re.Pattern[str]) -> Iterator[str]:
+        """What follows a flag, in the same word or in the next."""
+        flags = [*self.flags, *(f for v in _FLAGS_FROM for f in shlex.split(os.environ.get(v, "")))]
+        for word, after in zip(flags, (*flags[1:], ""), strict=True):
+            if found := flag.fullmatch(word):
+                yield found[1] or after
+
+
+@lru_cache(maxsize=4096)
+def _included(content: bytes) -> tuple[str, ...]:
+    """What a file names in #include, or in a macro that a computed one may use."""
+    return tuple(_INCLUDED.findall(content.decode(errors="replace")))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A dense tensor that a kernel reads or writes; each row starts on a multiple of `align_bytes`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    align_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return dtypes.size_bytes(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ..."""
+
+    kind: str
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: int | tuple[int, int, int]
+    dynamic_smem_bytes: int
+    args: tuple[str | int | Scalar | None, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel made concrete for one problem: what to compile, what to launch in which order, and on which tensors."""
+
+    source: Source
+    calls: tuple[Call, ...]
+    workspace_bytes: int
+    inputs: tuple[TensorSpec, ...]
+    output: TensorSpec
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return (*self.inputs, self.output)
+
+
+def passed(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float:
+    """What a launch is given for one of `Call.args`, the tensors being at `pointers`."""
+    if isinstance(arg, Scalar):
+        return arg.value
+    return pointers[arg] if isinstance(arg, str) else arg or 0
+
+
+def render(hint: Hint, arch: Arch, defines: Mapping[str, str] | None = None) -> Program:
+    """The program of a hint. `defines` adds macros that a source documents, such as EXPRESSION."""
+    chosen = kernel.named(hint.problem.operator, hint.backend, hint.kernel)
+    return concrete(chosen, hint.problem, hint.config, arch, defines)
+
+
+def concrete(
+    chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch, defines: Mapping[str, str] | None = None
+) -> Program:
+    """The program of one configuration of a kernel. Raises ConfigError where the kernel cannot be launched so."""
+    if chosen.source is None:
+        raise KernelError(
+            f"{chosen.operator}/{chosen.name} is a profile of {chosen.backend}'s kernel and has no source to compile; "
+            "hints of the backends cuda and cpu have one"
+        )
+    names = scope(chosen, problem, config, arch)
+    inputs, output = _tensors(problem)
+    macros = _macros(problem, config, (*inputs, output), chosen.backend == "cuda")
+    if chosen.backend == "cuda" and "smem_bytes" in names:
+        macros["SMEM_BYTES"] = str(int(names["smem_bytes"]))  # a source asserts that it uses what the model was told
+    pointers = {t.name for t in (*inputs, output)}
+    calls = tuple(
+        Call(
+            launch.entry,
+            _grid(chosen, tuple(int(g(names)) for g in launch.grid)),
+            int(launch.block(names)),
+            int(launch.dynamic_smem_bytes(names)),
+            tuple(value for arg in launch.args for value in _argument(chosen, arg, pointers, inputs, names)),
+        )
+        for launch in chosen.launches
+        if launch.when(names)
+    )
+    return Program(
+        source=Source(
+            path=chosen.source,
+            defines=MappingProxyType(macros | dict(defines or {})),
+            flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
+            entries=tuple(dict.fromkeys(call.entry for call in calls)),
+            isa=(chosen.isa or arch.isa) if chosen.backend == "cuda" else "native",
+        ),
+        calls=calls,
+        workspace_bytes=int(chosen.workspace_bytes(names)),
+        inputs=inputs,
+        output=output,
+    )
+
+
+def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch) -> dict[str, Any]:
+    """Every name that a declaration's expression may use, for one configuration."""
+    if chosen.tunables.keys() != config.keys():
+        odd = sorted(chosen.tunables.keys() ^ config.keys())
+        raise ConfigError(
+            f"{chosen.operator}/{chosen.name} takes {', '.join(chosen.tunables)}; missing or unknown: {', '.join(odd)}"
+        )
+    names = {**space.static_scope(problem, arch), **space.size_scope(problem), **config}
+    for tensor in problem.statement.tensors:
+        names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
+    for column, expression in chosen.schedule.items():
+        if missing := expression.names - names.keys():
+            raise ConfigError(f"{chosen.operator}/{chosen.name} needs {', '.join(sorted(missing))}; {problem} has none")
+        names[column] = expression(names)
+    return names
+
+
+def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
+    """Extents in memory: those of `Problem.stored`, with one exception.
+
+    With trans_a (trans_b) a tensor A (B) that is spelt as in `op.toml` has its last two dimensions exchanged; a
+    statement that spells A[b,k,m] itself is in storage order.
+    """
+    shape = problem.stored(tensor).shape(problem.sizes)
+    if not problem.options.get(f"trans_{tensor.name.lower()}"):
+        return shape
+    declared = kernel.operators().get(problem.operator)
+    as_declared = declared is not None and tensor in notation.parse(declared).inputs
+    return (*shape[:-2], shape[-1], shape[-2]) if as_declared else shape
+
+
+def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
+    output, *inputs = (_spec(problem, t) for t in problem.statement.tensors)
+    if problem.options.get("bias"):
+        inputs.append(TensorSpec("bias", output.shape[-1:], output.dtype, dtypes.BYTES[output.dtype]))
+    return tuple(inputs), output
+
+
+def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
+    shape, align = storage_shape(problem, tensor), min(_WIDEST_LOAD_BYTES, problem.align_bytes[tensor.name])
+    if prod(shape[:-1]) > 1:
+        align = gcd(align, shape[-1] * problem.itemsize(tensor.name))
+    return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)
+
+
+def _macros(
+    problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...], aligned: bool
+) -> dict[str, str]:
+    """What the compiler is told: tunables, element types, options, which axes each input has, and alignments.
+
+    A CPU loads from anywhere, so its kernels are not built anew for each alignment.
+    """
+    numbers: dict[str, int] = {name.upper(): value for name, value in config.items()}
+    statement = problem.statement
+    for spec in tensors:
+        numbers[f"{spec.name.upper()}_DTYPE"] = dtypes.CODES[spec.dtype]
+        if aligned:
+            numbers[f"ALIGN_{spec.name.upper()}"] = spec.align_bytes
+    numbers["ACC_DTYPE"] = dtypes.CODES[problem.accumulate]
+    for name, value in {**_OPTIONS, **problem.options}.items():
+        numbers[_EPILOGUE.get(name, name.upper())] = value
+    if statement.combine == "=":
+        numbers["INPUTS"] = len(statement.inputs)
+        for tensor in statement.inputs:
+            for axis in statement.spatial:
+                numbers[f"{tensor.name.upper()}_{axis.upper()}"] = int(axis in tensor.axes)
+    macros = {name: str(value) for name, value in numbers.items()}
+    if len(statement.summands) < len(statement.inputs) and statement.combine == "=":  # without one, kernels add
+        macros["EXPRESSION"] = f"({statement.spelt(lambda tensor: tensor.name.lower())})"
+    return macros
+
+
+def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    if not all(0 < n <= most for n, most in zip((x, y, z), _MAX_GRID, strict=True)):
+        raise ConfigError(f"{chosen.operator}/{chosen.name}: a grid of {(x, y, z)}; a device takes up to {_MAX_GRID}")
+    return x, y, z
+
+
+def _argument(
+    chosen: Kernel, arg: str, pointers: set[str], inputs: tuple[TensorSpec, ...], names: Mapping[str, Any]
+) -> tuple[str | int | None, ...]:
+    """One entry of a declaration's `args`. "X*" stands for every input whose name starts with X, in order."""
+    if arg.endswith("*"):
+        return tuple(t.name for t in inputs if t.name.startswith(arg[:-1]))
+    if arg in pointers or arg == "workspace":
+        return (arg,)
+    if arg == "bias":
+        return (None,)
+    expression = expr.parse(arg)
+    if unknown := expression.names - names.keys():
+        word = min(unknown)
+        raise KernelError(f"{chosen.path}: argument {arg!r}: no {word!r}; {nearest(word, {*names, *pointers})}")
+    return (int(expression(names)),)

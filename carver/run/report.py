@@ -1,0 +1,470 @@
+"""Predicted against measured: how right a ranking was on one problem, as a table, a plot, JSON and HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import ConfigError, NoCandidates
+from ..problem.problem import Problem
+from ..ranking.hint import Hint
+from ..view.table import MOST, Column, aligned, rich_table, screen_width, without_colour
+from .records import Measurement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Group
+
+    from .device import CompiledKernel
+
+KS = (1, 3, 5, 10)
+LIBRARY = "library"
+"""The backend of the measurement of what numpy or torch do."""
+STEADY_PERCENT = 25.0
+"""A median whose interval reaches further to both sides was disturbed."""
+DISTURBED_PERCENT = 10.0
+"""Runs that lost a core, beyond which a CPU's times are not to be relied on."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The fastest candidate that computed the right result."""
+
+    measurement: Measurement
+    device: str
+    defines: Mapping[str, str] | None = None
+    """Macros that it was measured with."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.measurement.config
+
+    @property
+    def median_ms(self) -> float:
+        assert self.measurement.median_ms is not None
+        return self.measurement.median_ms
+
+    @cached_property
+    def hint(self) -> Hint:
+        if self.measurement.hint is None:
+            raise ConfigError(f"{self.measurement.kernel} was measured without a hint; there is none to give")
+        return Hint.from_dict(self.measurement.hint)
+
+    @cached_property
+    def kernel(self) -> CompiledKernel:
+        """Compiled and loaded on the device at the first use: `c = report.best.kernel(a, b)`."""
+        from .device import compile_hint
+
+        return compile_hint(self.hint, self.device, self.defines)
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """Measured over predicted time of the candidates that one term dominates."""
+
+    bound: str
+    count: int
+    median_ratio: float
+    spread: float
+    """Median of |ln(measured / predicted)|, about 0."""
+
+
+class Report:
+    """The measurements of one problem on one device. `grid_size` is how many candidates are feasible, if known, and
+    `defines` the macros that all were compiled with.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        measurements: Iterable[Measurement],
+        *,
+        device: str = "auto",
+        grid_size: int | None = None,
+        defines: Mapping[str, str] | None = None,
+    ) -> None:
+        every = list(measurements)
+        self.problem = problem
+        self.device = device
+        self.grid_size = grid_size
+        self.defines = defines
+        self.library = next((m for m in every if m.backend == LIBRARY), None)
+        kernels = [m for m in every if m.backend != LIBRARY]
+        if not kernels:
+            raise ConfigError(f"no measurements of {problem}: nothing to report")
+        far = math.inf
+        self.measurements: tuple[Measurement, ...] = tuple(
+            sorted(kernels, key=lambda m: (far if m.predicted_ms is None else m.predicted_ms, m.rank or 0))
+        )
+        """In predicted order, the failed ones too."""
+
+    @cached_property
+    def ok(self) -> tuple[Measurement, ...]:
+        """Those that ran and were right, in predicted order."""
+        return tuple(m for m in self.measurements if m.ok and m.median_ms)
+
+    @property
+    def unsteady(self) -> tuple[Measurement, ...]:
+        """Those whose time is hardly known: the device was busy, or there was too little time."""
+        return tuple(m for m in self.ok if (m.ci_percent or 0.0) > STEADY_PERCENT)
+
+    @property
+    def disturbed_percent(self) -> float:
+        """Of the times of a CPU, those of runs that lost a core to another program."""
+        said = [float(c["disturbed_percent"]) for m in self.ok for c in m.conditions if "disturbed_percent" in c]
+        return sum(said) / len(said) if said else 0.0
+
+    @cached_property
+    def outcomes(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for m in self.measurements:
+            counts[m.outcome] = counts.get(m.outcome, 0) + 1
+        return counts
+
+    @cached_property
+    def best(self) -> Best:
+        """Raises NoCandidates, with how many ended how and the first reason, if none computed the right result."""
+        if not self.ok:
+            first = next((m.message for m in self.measurements if m.message), "")
+            raise NoCandidates(f"{self.problem} on {self.measurements[0].device}: {first}", self.outcomes)
+        return Best(min(self.ok, key=_median), self.device, self.defines)
+
+    def regret(self, k: int) -> float | None:
+        """Best time among the first k by prediction, over the best of all measured, minus 1; None if none of them ran.
+
+        One of the first k that fails takes its place all the same: whoever follows the ranking pays for it.
+        """
+        if k < 1:
+            raise ConfigError(f"regret is of the first k candidates, k at least 1; got {k!r}")
+        picks = [_median(m) for m in self.measurements[:k] if m.ok and m.median_ms]
+        return min(picks) / self.best.median_ms - 1 if picks else None
+
+    @cached_property
+    def correlation(self) -> dict[str, float | None]:
+        """Spearman's rho and Kendall's tau-b of predicted and measured times; `_near_best`: within 1.5x of it.
+
+        None where fewer than three candidates, or candidates that all tie, say nothing.
+        """
+        from scipy.stats import kendalltau, spearmanr
+
+        pairs = [(m.predicted_ms, _median(m)) for m in self.ok if m.predicted_ms is not None]
+        near = [(p, t) for p, t in pairs if t <= 1.5 * self.best.median_ms] if pairs else []
+        out: dict[str, float | None] = {}
+        for name, test in (("spearman", spearmanr), ("kendall", kendalltau)):
+            for where, chosen in (("", pairs), ("_near_best", near)):
+                columns = list(zip(*chosen, strict=True))
+                informative = len(chosen) >= 3 and all(len(set(c)) > 1 for c in columns)
+                out[name + where] = float(test(*columns).statistic) if informative else None
+        return out
+
+    @property
+    def spearman(self) -> float | None:
+        return self.correlation["spearman"]
+
+    @property
+    def kendall(self) -> float | None:
+        return self.correlation["kendall"]
+
+    @cached_property
+    def residuals(self) -> tuple[Residual, ...]:
+        """Measured over predicted, by the term that dominates the prediction; the most frequent first."""
+        groups: dict[str, list[float]] = {}
+        for m in self.ok:
+            if m.predicted_ms:
+                groups.setdefault(m.bound or "none", []).append(math.log(_median(m) / m.predicted_ms))
+        found = [
+            Residual(bound, len(logs), math.exp(statistics.median(logs)), statistics.median(map(abs, logs)))
+            for bound, logs in groups.items()
+        ]
+        return tuple(sorted(found, key=lambda r: (-r.count, r.bound)))
+
+    @property
+    def library_ratio(self) -> float | None:
+        """The library's time over the best kernel's: above 1 the kernel is faster."""
+        if self.library is None or not self.library.ok or not self.library.median_ms or not self.ok:
+            return None
+        return self.library.median_ms / self.best.median_ms
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The best kernel's arithmetic and compulsory traffic. [FLOP/s], [bytes/s]"""
+        seconds = self.best.median_ms * 1e-3
+        return {"flops_per_s": self.problem.flops / seconds, "bytes_per_s": self.problem.compulsory_bytes / seconds}
+
+    def summary(self) -> list[str]:
+        """The findings as sentences. Of each kind of failure the first reason."""
+        of = f" of {self.grid_size} feasible" if self.grid_size else ""
+        failed = {m.outcome: m for m in reversed(self.measurements) if not m.ok}
+        lines = [f"{self.problem} on {self.measurements[0].device}: {len(self.ok)} measured{of}"]
+        first = self.measurements[0]
+        if first.hint is not None and first.device_info.get("arch", first.arch) != first.arch:
+            lines.append(f"predicted for {first.arch}, measured on {first.device_info['arch']}")
+        if failed:
+            kinds = [(self.outcomes[k], k.replace("_", " "), _reason(m.message)) for k, m in sorted(failed.items())]
+            lines.append("failed: " + ", ".join(f"{n} {kind} ({why})" for n, kind, why in kinds))
+        if not self.ok:
+            return lines
+        if self.unsteady:
+            most = max(m.ci_percent or 0.0 for m in self.unsteady)
+            lines.append(
+                f"not to be relied on: {len(self.unsteady)} of {len(self.ok)} times are known to no better than "
+                f"±{STEADY_PERCENT:.0f} %, one to ±{most:.0f} %, so the device was busy with something else, or the "
+                "time too short; measure again"
+            )
+        if self.disturbed_percent > DISTURBED_PERCENT:
+            lines.append(
+                f"not to be relied on: other programs took cores away during {self.disturbed_percent:.0f} % of the "
+                "runs, whose times are too long; measure again when the machine is idle"
+            )
+        best, rates = self.best, self.rates
+        lines.append(
+            f"best: {best.median_ms:.4g} ms, {_scaled(rates['flops_per_s'])}FLOP/s, "
+            f"{_scaled(rates['bytes_per_s'])}B/s ({best.measurement.kernel}: {_words(best.config)})"
+        )
+        regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
+        lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
+        names = {"spearman": "Spearman", "kendall": "Kendall"}
+        told = [f"{names[k]} {v:.3f}" for k, v in self.correlation.items() if v is not None and k in names]
+        if told:
+            lines.append("rank correlation: " + ", ".join(told))
+        for r in self.residuals:
+            lines.append(f"measured / predicted where {r.bound} dominates: {r.median_ratio:.3g} ({r.count} candidates)")
+        if self.library is not None:
+            ratio = self.library_ratio
+            said = (
+                f"{self.library.median_ms:.4g} ms, {ratio:.3g} x the best kernel's time"
+                if ratio
+                else self.library.message
+            )
+            lines.append(f"{self.library.kernel}: {said}")
+        return lines
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a candidate in predicted order: what the table, the JSON and the HTML show."""
+        best = self.best.median_ms if self.ok else None
+        return [
+            {
+                "rank": m.rank,
+                "kernel": m.kernel,
+                "config": dict(m.config),
+                "predicted_ms": m.predicted_ms,
+                "measured_ms": m.median_ms,
+                "ci_percent": m.ci_percent,
+                "over_best": m.median_ms / best if best and m.ok and m.median_ms else None,
+                "bound": m.bound,
+                "samples": len(m.samples_ms),
+                "outcome": m.outcome,
+                "message": m.message,
+            }
+            for m in self.measurements
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types: findings, one row a candidate, and the device as it was."""
+        first = self.measurements[0]
+        return {
+            "problem": self.problem.to_dict(),
+            "device": first.device,
+            "device_info": {k: v for k, v in first.device_info.items() if k != "resources"},
+            "host": first.host,
+            "versions": dict(first.versions),
+            "arch": first.arch,
+            "measured": len(self.ok),
+            "unsteady": len(self.unsteady),
+            "disturbed_percent": self.disturbed_percent,
+            "feasible": self.grid_size,
+            "outcomes": self.outcomes,
+            "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,
+            "regret": {str(k): self.regret(k) for k in KS} if self.ok else {},
+            "correlation": self.correlation if self.ok else {},
+            "residuals": [asdict(r) for r in self.residuals],
+            "library": {"name": self.library.kernel, "ms": self.library.median_ms, "message": self.library.message,
+                        "over_best": self.library_ratio} if self.library else None,
+            "candidates": self.rows(),
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1)
+
+    def table(self, most: int = MOST, width: int | None = None) -> Group:
+        """The findings and the first candidates by prediction, for rich; as wide as the screen unless `width` says."""
+        from rich.console import Group
+        from rich.text import Text
+
+        shown, same = self._columns(most)
+        foot = [f"in all: {_words(same)}"] if same else []
+        if (more := len(self.measurements) - most) > 0:
+            foot.append(f"{more} more")
+        table = rich_table(shown, width or screen_width())
+        return Group(Text("\n".join(self.summary())), table, *(Text(line, "dim") for line in foot))
+
+    def _columns(self, most: int) -> tuple[list[Column], dict[str, Any]]:
+        """Those of the first rows, and the tunables that need none: they have one value in all of them."""
+        rows = self.rows()[:most]
+        names = dict.fromkeys(name for row in rows for name in row["config"])
+        values = {name: [row["config"].get(name) for row in rows] for name in names}
+        alone = [name for name, cells in values.items() if len(rows) > 1 and len(set(cells)) == 1]
+
+        def text(name: str, **look: Any) -> Column:
+            return Column(name, tuple(row[name] for row in rows), is_text=True, **look)
+
+        def numbers(heading: str, name: str, digits: int = 4, **look: Any) -> Column:
+            return Column(heading, _aligned([row[name] for row in rows], digits), **look)
+
+        out = [
+            Column("#", tuple("" if row["rank"] is None else str(row["rank"]) for row in rows)),
+            numbers("measured ms", "measured_ms", style="bold cyan"),
+            numbers("predicted ms", "predicted_ms"),
+            numbers("x best", "over_best"),
+            numbers("± %", "ci_percent", 2, spare=99),
+            Column("runs", tuple(str(row["samples"]) for row in rows), spare=100),
+            text("bound", style="magenta"),
+        ]
+        if any(row["outcome"] != "ok" for row in rows):
+            out.append(text("outcome"))
+        if len({row["kernel"] for row in rows}) > 1:
+            out.append(text("kernel"))
+        out += [
+            Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
+            for place, (name, cells) in enumerate(values.items(), 1)
+            if name not in alone
+        ]
+        return out, {name: values[name][0] for name in alone}
+
+    def __rich__(self) -> Group:
+        return self.table()
+
+    def __str__(self) -> str:
+        width = screen_width()
+        return without_colour(self.table(width=width), width)
+
+    def __repr__(self) -> str:
+        return f"<Report {self.problem}: {len(self.ok)} of {len(self.measurements)} measured>"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary())
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in _HEADINGS)
+        body = "".join(
+            f'<tr class="{row["outcome"]}" title="{html.escape(row["message"], quote=True)}">'
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
+            + "</tr>"
+            for row in self.rows()
+        )
+        return f"{lines}{self._svg()}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """A page of its own: no script, no other file. Written to `path` if there is one."""
+        title = html.escape(str(self.problem))
+        page = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{self._repr_html_()}</body></html>"
+        )
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _points(self) -> list[tuple[float, float, str]]:
+        return [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms]
+
+    def _svg(self) -> str:
+        """Predicted against measured on logarithmic axes, with the diagonal; nothing where there is nothing to draw."""
+        points = self._points()
+        if not points:
+            return ""
+        low, high = (f(min(p, t) if f is min else max(p, t) for p, t, _ in points) for f in (min, max))
+        low, high = low / 1.2, high * 1.2
+        size, margin = 420, 56
+
+        def at(value: float) -> float:
+            return math.log(value / low) / math.log(high / low) * size
+
+        dots = "".join(
+            f'<circle cx="{margin + at(p):.1f}" cy="{margin / 2 + size - at(t):.1f}" r="3.5">'
+            f"<title>predicted {p:.4g} ms, measured {t:.4g} ms, {html.escape(bound)}</title></circle>"
+            for p, t, bound in points
+        )
+        left, top, right, bottom = margin, margin / 2, margin + size, margin / 2 + size
+        ticks = "".join(
+            f'<text x="{margin + at(v):.0f}" y="{bottom + 16}" text-anchor="middle">{v:.3g}</text>'
+            f'<text x="{left - 6}" y="{bottom - at(v) + 4:.0f}" text-anchor="end">{v:.3g}</text>'
+            for v in (low * 1.2, math.sqrt(low * high), high / 1.2)
+        )
+        return (
+            f'<svg viewBox="0 0 {right + 20} {bottom + 40}" width="{right + 20}" role="img">'
+            "<title>predicted against measured</title>"
+            f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="#999"/>'
+            f'<line x1="{left}" y1="{bottom}" x2="{right}" y2="{top}" stroke="#999" stroke-dasharray="4"/>{dots}{ticks}'
+            f'<text x="{left + size / 2}" y="{bottom + 34}" text-anchor="middle">predicted [ms]</text>'
+            f'<text transform="translate(12 {top + size / 2}) rotate(-90)" text-anchor="middle">measured [ms]</text>'
+            "</svg>"
+        )
+
+    def plot(self, path: Path | str | None = None) -> Figure:
+        """Predicted against measured on logarithmic axes; the figure, saved to `path` if given. Needs matplotlib."""
+        from ..view.plots import figure_of, plot_report, save
+
+        figure = figure_of(plot_report(self))
+        if path is not None:
+            save(Path(path), figure)
+        return figure
+
+
+_HEADINGS = ("#", "kernel", "config", "predicted ms", "measured ms", "± %", "x best", "bound", "n", "outcome")
+_STYLE = (
+    "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
+    "h1{font-size:1.3rem}p{margin:.2rem 0}svg{margin:1rem 0;font-size:11px}circle{fill:#2563eb;fill-opacity:.65}"
+    "table{border-collapse:collapse;font-size:13px}"
+    "th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;text-align:right}"
+    "th:nth-child(3),td:nth-child(3),td:nth-child(2){text-align:left}tbody tr:not(.ok){color:#b91c1c}"
+    "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}th,td{border-color:#333}}"
+)
+
+
+def _median(m: Measurement) -> float:
+    assert m.median_ms is not None
+    return m.median_ms
+
+
+def _reason(message: str) -> str:
+    """The line that says why: of a compiler's log the first error."""
+    first, *log = message.splitlines() or ["no reason given"]
+    return shorten(next((line for line in log if "error" in line.lower()), first), 200, placeholder=" ...")
+
+
+def _scaled(rate: float) -> str:
+    """A rate with the prefix that it is read with: "708.1 T"."""
+    unit, prefix = (1e12, "T") if rate >= 1e12 else (1e9, "G")
+    return f"{rate / unit:.4g} {prefix}"
+
+
+def _words(config: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())
+
+
+def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
+    """Numbers with the same decimals, and nothing where there is none."""
+    told = iter(aligned([v for v in values if v is not None], digits))
+    return tuple("" if v is None else next(told) for v in values)
+
+
+def _percent(value: float | None) -> str:
+    return "none ran" if value is None else f"{100 * value:.1f} %"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    def number(name: str, form: str) -> str:
+        return "" if row[name] is None else format(row[name], form)
+
+    return (
+        number("rank", "d"), row["kernel"], _words(row["config"]), number("predicted_ms", ".4g"),
+        number("measured_ms", ".4g"), number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"],
+        str(row["samples"]), row["outcome"],
+    )  # fmt: skip

@@ -1,0 +1,467 @@
+"""A process of its own for code that may crash, hang or eat the memory.
+
+The parent's `Worker` starts `python -m carver.run.worker module:factory` in a new session, sends jobs as JSON lines
+and gets one JSON line back for each. Whatever happens to the process becomes a `Reply` with an outcome, and the
+next job gets a new process. The child hands each job to the object that `factory(**arguments)` made. What no other
+process can import comes from a fork of this one, or runs right here, `Inline`, where nothing protects from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import IO, Any
+
+from ..base import errors
+from ..base.errors import CarverError, NoCandidates, RunError
+from .cpu import cores_available
+
+GRACE_S = 3.0
+"""What a process gets to leave by itself once its pipe is closed, before its group is killed."""
+
+SETUP_TIMEOUT_S = 600.0
+"""What a set-up may take: drawing or loading the inputs, computing the reference. [s]"""
+
+_TAIL_BYTES = 4000
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_OUTCOMES = {
+    "CompileError": "compile_error", "CompilationError": "compile_error", "CompileTimeError": "compile_error",
+    "ConfigError": "does_not_fit", "KernelError": "does_not_fit", "NoCandidates": "does_not_fit",
+    "AssertionError": "does_not_fit", "OutOfResources": "does_not_fit",
+    "MemoryError": "out_of_memory", "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory",
+}  # fmt: skip
+"""What an exception says about the candidate, by the name of its class, carver's own or another package's."""
+
+Handler = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def outcome_of(error: BaseException) -> str:
+    """What became of the candidate that raised it; a crash where `_OUTCOMES` names none of the error's classes."""
+    names = (each.__name__ for each in type(error).__mro__)
+    return next((_OUTCOMES[name] for name in names if name in _OUTCOMES), "crash")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one job: an outcome of `carver.run.records.OUTCOMES`, the reason, and what the job returned.
+
+    `killed` says that SIGKILL came from outside: by hand, or from the system's out-of-memory killer.
+    """
+
+    outcome: str
+    message: str = ""
+    data: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    killed: bool = False
+
+
+class Worker:
+    """One child process at a time, replaced after anything that may have damaged it. A context manager."""
+
+    def __init__(
+        self,
+        target: str | Callable[[], Handler],
+        arguments: Mapping[str, Any] = _NOTHING,
+        *,
+        start_timeout_s: float = 120.0,
+    ) -> None:
+        """`target` is "module:factory", which the child calls with `arguments`, or a function for a fork to call."""
+        self._target, self._arguments, self._start_timeout_s = target, arguments, start_timeout_s
+        self._process: subprocess.Popen[bytes] | _Fork | None = None
+        self._buffer = self._tail = b""
+        self._ready = False
+        self.started = 0
+        self.stopped = False
+        self.set_up: Mapping[str, Any] | None = None
+        """The job that the process was set up by, see `ask`; None in a new one."""
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._end(0.0 if kind else GRACE_S)
+
+    def close(self) -> None:
+        self._end(GRACE_S)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id and group; None while there is none."""
+        return self._process.pid if self._process else None
+
+    def stop(self) -> None:
+        """End what runs, asked from another thread than the one that waits for it; `ask` asks nothing more."""
+        self.stopped = True
+        if (process := self._process) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def spawn(self) -> None:
+        """Begin what `start` waits for. A fork is left to `start`: it would keep what other threads hold just then."""
+        if self._process is None and isinstance(self._target, str):
+            self._launch()
+
+    def start(self) -> None:
+        """Start the child now rather than at the first job. Raises what its factory raised."""
+        if self._process is None:
+            self._launch()
+        if self._ready:
+            return
+        self._ready = True
+        with self._whole():
+            ready = self._receive(self._start_timeout_s, "starting")
+        if "raise" in ready.data:
+            self._end(0.0)
+            kind = getattr(errors, ready.data["raise"], CarverError)
+            raise kind(ready.message) if kind is not NoCandidates else CarverError(ready.message)
+        if ready.outcome != "ok":
+            raise RunError(f"the worker process did not start: {ready.message}")
+
+    def _launch(self) -> None:
+        self._buffer, self._tail, self.set_up, self._ready = b"", b"", None, False
+        self._process = self._new()
+        self.started += 1
+
+    def _new(self) -> subprocess.Popen[bytes] | _Fork:
+        if not isinstance(self._target, str):
+            return _Fork(self._target)
+        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
+        path = os.pathsep.join([str(Path(__file__).resolve().parent.parent), *filter(None, sys.path)])
+        return subprocess.Popen(
+            [sys.executable, "-m", "carver.run.worker", self._target, json.dumps(dict(self._arguments))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+            start_new_session=True, env={**os.environ, **threads, "PYTHONPATH": path},
+        )  # fmt: skip
+
+    def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        """Run one job. Raises for nothing that a kernel does; a hang past `timeout_s` kills the process group."""
+        self.start()
+        assert self._process is not None and self._process.stdin is not None
+        with self._whole():
+            try:
+                self._process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
+            except BrokenPipeError:
+                return self._lost()
+            reply = self._receive(timeout_s, f"running {job.get('do', 'a job')}")
+        if reply.outcome in ("crash", "out_of_memory"):
+            self._end(0.0)
+        return reply
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A job and its reply: an interrupt between them must not leave the reply to the next job."""
+        try:
+            yield
+        except BaseException:
+            self._end(0.0)
+            raise
+
+    def _receive(self, timeout_s: float, doing: str) -> Reply:
+        assert self._process is not None and self._process.stdout is not None
+        deadline, out = time.monotonic() + timeout_s, self._process.stdout.fileno()
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._end(0.0)
+                return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
+            if self._listen(out, left):
+                chunk = os.read(out, 1 << 20)
+                if not chunk:
+                    return self._lost()
+                self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        d = json.loads(line)
+        return Reply(d["outcome"], d["message"], d["data"])
+
+    def _listen(self, out: int, seconds: float) -> bool:
+        """Whether the child has said something on `out`; of what it prints meanwhile the end is kept."""
+        assert self._process is not None and self._process.stderr is not None
+        printed = [] if self._process.stderr.closed else [self._process.stderr.fileno()]
+        ready = select.select([out, *printed] if out >= 0 else printed, [], [], seconds)[0]
+        for fd in printed:
+            if fd in ready:
+                chunk = os.read(fd, 1 << 16)
+                self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
+                if not chunk:
+                    self._process.stderr.close()
+        return out in ready
+
+    def _lost(self) -> Reply:
+        """The reply of a child that is gone."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        said = self._said()
+        self._end(0.0)
+        if code == os.EX_SOFTWARE:
+            raise RunError(f"the worker's own code failed, not what it ran:\n{said}")
+        if code is None:
+            return Reply("crash", f"the worker process closed its pipe; it said: {said}")
+        if code == -signal.SIGKILL:
+            return Reply("crash", "the worker process was killed (SIGKILL), by hand or for want of memory", killed=True)
+        if code < 0:
+            return Reply("crash", f"the worker process died of {signal.Signals(-code).name}")
+        return Reply("crash", f"the worker process ended with status {code}; it said: {said}")
+
+    def _said(self) -> str:
+        """The end of what the child printed."""
+        assert self._process is not None and self._process.stderr is not None
+        for _ in range(64):  # more than a pipe holds; what it started may print on
+            self._listen(-1, 0.0)
+        return self._tail.decode(errors="replace").strip() or "nothing"
+
+    def _end(self, grace_s: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.close()
+        if grace_s:
+            try:
+                process.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                grace_s = 0.0
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the leader and all it started are gone
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # a fork that does not lead a group yet
+        process.stdout.close()
+        process.stderr.close()
+        try:
+            process.wait(30.0)
+        except subprocess.TimeoutExpired:
+            raise RunError(
+                f"process {process.pid} does not end although killed: the device's driver holds it; reset the device"
+            ) from None
+
+
+class Inline:
+    """Jobs run in this process: nothing can be killed, a crash takes the caller along."""
+
+    def __init__(self, make: Callable[[], Handler]) -> None:
+        self._make = make
+        self._handle: Handler | None = None
+        self.started = 0
+        self.stopped = False
+        self.set_up: Mapping[str, Any] | None = None
+
+    def spawn(self) -> None:
+        """Nothing: what `start` makes belongs to the thread that uses it."""
+
+    def start(self) -> None:
+        if self._handle is None:
+            self._handle = self._make()
+            self.started += 1
+
+    def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
+        self.start()
+        assert self._handle is not None
+        began = time.monotonic()
+        reply = _answer(self._handle, job)
+        took = time.monotonic() - began
+        if took > timeout_s:
+            return Reply("timeout", f"took {took:.3g} s; {timeout_s:g} s were allowed, and nothing could stop it")
+        return reply
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def close(self) -> None: ...
+
+
+def ask(
+    worker: Worker | Inline,
+    setup: Mapping[str, Any],
+    job: Mapping[str, Any],
+    timeout_s: float,
+    failed: Callable[[Reply], CarverError],
+) -> Reply:
+    """The reply to a job of a process that did the job `setup` first. If SIGKILL took the process, asks once more.
+
+    Raises what `failed` makes of the reply to a set-up that did not end well.
+    """
+
+    def once() -> Reply:
+        worker.start()
+        if worker.stopped:
+            raise RunError("the measurement was stopped")
+        if worker.set_up != setup:
+            worker.set_up = None
+            reply = worker.call(setup, SETUP_TIMEOUT_S)
+            if reply.killed:
+                return reply
+            if reply.outcome != "ok":
+                raise failed(reply)
+            worker.set_up = setup
+        return worker.call(job, timeout_s)
+
+    reply = once()
+    if reply.killed and not worker.stopped:
+        again = once()
+        reply = replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
+    return reply
+
+
+def _answer(handle: Handler, job: Mapping[str, Any]) -> Reply:
+    """What became of a job; an exception that is neither carver's nor for want of memory passes through."""
+    try:
+        data = dict(handle(job))
+        return Reply(data.pop("outcome", "ok"), data.pop("message", ""), data)
+    except (CarverError, MemoryError) as e:
+        return Reply(outcome_of(e), str(e) or "memory ran out")
+
+
+def _serve(make: Callable[[], Handler], jobs: Iterable[str], replies: IO[str]) -> None:
+    """The child: make the handler, then one reply line for every job line until the pipe closes."""
+
+    def send(reply: Reply) -> None:
+        line = {"outcome": reply.outcome, "message": reply.message, "data": dict(reply.data)}
+        replies.write(json.dumps(line) + "\n")
+
+    try:
+        handle = make()
+    except CarverError as e:
+        send(Reply("crash", str(e), {"raise": type(e).__name__}))
+        return
+    send(Reply("ok"))
+    for line in jobs:
+        try:
+            reply = _answer(handle, json.loads(line))
+        except Exception:  # of a library that the job called
+            reply = Reply("crash", traceback.format_exc()[-_TAIL_BYTES:])
+        send(reply)
+
+
+def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    traceback.print_exception(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(os.EX_SOFTWARE)
+
+
+def main(target: str, arguments: str) -> None:
+    """The child that `python -m carver.run.worker` is."""
+    _watch()
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a kernel prints must not land between the replies
+    faulthandler.enable()
+    sys.excepthook = _bug
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    module, _, factory = target.partition(":")
+
+    def make() -> Handler:
+        handler: Handler = getattr(importlib.import_module(module), factory)(**json.loads(arguments))
+        return handler
+
+    _serve(make, sys.stdin, replies)
+
+
+def _watch() -> None:
+    """A process that ends this one's group once the pipe of jobs closes: the parent is done or dead, and no kernel may
+    outlive it. No thread: a candidate may hold the interpreter's lock for ever."""
+    group = os.getpgrp()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child of this fork runs nothing but what follows
+        if os.fork():
+            return
+    os.close(1)  # the parent must see the end of the replies
+    closed = select.poll()
+    closed.register(0, 0)
+    closed.poll()
+    time.sleep(GRACE_S)
+    os.killpg(group, signal.SIGKILL)
+
+
+def may_fork() -> bool:
+    """Whether a forked child can work: not after CUDA was started here, whose context does not survive it."""
+    torch, driver = sys.modules.get("torch"), sys.modules.get("pycuda.driver")
+    if torch is not None and torch.cuda.is_initialized():
+        return False
+    return hasattr(os, "fork") and (driver is None or driver.Context.get_current() is None)
+
+
+class _Fork:
+    """A child that is forked from this process, with what `Worker` uses of `subprocess.Popen`."""
+
+    def __init__(self, make: Callable[[], Handler]) -> None:
+        (jobs, stdin), (stdout, replies), (stderr, prints) = (os.pipe() for _ in range(3))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent, self.pid = os.getpid(), os.fork()
+        if self.pid == 0:
+            for end in (stdin, stdout, stderr):
+                os.close(end)
+            _forked(make, jobs, replies, prints, parent)
+        for end in (jobs, replies, prints):
+            os.close(end)
+        self.stdin = os.fdopen(stdin, "wb", 0)
+        self.stdout, self.stderr = os.fdopen(stdout, "rb", 0), os.fdopen(stderr, "rb", 0)
+        self._code: int | None = None
+
+    def wait(self, timeout_s: float) -> int:
+        """The exit code, negative for a signal. Raises subprocess.TimeoutExpired."""
+        deadline = time.monotonic() + timeout_s
+        while self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("a fork", timeout_s)
+            else:
+                time.sleep(0.005)
+        return self._code
+
+    def kill(self) -> None:
+        if self._code is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _forked(make: Callable[[], Handler], jobs: int, replies: int, prints: int, parent: int) -> None:
+    """The forked side; never returns.
+
+    Jobs run in a thread that starts here: to GNU's OpenMP the one that forked still has the team of its parent, whose
+    threads did not come along, and its first parallel region would wait for them for ever.
+    """
+
+    def serve() -> None:
+        try:
+            _serve(make, os.fdopen(jobs), os.fdopen(replies, "w", buffering=1))
+            os._exit(os.EX_OK)
+        except BaseException:
+            _bug(*sys.exc_info())
+        finally:
+            os._exit(os.EX_SOFTWARE)
+
+    try:
+        os.setsid()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_DFL)
+        os.dup2(prints, 1)
+        os.dup2(prints, 2)
+        faulthandler.enable(2)
+        threading.Thread(target=serve, daemon=True).start()
+        while os.getppid() == parent:  # the pipe of jobs does not tell: another fork may hold it open
+            time.sleep(1.0)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    finally:
+        os._exit(os.EX_SOFTWARE)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,444 @@
+"""Pictures of rankings, explanations and reports. They need matplotlib: the extra `plot`.
+
+Colours are those of Okabe and Ito, whom most colour-blind readers can follow; what bounds a candidate has a form of
+its own as well, and a heat map goes from light to dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..base.errors import CarverError, ConfigError, nearest
+from ..cost.pricing import price
+from ..kernels.declaration import kernels
+from ..kernels.space import flops_per_s, given_space, multiply_dtype
+from ..ranking.hint import Hint
+from .table import COLOURS, MOST, aligned, columns, rate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..evaluate.summary import Summary
+    from ..ranking.explain import Explanation
+    from ..ranking.ranking import Ranking
+    from ..run.report import Report
+
+BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777",
+)  # fmt: skip
+MARKERS = {
+    "math": ("o", BLUE),
+    "shared memory": ("s", ORANGE),
+    "L2": ("^", GREEN),
+    "DRAM": ("v", RED),
+    "issue": ("D", PINK),
+    "latency": ("P", SKY),
+}
+"""Form and colour by what bounds a candidate."""
+_OTHER = ("X", GREY)
+FORMATS = (".png", ".svg", ".pdf")
+WIDTH = 9.0
+"""Of a figure. [inch]"""
+
+Over = Literal["best", "median", "fixed"]
+
+
+def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
+    """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
+    hints = _first(ranking, most)
+    ax = ax or _axes(2.0 + 0.26 * len(hints))
+    every, same = columns(ranking, most)
+    shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
+    headings = [c.heading.replace("\n", "").replace("_", "_\n").split("\n") for c in shown]
+    lines = max(map(len, headings))
+    widths = [max(map(len, (*heading, *c.cells))) for heading, c in zip(headings, shown, strict=True)]
+    padded = [[""] * (lines - len(heading)) + heading for heading in headings]
+    head = "\n".join(_row((heading[i] for heading in padded), widths) for i in range(lines))
+    labels = [_row((c.cells[i] for c in shown), widths) for i in range(len(hints))]
+    times = aligned([h.predicted_ms for h in hints])
+    _stacked(ax, [h.terms_ms for h in hints], [f"{t} ms, {h.bound}" for t, h in zip(times, hints, strict=True)])
+    ax.set_yticks(range(len(hints)), labels, family="monospace", fontsize=9)
+    ax.tick_params(axis="y", pad=5)
+    ax.annotate(
+        head, (0, 1), xytext=(-5, 1), xycoords="axes fraction", textcoords="offset points", ha="right", va="bottom",
+        family="monospace", fontsize=9, color=GREY, linespacing=1.1,
+    )  # fmt: skip
+    in_all = fill(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}", 60) if same else ""
+    part = f"first {len(hints)} of {len(ranking)}" if len(hints) < len(ranking) else ""
+    _title(ax, _heading(ranking), part, in_all)
+    return ax
+
+
+def _first(ranking: Ranking, most: int) -> list[Hint]:
+    if not len(ranking):
+        raise ConfigError("nothing to plot: the ranking holds no hint")
+    return list(islice(ranking, most))
+
+
+def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes | None = None) -> Axes:
+    """The best hint of each ranking as a bar of its terms: devices side by side, or one device and its variants. [ms]
+
+    A mapping gives each ranking its label; without one it is the device's title.
+    """
+    named = dict(rankings) if isinstance(rankings, Mapping) else {r.arch.title: r for r in rankings}
+    if not named:
+        raise ConfigError("no rankings to compare")
+    best = [ranking[0] for ranking in named.values()]
+    ax = ax or _axes(1.7 + 0.33 * len(best))
+    told = zip(aligned([h.predicted_ms for h in best]), (rate([h]) for h in best), best, strict=True)
+    _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r.cells[0]} {r.heading}, {h.bound}" for t, r, h in told])
+    ax.set_yticks(range(len(best)), list(named), fontsize=9)
+    problems = dict.fromkeys(str(h.problem) for h in best)
+    _title(ax, "best configuration of each", *problems)
+    return ax
+
+
+def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
+    """The hints under the device's roofs: arithmetic intensity of their DRAM traffic against predicted rate."""
+    hints = _first(ranking, most)
+    ax = ax or _axes(5.2)
+    arch, flops = ranking.arch, ranking.problem.flops
+    dtype = multiply_dtype(ranking.problem)
+    x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
+    y = np.array([flops / h.predicted_ms * 1e-9 for h in hints])
+    compulsory = flops / ranking.problem.compulsory_bytes
+    roofs = {f"{unit} units, {dtype}": rate / 1e12 for unit, rate in flops_per_s(ranking.problem, arch).items()}
+    peak, slope = max(roofs.values()), arch.dram_bytes_per_s / 1e12
+    ridge = peak / slope
+    low, high = min(x.min(), compulsory, ridge) / 2.5, max(x.max(), compulsory, ridge) * 2.5
+    span = np.geomspace(low, high, 200)
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(y.min(), low * slope * 2.5) / 1.6, peak * 1.6))
+    for name, roof in roofs.items():
+        if roof <= 1.2 * ax.get_ylim()[0]:
+            continue
+        ax.plot(span, np.minimum(roof, span * slope), color="black", ls="-" if roof == peak else "--", lw=1.3)
+        ax.annotate(f"{name}: {roof:,.4g} TFLOP/s", (high, roof), xytext=(-4, 3), textcoords="offset points",
+                    ha="right", va="bottom", fontsize=9, zorder=3,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
+    bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
+    for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
+        start, end = max(low, bottom / rise), peak / rise
+        if start < compulsory < end:  # beside that line and its label: on the side with more room
+            start, end = max((start, compulsory), (1.3 * compulsory, end), key=lambda side: side[1] / side[0])
+        at = np.sqrt(start * end)
+        if low * 1.2 < at < peak / rise / 1.2:  # of a slope that is all but out of sight there is nothing to say
+            if rise == l2:
+                ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
+            ax.text(at, at * rise * 1.05, text, rotation=np.degrees(np.arctan(rise)), transform_rotates_text=True,
+                    rotation_mode="anchor", ha="center", va="bottom", fontsize=9, color=colour)  # fmt: skip
+    # the line ends at a level roof, whose label is above it; no candidate is right of the line, where its label goes:
+    # at the foot unless the label of the first is as low
+    level, top = compulsory >= ridge, ax.get_ylim()[1]
+    ax.plot([compulsory] * 2, [bottom, peak if level else top], color=GREY, lw=0.9)
+    foot = level and y[0] > bottom * (peak / bottom) ** 0.45
+    ax.annotate("each byte moved once", (compulsory, bottom if foot else peak if level else top),
+                xytext=(6, 4 if foot else -4), textcoords="offset points", rotation=90, fontsize=9, color=GREY,
+                va="bottom" if foot else "top")  # fmt: skip
+    for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
+        chosen = np.array([h.bound == bound for h in hints])
+        marker, colour = MARKERS.get(bound, _OTHER)
+        # no edges: white ones of candidates on top of each other would bleach the colour
+        ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=24, zorder=4 - 0.1 * i,
+                   label=f"{bound} ({chosen.sum()})")  # fmt: skip
+    ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
+                arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
+    _log_ticks(ax)
+    ax.set(xlabel="arithmetic intensity [FLOP/byte of DRAM traffic]", ylabel="predicted rate [TFLOP/s]")
+    _title(ax, f"{_heading(ranking)}, first {len(hints)}")
+    _legend_beside(ax, "bound by")
+    ax.grid(True, which="major", color="#e5e5e5", lw=0.6)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes | None = None) -> Axes:
+    """Predicted time over two tunables. [ms]
+
+    `over` says what a cell stands for: the best of all priced candidates with that pair ("best"), their median
+    ("median"), or the first hint with these two changed and everything else kept ("fixed").
+    """
+    xs, ys, ms = heatmap(ranking, x, y, over)
+    ax = ax or _axes(1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
+    from matplotlib.colors import LogNorm
+    from matplotlib.patches import Rectangle
+
+    best, worst = float(np.nanmin(ms)), float(np.nanmax(ms))
+    top = min(worst, 4 * best) if worst > best else best * 1.01
+    image = ax.imshow(ms, cmap="viridis_r", norm=LogNorm(best, top), aspect="auto", origin="lower")
+    ax.set_facecolor("#eeeeee")
+    texts = iter(aligned(ms[np.isfinite(ms)].tolist(), 3))
+    for (row, column), value in np.ndenumerate(ms):
+        if np.isfinite(value):
+            dark = np.log(value / best) > 0.45 * np.log(top / best)
+            ax.text(column, row, next(texts), ha="center", va="center", fontsize=9, color="white" if dark else "black")
+        else:
+            ax.text(column, row, "–", ha="center", va="center", color=GREY)
+    row, column = divmod(int(np.nanargmin(ms)), len(xs))
+    ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=RED, lw=3, clip_on=False, zorder=4))
+    ax.set_xticks(range(len(xs)), list(map(str, xs)))
+    ax.set_yticks(range(len(ys)), list(map(str, ys)))
+    ax.tick_params(length=0)
+    ax.set(xlabel=f"tunable {x}", ylabel=f"tunable {y}")
+    said = {"best": "best over the rest", "median": "median over the rest", "fixed": "the rest as in the first hint"}
+    empty = "cannot run" if over == "fixed" else "no candidate"
+    _title(ax, _heading(ranking), f"{said[over]}; framed: the fastest; –: {empty}")
+    bar = ax.figure.colorbar(image, ax=ax, label="predicted time [ms]", extend="max" if worst > top else "neither")
+    ticks = [best * factor for factor in (1, 1.2, 1.5, 2, 3, 4) if best * factor <= top * 1.001]
+    ticks += [top] * (top > 1.1 * ticks[-1])
+    bar.set_ticks(ticks, labels=list(aligned(ticks, 3)))
+    bar.minorticks_off()
+    return ax
+
+
+def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list[int], list[int], np.ndarray]:
+    """Values of `x`, values of `y`, and predicted times of shape (y, x), NaN where there is no candidate. [ms]"""
+    tunables = dict.fromkeys(name for part in ranking.parts for name in part.space.kernel.tunables)
+    for name in (x, y):
+        if name not in tunables:
+            raise ConfigError(f"no tunable {name!r}; {nearest(name, tunables)}")
+    if x == y:
+        raise ConfigError(f"a heat map is over two tunables, got {x!r} twice")
+    if over not in ("best", "median", "fixed"):
+        raise ConfigError(f"over takes 'best', 'median' or 'fixed', got {over!r}")
+    parts = [part for part in ranking.parts if {x, y} <= part.space.kernel.tunables.keys()]
+    if not parts:
+        raise ConfigError(f"no kernel of this ranking has both {x!r} and {y!r}")
+    places = [np.concatenate([part.space.columns[name] for part in parts]) for name in (x, y)]
+    seconds = np.concatenate([part.estimate.seconds for part in parts])
+    if over == "fixed":
+        places, seconds = _around(ranking[0], ranking, (x, y), places)
+    xs, ys = (np.unique(values) for values in places)
+    ms = np.full((len(ys), len(xs)), np.nan)
+    column, row = np.searchsorted(xs, places[0]), np.searchsorted(ys, places[1])
+    reduce = np.median if over == "median" else np.min
+    for i, j in set(zip(row.tolist(), column.tolist(), strict=True)):
+        ms[i, j] = reduce(seconds[(row == i) & (column == j)]) * 1e3
+    return xs.tolist(), ys.tolist(), ms
+
+
+def _around(
+    hint: Hint, ranking: Ranking, names: tuple[str, str], values: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The hint with two tunables set to every pair of values: those pairs that can run, and their times. [s]"""
+    kernel = next(k for k in kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel)
+    if missing := [name for name in names if name not in hint.config]:
+        raise ConfigError(f"the first hint is of kernel {hint.kernel!r}, which has no {missing[0]!r}; use over='best'")
+    first, second = (np.unique(v).tolist() for v in values)
+    pairs = [dict(zip(names, (a, b), strict=True)) for a in first for b in second]
+    space, _ = given_space(hint.problem, ranking.arch, kernel, [{**hint.config, **pair} for pair in pairs])
+    return [space.columns[name] for name in names], price(space)[1].seconds
+
+
+def plot_explanation(explanation: Explanation) -> Figure:
+    """Above, where the time of one hint goes [ms]; below, what its nearest changes would do to it [%].
+
+    A figure and not, as elsewhere, axes: it has two.
+    """
+    hint, changes = explanation.hint, [c for c in explanation.changes if c.ms is not None]
+    alone = {name: ms for name, ms in explanation.loop_ms.items() if ms > 0}
+    figure: Figure = _figure(3.0 + 0.26 * (len(alone) + len(changes)))
+    top, bottom = figure.subplots(2, 1, height_ratios=(1.6 + len(alone), 0.6 + max(len(changes), 1)))
+    whole = hint.predicted_ms
+    told = aligned([whole])[0]
+    _stacked(top, [hint.terms_ms], [f"{told} ms"])
+    rows = range(1, len(alone) + 1)
+    top.barh(rows, list(alone.values()), height=0.6, color="#dddddd", edgecolor=GREY, hatch="///", lw=0.5)
+    for row, ms in zip(rows, alone.values(), strict=True):
+        _beside(top, ms, row, f"{ms:.{len(told.partition('.')[2])}f} ms")
+    top.set_yticks([0, *rows], ["predicted", *(f"main loop, {name} alone" for name in alone)], fontsize=9)
+    top.set_ylim(len(alone) + 0.6, -0.6)
+    top.set_xlim(0, max([whole, *alone.values()]) * _room([told]))
+    config = fill(" ".join(f"{name}={value}" for name, value in hint.config.items()), 110)
+    figure.suptitle(f"{hint.problem} on {explanation.arch.title}\n{config}", x=0.01, ha="left", fontsize=10)
+
+    percent = [100 * (c.ms / whole - 1) for c in changes if c.ms is not None]
+    texts = [f"{p:+.1f} %, {c.bound}" for c, p in zip(changes, percent, strict=True)]
+    for i, (p, text) in enumerate(zip(percent, texts, strict=True)):
+        bottom.barh(i, p, height=0.7, color=ORANGE if p > 0 else BLUE)
+        _beside(bottom, max(p, 0), i, text)
+    bottom.axvline(0, color="black", lw=0.8)
+    bottom.set_yticks(range(len(changes)), [f"{c.tunable} {c.old} → {c.new}" for c in changes], fontsize=9)
+    bottom.tick_params(axis="y", length=0)
+    bottom.set_ylim(max(len(changes), 1) - 0.4, -0.6)
+    low, high = min([0.0, *percent]), max([1.0, *percent])
+    bottom.set_xlim(low * 1.08, high + (_room(texts) - 1) * (high - low))
+    bottom.set_xlabel("change of the predicted time [%]")
+    _title(bottom, "one tunable one step down or up, the rest kept; below 0 is faster")
+    bottom.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_report(report: Report, ax: Axes | None = None) -> Axes:
+    """Predicted against measured time of every candidate that ran, a form and colour by what bounds it. [ms]"""
+    points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
+    if not points:
+        raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
+    ax = ax or _axes(6.0, 7.6)
+    bounds = [bound for _, _, bound in points]
+    for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
+        x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
+        marker, colour = MARKERS.get(bound, _OTHER)
+        ax.plot(x, y, marker, ms=5.5, color=colour, mec="white", mew=0.4, label=f"{bound or 'none'} ({len(x)})")
+    times = [t for p, m, _ in points for t in (p, m)]
+    ends = min(times) / 1.15, max(times) * 1.15
+    best, first = min(points, key=lambda p: p[1]), points[0]
+    for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
+        ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
+    if report.library and report.library.ok and (library := report.library.median_ms):
+        ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
+        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
+    ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    _log_ticks(ax)
+    ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
+    lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
+    told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
+    _title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest measured: {told}")
+    _legend_beside(ax, "bound by")
+    ax.grid(True, which="both", color="#eeeeee", lw=0.6)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = None) -> Axes:
+    """What the first k picks cost on measured tables, filled, against as many blind draws, open. [x the best time]"""
+    if not rows:
+        raise ConfigError("nothing to plot: no table was evaluated")
+    ax = ax or _axes(1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
+    forms = (("o", BLUE), ("s", ORANGE), ("^", GREEN), ("D", PINK))
+    for j, k in enumerate(ks):
+        y = np.arange(len(rows)) + (j - (len(ks) - 1) / 2) * 0.7 / len(ks)
+        picks, draws = [row.slowdown[k][0] for row in rows], [row.random[k] for row in rows]
+        marker, colour = forms[j % len(forms)]
+        ax.hlines(y, picks, draws, color="#cccccc", lw=1, zorder=1)
+        ax.scatter(picks, y, marker=marker, color=colour, s=30, zorder=3, label=f"first {k}" if k > 1 else "first")
+        ax.scatter(draws, y, marker=marker, facecolors="white", edgecolors=colour, s=26, zorder=2)
+    count = [f"{row.problems} problem{'s' if row.problems > 1 else ''}" for row in rows]
+    names = [f"{row.name}\n{row.device}, {n}" for row, n in zip(rows, count, strict=True)]
+    ax.set_yticks(range(len(rows)), names, fontsize=9)
+    ax.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="time over that of the fastest measured [×], mean")
+    ax.set_xlim(0.97, None)
+    ax.axvline(1.0, color="black", lw=0.8)
+    ax.hlines(np.arange(1, len(rows)) - 0.5, *ax.get_xlim(), color="#eeeeee", lw=0.8)
+    _log_ticks(ax, "x")
+    _title(ax, "filled: best of carver's first k picks; open: best of k blind draws; 1: nothing lost")
+    _legend_beside(ax, "")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
+    """A menu for each argument of `draw` in a notebook; without ipywidgets one picture, of the first of each choice."""
+    menus = {name: list(values) for name, values in choices.items()}
+
+    def show(**chosen: Any) -> None:
+        draw(**chosen)
+
+    try:
+        from ipywidgets import interact
+    except ImportError:
+        show(**{name: values[0] for name, values in menus.items()})
+    else:
+        interact(show, **menus)
+
+
+def save(path: Path, drawn: Axes | Figure) -> None:
+    """Write a picture in the format that the file's ending names, and forget it."""
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"a plot is saved as {', '.join(FORMATS)}; got {str(path)!r}")
+    figure = figure_of(drawn)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    pyplot().close(figure)
+
+
+def figure_of(drawn: Axes | Figure) -> Figure:
+    whole: Any = drawn if hasattr(drawn, "savefig") else drawn.get_figure(root=True)
+    figure: Figure = whole
+    return figure
+
+
+def pyplot() -> Any:
+    """matplotlib's state of open figures. Raises CarverError where it is not installed."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise CarverError("plots need matplotlib: pip install 'gpu-carver[plot]'") from None
+    return plt
+
+
+def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str]) -> None:
+    """One bar a mapping, its terms end to end, and a text behind it."""
+    rows, left = np.arange(len(terms)), np.zeros(len(terms))
+    for name in dict.fromkeys(name for each in terms for name in each):
+        ms = np.array([each.get(name, 0.0) for each in terms])
+        if ms.any():
+            ax.barh(rows, ms, left=left, height=0.74, label=name, color=COLOURS.get(name, SKY), ec="white", lw=0.5)
+            left += ms
+    for row, end, text in zip(rows.tolist(), left.tolist(), texts, strict=True):
+        _beside(ax, end, row, text)
+    ax.set_xlim(0, left.max() * _room(texts))
+    ax.set_ylim(len(terms) - 0.5, -0.5)
+    ax.set_xlabel("predicted time [ms]")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.0), borderaxespad=4.2, ncols=6, fontsize=9,
+              handlelength=1.2, handletextpad=0.5, columnspacing=1.2)  # fmt: skip
+
+
+def _legend_beside(ax: Axes, title: str) -> None:
+    """Where it covers no data."""
+    ax.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left", fontsize=9,
+              labelspacing=0.7)  # fmt: skip
+
+
+def _room(texts: Sequence[str]) -> float:
+    """How much longer than the longest bar an axis must be for the texts behind the bars."""
+    return 1.08 + 0.019 * max(map(len, texts), default=0)
+
+
+def _log_ticks(ax: Axes, which: str = "xy") -> None:
+    """Plain numbers on logarithmic axes; between the powers of ten too where an axis is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in (getattr(ax, f"{name}axis") for name in which):
+        low, high = axis.get_view_interval()
+        span = high / low
+        between = (1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if span < 5 else (2, 3, 5) if span < 40 else (2, 5)
+        major = axis.get_tick_params("major")
+        axis.set_tick_params("minor", length=major.get("length", 3.5), pad=major.get("pad", 3.5))  # labels in one line
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(LogLocator(subs=between))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if span < 400 else NullFormatter())
+
+
+def _beside(ax: Axes, x: float, y: float, text: str) -> None:
+    ax.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+
+
+def _title(ax: Axes, *lines: str) -> None:
+    ax.set_title("\n".join(line for line in lines if line), loc="left", fontsize=10)
+
+
+def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def _heading(ranking: Ranking) -> str:
+    return f"{ranking.problem}\n{ranking.arch.title}, backend {ranking.backend}"
+
+
+def _figure(height: float, width: float = WIDTH) -> Any:
+    return pyplot().figure(figsize=(width, height), layout="constrained")
+
+
+def _axes(height: float, width: float = WIDTH) -> Axes:
+    ax: Axes = _figure(height, width).subplots()
+    return ax

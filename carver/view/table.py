@@ -1,0 +1,260 @@
+"""A ranking to look at: a table for the terminal, plain text for `repr`, HTML with bars for a notebook."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import islice
+from math import floor, log10
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.table import Table
+
+    from ..ranking.hint import Hint
+    from ..ranking.ranking import Ranking
+
+WIDTH = 100
+"""Columns that a table may take where no terminal says how wide it is."""
+MOST = 20
+"""Hints shown unless the caller asks for more: what fits on a screen."""
+
+COLOURS = {
+    "launch": "#999999",
+    "prologue": "#E69F00",
+    "main loop": "#0072B2",
+    "epilogue": "#009E73",
+    "tail wave": "#D55E00",
+    "reduction": "#CC79A7",
+}
+"""Of the terms of a predicted time. Source: Okabe and Ito, Color Universal Design, 2008."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    heading: str
+    cells: tuple[str, ...]
+    is_text: bool = False
+    style: str = ""
+    may_shrink: bool = False
+    """Whether cells may end in "…"."""
+    spare: int = 0
+    """Above 0: may be left out where a table is too wide; the highest goes first."""
+
+    @property
+    def width(self) -> int:
+        return max(map(len, (*self.heading.split("\n"), *self.cells)))
+
+
+def screen_width() -> int:
+    """$COLUMNS or the terminal's; `WIDTH` where the output goes to a file or a pipe."""
+    return get_terminal_size((WIDTH, 0)).columns
+
+
+def console() -> Console:
+    """Where the command line prints its tables."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=screen_width())
+
+
+def total(columns: Iterable[Column], gap: int) -> int:
+    """Characters of a line."""
+    widths = [column.width for column in columns]
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def fitted(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns made to fit: headings on more lines, texts cut that may be, columns left out, headings in pieces."""
+    out = list(columns)
+    if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
+        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
+    for i, c in enumerate(out):
+        if c.may_shrink and (excess := total(out, 1) - width) > 0:
+            most = max(8, c.width - excess)
+            out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
+    while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
+        out.remove(spare)
+    for most in (5, 4, 3):  # headings inside their words, before a terminal cuts them
+        if total(out, 1) > width:
+            out = [replace(c, heading=_folded(c.heading, most)) for c in out]
+    return out
+
+
+def _broken(heading: str) -> str:
+    return heading.replace("_", "_\n").replace(" ", "\n")
+
+
+def _folded(heading: str, most: int) -> str:
+    return "\n".join(piece for line in heading.split("\n") for piece in wrap(line, most))
+
+
+def rich_table(columns: Sequence[Column], width: int) -> Table:
+    """For rich: what `fitted` gives, one line a row, so that nothing but a text that may be is ever cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = fitted(columns, width)
+    gap = 2 if total(shown, 2) <= width else 1
+    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
+    for column in shown:
+        justify: Literal["left", "right"] = "left" if column.is_text else "right"
+        heading = Text(column.heading)
+        table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def columns(ranking: Ranking, most: int, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
+    """The columns of the first hints, and the tunables that need none: they have one value in all of them. Those of a
+    single hint have a column each as long as that fits.
+    """
+    hints = list(islice(ranking, most))
+    names = dict.fromkeys(name for h in hints for name in h.config)
+    values = {name: [h.config.get(name) for h in hints] for name in names}
+    out = [
+        Column("#", tuple(str(h.rank) for h in hints)),
+        Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
+        replace(rate(hints), spare=98),
+        Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints), spare=99),
+        Column("bound", tuple(h.bound for h in hints), True, "magenta"),
+    ]
+    if ranking.given:
+        out.insert(1, Column("given", tuple(str(h.index) for h in hints)))
+    if len({h.kernel for h in hints}) > 1:
+        out.append(Column("kernel", tuple(h.kernel for h in hints), True))
+    smem = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
+    if not any(h.launch.smem_bytes for h in hints):
+        smem = []
+    tunables = {
+        name: Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
+        for place, (name, cells) in enumerate(values.items(), 1)
+    }
+    if len(hints) > 1:
+        alone = [name for name, cells in values.items() if len(set(cells)) == 1]
+    else:
+        alone = list(tunables) if total([*out, *tunables.values(), *smem], 2) > width else []
+    out += [column for name, column in tunables.items() if name not in alone]
+    return [*out, *smem], {name: hints[0].config[name] for name in alone}
+
+
+def rate(hints: Sequence[Hint]) -> Column:
+    """What the time amounts to: arithmetic of a contraction, bytes of everything else."""
+    if any(h.problem.contracts for h in hints):
+        return Column("TFLOP/s", aligned([h.details["tflops"] for h in hints]))
+    gigabytes = [h.problem.compulsory_bytes / h.predicted_ms / 1e6 for h in hints]
+    return Column("GB/s", aligned(gigabytes))
+
+
+def heading(ranking: Ranking) -> str:
+    return f"{ranking.problem} on {ranking.arch.title}, backend {ranking.backend}"
+
+
+def footing(ranking: Ranking, same: dict[str, int], most: int) -> list[str]:
+    """What a reader should know besides the rows."""
+    lines = []
+    if same:
+        lines.append(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}")
+    if len(ranking) > most:
+        lines.append(f"{len(ranking) - most:,} more below these {most}")
+    ruled_out = sum(ranking.rejected.values())
+    if ranking.given:
+        lines.append(f"{ranking.given - ruled_out:,} of {ranking.given:,} given configurations can run")
+        lines += [f"{n:,} cannot, by the rule: {rule}" for rule, n in ranking.rejected.items()]
+    else:
+        lines.append(f"best of {ranking.candidates:,} candidates priced; {ruled_out:,} ruled out before")
+    lines += ranking.notes
+    for kernel, h in {h.kernel: h for h in reversed(ranking[:most])}.items():
+        low, high = (100 * (t / h.predicted_ms - 1) for t in h.band_ms)
+        of = f" of {kernel}" if len({h.kernel for h in ranking[:most]}) > 1 else ""
+        lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} %: {h.calibrated}")
+    lines.append(f"constants of the device: {ranking.arch.provenance}")
+    return lines
+
+
+def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
+    """For rich: one line a hint, at most `width` columns wide."""
+    from rich.console import Group
+    from rich.text import Text
+
+    shown, same = columns(ranking, most, width)
+    foot = footing(ranking, same, most)
+    kept = {column.spare for column in fitted(shown, width)}
+    if left := [column.heading for column in shown if column.spare not in kept]:
+        foot.insert(0, f"left out for want of width: {', '.join(left)}")
+    return Group(Text(heading(ranking), "bold"), rich_table(shown, width), Text("\n".join(foot), "dim"))
+
+
+def ranking_text(ranking: Ranking) -> str:
+    """The same without colour."""
+    width = screen_width()
+    return without_colour(ranking_table(ranking, width=width), width)
+
+
+def without_colour(drawn: Group | Table, width: int) -> str:
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def ranking_html(ranking: Ranking) -> str:
+    """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
+    shown, same = columns(ranking, MOST)
+    hints = list(islice(ranking, MOST))
+    longest = max((h.predicted_ms for h in hints), default=0.0)
+    head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
+    rows = []
+    for i, h in enumerate(hints):
+        cells = "".join(
+            f'<td style="text-align:{"left" if column.is_text else "right"}">{escape(column.cells[i])}</td>'
+            for column in shown
+        )
+        parts = _bar(h, longest)
+        rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
+    foot = "<br>".join(map(escape, footing(ranking, same, MOST)))
+    return (
+        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
+        f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
+    )
+
+
+def hint_html(hint: Hint) -> str:
+    """One hint for a notebook: what it is, and its predicted time as a bar of its terms."""
+    bar, key = _bar(hint, hint.predicted_ms), _colour_key([hint])
+    return f"<div><b>{escape(f'{hint.problem} on {hint.arch}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
+
+
+def _bar(hint: Hint, longest_ms: float) -> str:
+    return "".join(
+        f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
+        f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest_ms:.3f}em"></span>'
+        for name, ms in hint.terms_ms.items()
+        if ms > 0
+    )
+
+
+def _colour_key(hints: Sequence[Hint]) -> str:
+    used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
+    words = " ".join(
+        f'<span style="white-space:nowrap"><span style="background:{COLOURS.get(name, "#56B4E9")};'
+        f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
+        for name in used
+    )
+    return f"<small>{words}</small>"
+
+
+def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
+    """Numbers with the same decimals, enough for the smallest to keep its significant digits."""
+    smallest = min((abs(v) for v in values if v), default=1.0)
+    decimals = 0 if all(v == int(v) for v in values) else max(0, min(7, significant - 1 - floor(log10(smallest))))
+    largest = max(map(abs, values), default=0.0)
+    decimals = max(0, min(decimals, significant + 2 - len(str(int(largest)))))
+    return tuple(f"{v:.{decimals}f}" for v in values)
