@@ -1,14 +1,19 @@
-"""The Python of the README runs, and the commands of all pages are ones that the command line has."""
+"""What the README and the pages say is so: Python that runs, commands that exist, figures that were measured."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from support_matrix import table
 
 import carver
 from carver.cli.main import main
@@ -17,30 +22,90 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_tour_runs() -> None:
-    names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+PAGES = ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+
+
+def run(page: str, **names: Any) -> dict[str, Any]:
+    """What the Python blocks of a page, one after the other, leave behind."""
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL):
         exec(block, names)
+    return names
+
+
+def printed(*command: str) -> str:
+    """What `carver ...` prints on a screen of 100 columns."""
+    env = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-m", "carver", *command], capture_output=True, text=True, check=True, cwd=ROOT, env=env
+    )
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_tour_runs() -> None:
+    names = run("README.md")
     assert isinstance(names["hints"], carver.Ranking)
     assert len(names["hints"]) == 10
     assert sorted([*names["ranking"].indices, *names["ranking"].reasons]) == list(range(6))
 
 
 def test_fused_chains_of_the_page_run() -> None:
-    names: dict[str, Any] = {"carver": carver}
-    page = (ROOT / "docs" / "fusion.md").read_text(encoding="utf-8")
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)
+    names = run("docs/fusion.md", carver=carver)
     assert names["f"].saved_bytes.keys() == {"S", "P"}
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_the_tutorial_runs() -> None:
+    names = run("docs/tutorial.md")
+    assert sorted([*names["ranking"].indices, *names["ranking"].reasons]) == list(range(18))
+    assert names["fewer_sms"][0].predicted_ms > names["best"].predicted_ms
+
+
+@pytest.mark.parametrize(("page", "topk"), [("README.md", "5"), ("docs/tutorial.md", "3")])
+def test_samples_are_what_the_command_prints(page: str, topk: str) -> None:
+    [sample] = re.findall(r"```text\n(.*?)\n```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert sample == printed("recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "--topk", topk)
+
+
+def test_the_support_matrix_is_what_was_measured() -> None:
+    assert table() in README, "make it anew: python tests/support_matrix.py"
+
+
+ACCURACY = [
+    [cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if "`carver evaluate " in line
+]
+
+
+def test_the_accuracy_table_has_six_rows_that_the_long_one_has() -> None:
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    plain = [re.sub("[¹²³⁴⁵⁶⁷]", "", line) for line in page.splitlines()]
+    assert len(ACCURACY) == 6
+    for row in ACCURACY:
+        [line] = [line for line in plain if line.startswith(f"| {row[0]} |")]
+        assert line.startswith(f"| {' | '.join(row[:5])} | no |")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ACCURACY if "tests/data" in row[5]], ids=lambda row: row[0])
+def test_the_accuracy_table_is_what_its_commands_print(row: list[str]) -> None:
+    path = re.findall(r"`carver evaluate (.*)`", row[5])[0]
+    size = row[0].rpartition(", ")[2]
+    summaries = json.loads(printed("evaluate", path, "--json"))["rows"]
+    [found] = [s for s in summaries if f"{s['problems']} x {s['candidates']:.0f}" == size]
+    for k, cell in zip((1, 3, 5, 10), row[1:5], strict=True):
+        mean, drawn = re.fullmatch(r"([\d.]+)(?: \(([\d.]+)\))?", cell).groups()  # type: ignore[union-attr]
+        assert f"{found['slowdown'][str(k)]['mean']:.3f}" == mean
+        assert drawn is None or f"{found['random'][str(k)]:.2f}" == drawn
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_exist(page: str) -> None:
     """Every `carver ...` of a page is a command, and has the options that it is given."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     commands = [*re.findall(r"^carver (.*)", blocks, re.MULTILINE), *re.findall(r"`carver ([^`]+)`", text)]
-    assert commands or page == "docs/fusion.md"
     for line in commands:
         command: click.Command = main
         words = shlex.split(re.split(r"[#|]", line)[0])

@@ -1,0 +1,102 @@
+"""The table of the README that says on which devices, with which kernels, the model was compared with measured times.
+
+    python tests/support_matrix.py
+
+A row is an ISA of which a device was measured; the others are gathered by what runs on them. What was measured is what
+docs/accuracy.md has a line of; what runs is what carver says of a device and a backend.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import carver
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CONV = carver.Conv2DTemplate(512, 512, 15, 15)
+MATMUL = carver.MatmulTemplate(512, 512, 512, in_dtype="float32")
+COLUMNS = {
+    "carver's own": (MATMUL, ("cuda", "cpu")),
+    "Triton": (MATMUL, ("triton",)),
+    "TileLang": (MATMUL, ("tilelang",)),
+    "CLBlast": (MATMUL, ("clblast",)),
+    "Kernel Tuner": (CONV, ("kernel_tuner", "kernel_tuner_hip")),
+    "Tensile": (MATMUL, ("tensile",)),
+}
+"""Heading, and the operator and backends that it stands for."""
+
+ISAS = {
+    "sm_90": "Hopper", "sm_80": "Ampere, A100", "sm_86": "Ampere, others", "sm_75": "Turing", "sm_52": "Maxwell",
+    "sm_30": "Kepler", "gfx908": "CDNA", "gfx90a": "CDNA 2", "gfx906": "Vega 20", "gfx1032": "RDNA 2, Navi 23",
+    "avx512": "x86 CPU",
+}  # fmt: skip
+"""What the ISAs of measured devices are called."""
+VENDORS = {"nvidia": "other NVIDIA", "amd": "other AMD", "apple": "Apple", "x86": "other x86 CPU", "arm": "Arm CPU"}
+
+
+def measured() -> Iterator[tuple[str, str]]:
+    """(backend, device) of every line of the table by table in docs/accuracy.md."""
+    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    head = re.search(r"^\| table \| backend \| device \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert head is not None
+    for line in head[1].splitlines():
+        _, backend, device, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+        yield backend, device
+
+
+def device(name: str) -> carver.Arch:
+    own = ROOT / "tests" / "data" / "cpu" / f"{name}.toml"
+    return carver.load_arch(own if own.is_file() else name)
+
+
+def runs(arch: carver.Arch, heading: str) -> bool:
+    """Whether some backend of the column runs on the device: no error, and no note that says otherwise."""
+    template, backends = COLUMNS[heading]
+    for backend in backends:
+        try:
+            notes = template.with_arch(arch).recommend_hints(1, backend).notes
+        except carver.CarverError:
+            continue
+        if not any("do not run on" in note for note in notes):
+            return True
+    return False
+
+
+def short(title: str) -> str:
+    """A device's title without its maker, its form and its memory."""
+    return re.sub(r"^(NVIDIA|AMD)( GeForce| Instinct)? |,.*| (SXM|PCIe|\(|\d+ GB).*", "", title)
+
+
+def table() -> str:
+    seen: dict[tuple[str, str], dict[str, None]] = {}
+    for backend, name in measured():
+        arch = device(name)
+        [heading] = [heading for heading, (_, backends) in COLUMNS.items() if backend in backends]
+        seen.setdefault((arch.isa, heading), {})[short(arch.title)] = None
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for arch in map(carver.load_arch, carver.arch_names()):
+        cells = tuple(
+            ", ".join(seen[arch.isa, heading]) if (arch.isa, heading) in seen
+            else "datasheet" if runs(arch, heading) else "-"
+            for heading in COLUMNS
+        )  # fmt: skip
+        known = any((arch.isa, heading) in seen for heading in COLUMNS)
+        family = ISAS[arch.isa] if known else VENDORS[arch.vendor]
+        rows.setdefault((family, *cells), []).append(arch.isa)
+    order = [*ISAS.values(), *VENDORS.values()]
+    lines = [
+        f"| {family}: {_isas(isas)} | {' | '.join(cells)} |"
+        for (family, *cells), isas in sorted(rows.items(), key=lambda row: (order.index(row[0][0]), row[1][0]))
+    ]
+    return "\n".join([f"| device family | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|", *lines])
+
+
+def _isas(isas: list[str]) -> str:
+    return ", ".join(sorted(set(isas), key=lambda isa: (len(isa), isa)))
+
+
+if __name__ == "__main__":
+    print(table())
