@@ -1,0 +1,70 @@
+"""The arguments of a kernel as its compiler sees them: tensors by type, shape and strides, numbers by value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.errors import ConfigError
+
+TRITON_TYPE = {
+    "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
+    "float8_e4m3": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8", "float8_e5m2fnuz": "fp8e5b16",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "i1",
+    "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+}  # fmt: skip
+"""carver's element types as Triton writes them in a signature."""
+
+ITEM_BYTES = {
+    name: max(1, int("".join(filter(str.isdigit, triton[:4] if "8e" not in triton else "8"))) // 8)
+    for name, triton in TRITON_TYPE.items()
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor that a kernel gets a pointer to: element type, shape, strides in elements (row-major if not given)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.dtype not in TRITON_TYPE:
+            raise ConfigError(f"unknown element type {self.dtype!r}; known: {', '.join(TRITON_TYPE)}")
+        shape = tuple(int(n) for n in self.shape)
+        strides = tuple(int(n) for n in self.strides) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        if len(strides) != len(shape):
+            raise ConfigError(f"a tensor of shape {shape} has {len(shape)} strides, got {strides}")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "strides", strides)
+
+    @property
+    def item_bytes(self) -> int:
+        return ITEM_BYTES[self.dtype]
+
+    @property
+    def nbytes(self) -> int:
+        """Distinct bytes that the tensor's elements take."""
+        used = (n for n, stride in zip(self.shape, self.strides, strict=True) if stride)
+        return math.prod(used) * self.item_bytes
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor made on the host: the tensor, and the block that one access moves."""
+
+    tensor: Tensor
+    block_shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "block_shape", tuple(int(n) for n in self.block_shape))
+        if len(self.block_shape) != len(self.tensor.shape):
+            raise ConfigError(f"a descriptor's block {self.block_shape} has another rank than {self.tensor.shape}")
+
+
+Argument = Tensor | Descriptor | int | float | bool | None
+Config = Mapping[str, Any]
+Grid = Sequence[int]

@@ -1,0 +1,275 @@
+"""Compile a Triton function for a GPU that need not be there, as `function[grid](...)` would for these arguments."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from ..arch.descriptor import Arch
+from ..base.errors import CompileError, ConfigError, DeviceError, nearest
+from .arguments import TRITON_TYPE, Descriptor, Tensor
+
+ALIGNED = 16
+"""What Triton asks of an integer or a pointer, to know that 16 divides it."""
+WITHIN_2_GB = 2**31 - 1
+BIDDEN = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options that a `triton.Config` holds beside its constants."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What Triton compiles for: ("cuda", 90, 32) or ("hip", "gfx942", 64)."""
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+    @classmethod
+    def of(cls, arch: Arch) -> Target:
+        """Raises ConfigError for devices that Triton has no compiler for."""
+        if arch.cc and arch.cc >= (7, 5):
+            return cls("cuda", arch.cc[0] * 10 + arch.cc[1], arch.warp_size)
+        if arch.vendor == "amd" and arch.isa.startswith("gfx"):
+            return cls("hip", arch.isa, arch.warp_size)
+        raise ConfigError(
+            f"Triton compiles for NVIDIA from compute capability 7.5 on and for AMD, not for {arch.title}"
+        )
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """What Triton compiles: types of the arguments, constants, what is known of the others, and options."""
+
+    signature: Mapping[str, str]
+    """By argument: "*fp16", "i32", "constexpr"."""
+    constants: Mapping[str, Any]
+    divisible: tuple[str, ...]
+    """Arguments that 16 divides."""
+    near: tuple[str, ...]
+    """Pointers to tensors within 2 GB, which AMD's buffer instructions reach."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came out: IR before layouts, machine code, and what Triton says about it."""
+
+    ttir: str
+    code: bytes | str
+    """A cubin, or AMD's assembly."""
+    shared_bytes: int
+    warps: int
+    stages: int
+    ctas: int
+
+
+def function_of(kernel: Any) -> Any:
+    """The `triton.jit` function under autotune and heuristics. Raises ConfigError where there is none."""
+    inner = kernel
+    while not hasattr(inner, "arg_names") or not hasattr(inner, "params"):
+        if not hasattr(inner, "fn"):
+            raise ConfigError(f"a kernel is a function decorated with triton.jit, got {type(kernel).__name__}")
+        inner = inner.fn
+    return inner
+
+
+def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Constants that `triton.heuristics` computes from the other arguments."""
+    found: dict[str, Any] = {}
+    inner = kernel
+    while hasattr(inner, "fn") and not hasattr(inner, "params"):
+        if type(inner).__name__ == "Heuristics":
+            for name, compute in inner.values.items():
+                found[name] = compute({**known, **found})
+        inner = inner.fn
+    return found
+
+
+def plain_config(config: Any) -> dict[str, Any]:
+    """A dict, or a `triton.Config` as one."""
+    if isinstance(config, Mapping):
+        return dict(config)
+    if not hasattr(config, "kwargs"):
+        raise ConfigError(f"a configuration is a dict or a triton.Config, got {type(config).__name__}")
+    options = {name: getattr(config, name, None) for name in BIDDEN}
+    return {**config.kwargs, **{name: value for name, value in options.items() if value is not None}}
+
+
+def specialise(
+    kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any], target: Target
+) -> Specialised:
+    """Bind what was given to the function's parameters, as Triton's launcher does it.
+
+    A configuration's keys are parameters, else options of the compiler. Integers that are 1 become constants, of
+    others Triton learns whether 16 divides them; pointers are taken to be aligned. Raises ConfigError for what is
+    missing, unknown or of a kind that no kernel takes.
+    """
+    function = function_of(kernel)
+    names = list(function.arg_names)
+    options = {name: value for name, value in config.items() if name not in names}
+    given = {**args, **constants, **{name: value for name, value in config.items() if name in names}}
+    given |= {name: value for name, value in heuristics(kernel, {**given, **options}).items() if name not in given}
+    _check_options(options, target)
+    if unknown := sorted(given.keys() - set(names)):
+        raise ConfigError(f"{function.__name__} has no parameter {unknown[0]!r}: {nearest(unknown[0], names)}")
+    signature: dict[str, str] = {}
+    fixed: dict[str, Any] = {}
+    divisible, near = [], []
+    for param in function.params:
+        if param.name not in given and param.default is inspect.Parameter.empty:
+            raise ConfigError(
+                f"{function.__name__} needs {param.name!r}: give it in args, constants or the configuration"
+            )
+        value = given.get(param.name, param.default)
+        if hasattr(value, "value") and type(value).__name__ == "constexpr":
+            value = value.value
+        if param.is_constexpr or value is None:
+            signature[param.name] = "constexpr"
+            fixed[param.name] = value
+            continue
+        kind, known = _type_of(param, value)
+        signature[param.name] = kind
+        if kind == "constexpr":
+            fixed[param.name] = value
+        if known:
+            divisible.append(param.name)
+        if isinstance(value, Tensor) and target.backend == "hip" and value.nbytes <= WITHIN_2_GB:
+            near.append(param.name)
+    return Specialised(signature, fixed, tuple(divisible), tuple(near), options)
+
+
+def _type_of(param: Any, value: Any) -> tuple[str, bool]:
+    """Triton's type of an argument, and whether it may take it to be a multiple of 16."""
+    special, aligned = not param.do_not_specialize, not param.do_not_specialize_on_alignment
+    match value:
+        case Tensor():
+            const = "k" if getattr(param, "is_const", False) else ""
+            return f"*{const}{TRITON_TYPE[value.dtype]}", special and aligned
+        case Descriptor():
+            block = ",".join(map(str, value.block_shape))
+            return f"tensordesc<{TRITON_TYPE[value.tensor.dtype]}[{block}]>", False
+        case bool():
+            return param.annotation_type or "u1", False
+        case int():
+            if value == 1 and special:
+                return "constexpr", False
+            kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+            return param.annotation_type or kind, special and aligned and value % ALIGNED == 0
+        case float():
+            return param.annotation_type or "fp32", False
+    if hasattr(value, "__index__"):
+        return _type_of(param, int(value))
+    raise ConfigError(
+        f"argument {param.name!r} is a {type(value).__name__}; a tensor is given as carver.Tensor(dtype, shape), a "
+        "descriptor as carver.Descriptor(tensor, block_shape), a number by its value"
+    )
+
+
+def _check_options(options: Mapping[str, Any], target: Target) -> None:
+    known = set(_backend(target).parse_options({}).__dict__)
+    if unknown := sorted(options.keys() - known):
+        what = f"{unknown[0]!r} is neither a parameter of the kernel nor an option of Triton's compiler"
+        raise ConfigError(f"{what} for {target.backend}: {nearest(unknown[0], known)}")
+
+
+def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
+    """Equal where Triton would compile the same: source with all that it calls, types, constants, target, version."""
+    return sha256(json.dumps(_identity(kernel, given, target), sort_keys=True, default=_as_text).encode()).hexdigest()
+
+
+def _identity(kernel: Any, given: Specialised, target: Target) -> list[Any]:
+    known = [given.signature, given.constants, given.divisible, given.near, given.options]
+    return [version(), function_of(kernel).cache_key, *known, target.backend, target.arch]
+
+
+def _as_text(value: Any) -> str:
+    return str(getattr(value, "cache_key", value))
+
+
+def version() -> str:
+    """Of Triton. Raises DeviceError where it is not installed."""
+    try:
+        import triton
+    except ImportError:
+        raise DeviceError("Triton is not installed: pip install triton") from None
+    return str(triton.__version__)
+
+
+def compile_triton(kernel: Any, given: Specialised, target: Target) -> Compiled:
+    """Run Triton's compiler. Raises CompileError with its sentence, and the whole of its message as the log."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    try:
+        built = triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options))
+    except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
+        log = str(error).strip()
+        raise CompileError(sentence(error), log) from error
+    meta = built.metadata
+    code = built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"]
+    return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas)
+
+
+def sentence(error: BaseException) -> str:
+    """What a compiler says, in one line: the innermost message, the last line of it."""
+    inner: BaseException = error
+    while inner.__cause__ is not None:
+        inner = inner.__cause__
+    lines = [line.strip() for line in str(inner).splitlines() if line.strip(" ^\t")]
+    said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else type(inner).__name__)
+    return f"{type(inner).__name__}: {said}"[:300]
+
+
+def _source(function: Any, given: Specialised) -> Any:
+    """Triton's own record of what to compile; its shape changed after 3.2."""
+    from triton.compiler import ASTSource
+
+    names = list(function.arg_names)
+    if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
+        attrs: dict[tuple[int, ...], list[list[Any]]] = {}
+        for which, (attribute, value) in (
+            (given.divisible, ("tt.divisibility", 16)),
+            (given.near, ("tt.pointer_range", 32)),
+        ):
+            for name in which:
+                attrs.setdefault((names.index(name),), []).append([attribute, value])
+        constexprs = {(names.index(name),): value for name, value in given.constants.items()}
+        return ASTSource(function, dict(given.signature), constexprs=constexprs, attrs=attrs)
+    from triton.backends.compiler import AttrsDescriptor
+
+    known = {"tt.divisibility": tuple(names.index(name) for name in given.divisible)}
+    ones = [n for n, v in given.constants.items() if v == 1 and not _declared_constant(function, n)]
+    known["tt.equal_to"] = tuple(names.index(name) for name in ones)
+    attrs_descriptor = AttrsDescriptor.from_dict({"arg_properties": known, "cls": "AttrsDescriptor"})
+    signature = {
+        n: "i32" if n in ones else kind for n, kind in given.signature.items() if n in ones or kind != "constexpr"
+    }
+    return ASTSource(function, signature, constants=dict(given.constants), attrs=attrs_descriptor)
+
+
+def _declared_constant(function: Any, name: str) -> bool:
+    return bool(function.params[function.arg_names.index(name)].is_constexpr)
+
+
+def _backend(target: Target) -> Any:
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    return make_backend(GPUTarget(**target.__dict__))
+
+
+def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
+    """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
+    sizes = grid(dict(known)) if isinstance(grid, Callable) else grid  # type: ignore[arg-type]
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(sizes) <= 3 or any(int(n) != n or n < 0 for n in sizes):
+        raise ConfigError(f"a grid is one to three whole numbers, got {sizes!r}")
+    x, y, z = (*map(int, sizes), *(1, 1, 1))[:3]
+    if math.prod((x, y, z)) == 0:
+        raise ConfigError(f"the grid {sizes!r} has no program")
+    return x, y, z

@@ -1,0 +1,190 @@
+"""Triton's IR before layouts, from its text: operations with their regions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..base.errors import KernelError
+
+_LOC = re.compile(r'\s*\bloc\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\([^()]*\))*\))*\))*\)')
+_NAME = re.compile(r"%[\w$.-]+(?:#\d+)?")
+_RESULTS = re.compile(r"^((?:%[\w$.-]+(?::\d+)?(?:,\s*)?)+)\s*=\s*")
+_OPCODE = re.compile(r'^"?([a-z_]+\.[\w.]+)"?')
+_BITS = {"index": 64, "f8": 8}
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation. `text` is what stands after its name, regions left out."""
+
+    name: str
+    results: tuple[str, ...]
+    operands: tuple[str, ...]
+    text: str
+    regions: tuple[Region, ...] = ()
+
+    @property
+    def types(self) -> str:
+        """What stands after the last colon on its own: the types."""
+        return self.text.rpartition(" : ")[2]
+
+
+@dataclass(frozen=True)
+class Block:
+    label: str
+    args: tuple[str, ...]
+    ops: tuple[Op, ...]
+
+
+Region = tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    params: tuple[tuple[str, str], ...]
+    """Names and types."""
+    body: Region
+    public: bool
+
+
+@dataclass
+class _Lines:
+    lines: list[str]
+    at: int = 0
+
+    def next(self) -> str:
+        if self.at >= len(self.lines):
+            raise KernelError("Triton's IR ends within a region")
+        self.at += 1
+        return self.lines[self.at - 1]
+
+
+def parse(text: str) -> dict[str, Function]:
+    """The functions of a module by name. Raises KernelError for text that is none."""
+    cleaned = (_LOC.sub("", line).strip() for line in text.splitlines())
+    lines = _Lines([line for line in cleaned if line and not line.startswith(("#", "//"))])
+    found: dict[str, Function] = {}
+    while lines.at < len(lines.lines):
+        line = lines.next()
+        if line.startswith("tt.func"):
+            head = re.match(r"tt\.func\s+(public|private)?\s*@\"?([\w.$-]+)\"?\((.*)\)", line)
+            if head is None:
+                raise KernelError(f"Triton's IR has a function that does not parse: {line[:120]}")
+            body = _region(lines) if line.endswith("{") else ()
+            found[head[2]] = Function(head[2], _params(head[3]), body, head[1] != "private")
+    if not found:
+        raise KernelError("Triton's IR holds no function")
+    return found
+
+
+def entry(functions: dict[str, Function]) -> Function:
+    """The kernel among the functions."""
+    return next((f for f in functions.values() if f.public), next(iter(functions.values())))
+
+
+def _params(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(re.findall(r"(%[\w$.-]+): ((?:![\w.]+(?:<[^{}]*?>+)?|\w+))(?=[\s,{)]|$)", text))
+
+
+def _region(lines: _Lines) -> Region:
+    """Blocks up to the brace that closes them; that line stays to be read."""
+    blocks: list[Block] = []
+    label, args, ops = "", list[str](), list[Op]()
+    while True:
+        line = lines.next()
+        if line.startswith("}"):
+            lines.at -= 1
+            break
+        if line.startswith("^"):
+            if ops or label:
+                blocks.append(Block(label, tuple(args), tuple(ops)))
+            head = line.partition("//")[0]
+            label, args, ops = head.split("(")[0].rstrip(": "), _NAME.findall(head), []
+            continue
+        ops.append(_op(line, lines))
+    blocks.append(Block(label, tuple(args), tuple(ops)))
+    return tuple(blocks)
+
+
+def _op(line: str, lines: _Lines) -> Op:
+    results: tuple[str, ...] = ()
+    if named := _RESULTS.match(line):
+        results = tuple(_expanded(named[1]))
+        line = line[named.end() :]
+    opcode = _OPCODE.match(line)
+    if opcode is None:
+        raise KernelError(f"Triton's IR has a line that does not parse: {line[:120]}")
+    name, text = opcode[1], line[opcode.end() :].strip()
+    regions = []
+    while text.endswith("{"):
+        regions.append(_region(lines))
+        closing = lines.next()  # "}", "} else {", "} do {", "}) : (types) -> type", "} {attributes}"
+        if re.match(r"\}\s*(else|do)\s*\{$", closing) or re.match(r"\},\s*\{$", closing):
+            continue
+        text = text[:-1].rstrip() + " " + closing.lstrip("}").lstrip(")")
+        break
+    return Op(name, results, tuple(_NAME.findall(text)), text.strip(), tuple(regions))
+
+
+def _expanded(text: str) -> Iterator[str]:
+    for name in text.split(","):
+        word, _, count = name.strip().partition(":")
+        yield from ((f"{word}#{i}" for i in range(int(count))) if count else (word,))
+
+
+@dataclass(frozen=True)
+class Type:
+    """Shape (empty for a scalar), element as written ("f16", "ptr<f16>"), and the bits of what is stored."""
+
+    shape: tuple[int, ...]
+    element: str
+
+    @property
+    def pointer(self) -> bool:
+        return "ptr<" in self.element
+
+    @property
+    def bits(self) -> int:
+        return element_bits(re.sub(r".*ptr<|[>\s].*|,.*", "", self.element))
+
+    @property
+    def integer(self) -> bool:
+        return self.pointer or bool(re.fullmatch(r"[iu]?i?\d+|index", self.element))
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+
+def element_bits(element: str) -> int:
+    if element in _BITS:
+        return _BITS[element]
+    if found := re.match(r"[a-z]*?(?:bf|tf|f|i|u)(\d+)", element):
+        return int(found[1])
+    return 32
+
+
+def types_of(text: str) -> list[Type]:
+    """The types in a list of them, in order."""
+    found = []
+    for shape, element, scalar in re.findall(
+        r"tensor<((?:\d+x)*)([^<>]*(?:<[^<>]*>)?)>|(![\w.]+<[^<>]*>|\b(?:[bt]?f|i|u)\d\w*|index)", text
+    ):
+        extents = tuple(int(n) for n in shape.split("x") if n)
+        found.append(Type(extents, (element or scalar).replace("!tt.", "").partition(", #")[0]))
+    return found
+
+
+def walk(region: Region) -> Iterator[Op]:
+    """Every operation of a region, nested ones after the one that holds them."""
+    for block in region:
+        for op in block.ops:
+            yield op
+            for inner in op.regions:
+                yield from walk(inner)
