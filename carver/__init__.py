@@ -7,6 +7,7 @@
 
 import typing
 
+from . import _methods as _methods
 from ._version import __version__ as __version__
 from .arch.descriptor import Arch as Arch
 from .arch.devices import CPU as CPU

@@ -26,12 +26,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
+from carver.evaluate import simulate
 from carver.evaluate.cases import Case
 from carver.ranking.hint import Hint
 from carver.ranking.ranking import own_backend
 from carver.run.bench import Bench, Settings, candidates, measure, stratified
 from carver.run.device import Binary
-from carver.tune import simulate
 from carver.tune.jitted import cpu_workers
 
 SHAPES = (

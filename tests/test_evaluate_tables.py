@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from carver.arch.devices import load
+from carver.base.table import without_colour
 from carver.cli.main import main
 from carver.evaluate.cases import Case, Remark, device, dtype, seconds, tunables
 from carver.evaluate.summary import Summary, best_fixed, evaluate, table
 from carver.evaluate.tables import read
 from carver.evaluate.tensile import solution
 from carver.ops.templates import MatmulTemplate
-from carver.view.table import without_colour
 
 pd = pytest.importorskip("pandas")
 

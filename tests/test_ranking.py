@@ -11,7 +11,7 @@ from cases import answerable, device_for, template
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
-from carver.view.table import aligned
+from carver.base.table import aligned
 
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
 GOOD = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=3)

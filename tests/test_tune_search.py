@@ -18,6 +18,7 @@ import carver
 from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.evaluate.cases import Case
+from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
 from carver.tune.search import (
     DOUBT,
     PRIOR_SPREAD,
@@ -31,7 +32,6 @@ from carver.tune.search import (
     rank_order,
     strategy,
 )  # fmt: skip
-from carver.tune.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
 
 GRID = [{"a": a, "b": b, "kind": k} for a, b, k in product((16, 32, 64, 128), (1, 2, 3), ("x", "y"))]
 

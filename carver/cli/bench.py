@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from ..base.table import Column, console, rich_table, screen_width
 from ..ops.templates import Template
 from ..run.records import OUTCOMES, Measurement, Records
-from ..view.plots import FORMATS, pyplot, save
-from ..view.table import Column, console, rich_table, screen_width
+from ..view.canvas import FORMATS, pyplot, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

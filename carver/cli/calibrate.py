@@ -109,7 +109,7 @@ def _print_device(found: Calibration) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..view.table import console
+    from ..base.table import console
 
     screen = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)

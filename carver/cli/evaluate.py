@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..base.errors import ConfigError
-from ..view.table import console, screen_width
+from ..base.table import console, screen_width
 from .bench import PICTURE, as_json, save_plot
 
 if TYPE_CHECKING:

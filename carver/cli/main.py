@@ -22,13 +22,14 @@ from .._version import __version__
 from ..arch import devices as archs
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
-from ..export.plain import SAID
+from ..base.table import WIDTH, Column, console, rich_table, screen_width
+from ..kernels.foreign import SAID
 from ..ops.templates import MatmulTemplate, Template
 from ..ranking.explain import explain as explain_hint
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking, default_backend
 from ..ranking.ranking import recommend as recommend_problem
-from ..view.table import WIDTH, Column, console, ranking_table, rich_table, screen_width
+from ..view.table import ranking_table
 from . import export as cli_export
 from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate

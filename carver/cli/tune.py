@@ -11,7 +11,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..base.folders import cache_folder
-from ..view.table import console, screen_width
+from ..base.table import console, screen_width
 from .bench import as_json
 from .evaluate import tell_or_fail
 
@@ -92,9 +92,9 @@ def doctor(as_json: bool) -> None:
 @as_json
 def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, as_json: bool) -> None:
     """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
+    from ..evaluate.simulate import Cost, table, to_dict
+    from ..evaluate.simulate import simulate as replay_all
     from ..evaluate.tables import read
-    from ..tune.simulate import Cost, table, to_dict
-    from ..tune.simulate import simulate as replay_all
 
     cases: list[Any] = []
     for path in tables:

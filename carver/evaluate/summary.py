@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.errors import ProblemError
+from ..base.errors import ConfigError, ProblemError
+from ..base.table import WIDTH, Column, rich_table
 from ..ranking.uncertainty import COVERAGE, NEAR
-from ..view.table import WIDTH, Column, rich_table
+from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
 from .tables import read
@@ -215,6 +216,31 @@ def _short(value: float, digits: int = 2) -> str:
 
 def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Axes:
     """The model against blind draws, by table and k."""
-    from ..view.plots import plot_summary
-
     return plot_summary(rows, ks)
+
+
+def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = None) -> Axes:
+    """What the first k picks cost on measured tables, filled, against as many blind draws, open. [x the best time]"""
+    if not rows:
+        raise ConfigError("nothing to plot: no table was evaluated")
+    ax = ax or new_axes(1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
+    forms = (("o", BLUE), ("s", ORANGE), ("^", GREEN), ("D", PINK))
+    for j, k in enumerate(ks):
+        y = np.arange(len(rows)) + (j - (len(ks) - 1) / 2) * 0.7 / len(ks)
+        picks, draws = [row.slowdown[k][0] for row in rows], [row.random[k] for row in rows]
+        marker, colour = forms[j % len(forms)]
+        ax.hlines(y, picks, draws, color="#cccccc", lw=1, zorder=1)
+        ax.scatter(picks, y, marker=marker, color=colour, s=30, zorder=3, label=f"first {k}" if k > 1 else "first")
+        ax.scatter(draws, y, marker=marker, facecolors="white", edgecolors=colour, s=26, zorder=2)
+    count = [f"{row.problems} problem{'s' if row.problems > 1 else ''}" for row in rows]
+    names = [f"{row.name}\n{row.device}, {n}" for row, n in zip(rows, count, strict=True)]
+    ax.set_yticks(range(len(rows)), names, fontsize=9)
+    ax.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="time over that of the fastest measured [×], mean")
+    ax.set_xlim(0.97, None)
+    ax.axvline(1.0, color="black", lw=0.8)
+    ax.hlines(np.arange(1, len(rows)) - 0.5, *ax.get_xlim(), color="#eeeeee", lw=0.8)
+    log_ticks(ax, "x")
+    title(ax, "filled: best of carver's first k picks; open: best of k blind draws; 1: nothing lost")
+    legend_beside(ax, "")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

@@ -1,7 +1,7 @@
 """Hints into other tools, and other tools' configurations into `rank`.
 
 One module a target. Each holds plain functions from hints, imports its target when one of them is called, and has
-a `from_config` that goes the other way. `adopt` finds the right one by what it is given.
+a `from_config` that goes the other way (see `carver.kernels.foreign`). `adopt` finds the right one by what it is given.
 """
 
 from __future__ import annotations
@@ -12,33 +12,10 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.ranking import recommend
-
-_FOREIGN_KEYS = {
-    "BLOCK_SIZE_M": "triton", "block_sizes": "helion", "tile_shape": "cutlass", "mma_tiler_mn": "cutlass",
-    "predicted_ms": "plain",
-}  # fmt: skip
-"""Which module reads a dict, by a key that gives it away."""
-_FOREIGN_TYPES = {"triton": "triton", "helion": "helion", "optuna": "optuna", "torch": "inductor"}
-"""Which module reads an object, by the package that its class is from."""
-
-
-def adopt(config: Any, backend: str) -> Any:
-    """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
-
-    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
-    and the rows of `to_json` and `to_csv`.
-    """
-    from importlib import import_module
-
-    name = _FOREIGN_TYPES.get(type(config).__module__.partition(".")[0])
-    if name is None and isinstance(config, Mapping):
-        name = next((module for key, module in _FOREIGN_KEYS.items() if key in config), None)
-    if name is None or (name == "triton" and isinstance(config, Mapping) and backend != "triton"):
-        return config
-    return import_module(f".{name}", __name__).from_config(config)
 
 
 def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:

@@ -8,14 +8,17 @@ of dense GEMM for Hopper and Blackwell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from ..arch.devices import load
 from ..base.errors import ConfigError
+from ..kernels.foreign import from_cutlass
 from ..kernels.space import matrix_unit
 from ..ranking.hint import Hint
 from . import chosen
+
+from_config = from_cutlass
 
 BACKENDS = ("tilelang", "triton", "cuda")
 
@@ -73,27 +76,6 @@ def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
             "use_tma_store": bool(load(hint.arch).tma and aligned),
         })  # fmt: skip
     return out
-
-
-def from_config(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:
-    """A CUTLASS or CuTe DSL dict in the keys that `rank(backend="tilelang")` takes.
-
-    CuTe DSL's examples fix the depth to 128 bytes (64 elements of 16 bits) and choose the stages themselves:
-    `num_stages` says how many to rank with.
-    """
-    if "tile_shape" in config:
-        m, n, k = config["tile_shape"]
-        m = m // 2 if "2Sm" in str(config.get("kernel_schedule", "")) else m
-        stages, group = int(config.get("stages") or num_stages), int(config.get("raster_group") or 1)
-        if int(config.get("split_k") or 1) != 1:
-            raise ConfigError("the profile that ranks CUTLASS configurations has no split-K")
-    elif "mma_tiler_mn" in config:
-        m, n = config["mma_tiler_mn"]
-        m, k, stages, group = (m // 2 if config.get("use_2cta_instrs") else m), 64, num_stages, 1
-    else:
-        raise ConfigError(f"a CUTLASS configuration has tile_shape or mma_tiler_mn, got {', '.join(config)}")
-    return {"block_M": m, "block_N": n, "block_K": k, "num_stages": stages, "thread_num": 256 if m >= 128 else 128,
-            "enable_rasteration": int(group > 1)}  # fmt: skip
 
 
 def use_2cta(hint: Hint) -> bool:

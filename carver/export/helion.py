@@ -7,10 +7,11 @@ number. Helion only logs a seed that does not fit the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from ..base.errors import ConfigError, NoCandidates
+from ..kernels.foreign import BLOCKS, from_helion, order_of
 from ..ops.templates import Template
 from ..ranking.hint import Hint
 from . import chosen, needs
@@ -18,7 +19,7 @@ from . import chosen, needs
 if TYPE_CHECKING:
     import helion
 
-_BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
+from_config = from_helion
 
 
 def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Config]:
@@ -31,30 +32,15 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Confi
         from helion import Config
     except ImportError:
         raise needs("Helion", "helion==1.5.1 packaging") from None
-    order = _order(tiles)
+    order = order_of(tiles)
     found = [h.config for h in chosen(hints, "Helion", ("triton",), "matmul") if h.config["SPLIT_K"] == 1]
     if not found:
         raise ConfigError("every hint splits K, which a Helion loop does not; ask for more hints")
     return [
-        Config(block_sizes=[c[_BLOCKS[i]] for i in order], num_warps=c["num_warps"], num_stages=c["num_stages"],
-               l2_groupings=[c["GROUP_M"]])
+        Config(block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
+               num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]])
         for c in found
     ]  # fmt: skip
-
-
-def from_config(config: helion.Config | Mapping[str, Any], tiles: str = "mnk") -> dict[str, int]:
-    """A Helion matmul configuration in the keys that `rank(backend="triton")` takes; what it leaves open is as in
-    Helion's default: 4 warps, 1 stage, no grouping.
-    """
-    given = dict(config) if isinstance(config, Mapping) else dict(config.config)
-    sizes = given.get("block_sizes")
-    if not sizes or len(sizes) != 3:
-        raise ConfigError(f"a matmul has block_sizes of three tiles, got {sizes!r}")
-    out = {_BLOCKS[i]: int(size) for i, size in zip(_order(tiles), sizes, strict=True)}
-    out["num_warps"] = int(given.get("num_warps") or 4)
-    out["num_stages"] = int(given.get("num_stages") or 1)
-    out["GROUP_M"] = int((given.get("l2_groupings") or [1])[0])
-    return out
 
 
 def config_filter(
@@ -75,9 +61,3 @@ def config_filter(
         return config if ranking.seconds[0] <= limit else None
 
     return keep
-
-
-def _order(tiles: str) -> list[int]:
-    if sorted(tiles) != ["k", "m", "n"]:
-        raise ConfigError(f"tiles is an order of the letters m, n and k, got {tiles!r}")
-    return ["mnk".index(letter) for letter in tiles]

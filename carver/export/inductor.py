@@ -10,7 +10,7 @@ The hook is private to PyTorch. Read in 2.10 and 2.11, run with 2.13: `InductorC
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,6 +20,7 @@ from .. import _version
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..kernels.foreign import from_inductor
 from ..ops.templates import MatmulTemplate, Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
@@ -27,6 +28,8 @@ from . import chosen, needs, unsplit
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
+
+from_config = from_inductor
 
 TEMPLATES = ("triton::mm", "triton::bmm")
 """Inductor's templates of a plain Triton matmul. Others (persistent, decomposed) keep the lists they have."""
@@ -81,13 +84,6 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
         for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
         if (c := hint.config)["SPLIT_K"] == 1
     ]
-
-
-def from_config(config: Any) -> dict[str, int]:
-    """A `GemmConfig`, or the keyword arguments of a template choice, in the keys of `rank(backend="triton")`."""
-    given = dict(config) if isinstance(config, Mapping) else vars(config)
-    known = {*_BLOCKS.values(), "num_warps", "num_stages"}
-    return {ours: int(value) for key, value in given.items() if (ours := _BLOCKS.get(key, key)) in known}
 
 
 def _device(arch: Arch | str) -> Arch:

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import ConfigError, nearest
+from ..kernels.foreign import from_kernel_tuner
 from ..ranking.hint import Hint
 from . import needs, renamed
+
+from_config = from_kernel_tuner
 
 _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tabu_greywolf", "hybrid_vndx", "skopt")
 """Strategies that refuse a starting point, or need another package to take one."""
@@ -27,15 +30,6 @@ def configs(
     if not found:
         raise ConfigError("no hints to export to Kernel Tuner")
     return found
-
-
-def from_config(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """One result or parameter dict of Kernel Tuner in carver's keys; `names` maps carver's keys to those of the kernel
-    and, where it is given, other keys (times, constants) are left out.
-    """
-    if names is None:
-        return dict(config)
-    return {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
 
 
 def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:

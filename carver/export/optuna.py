@@ -10,11 +10,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError
+from ..kernels.foreign import from_optuna
 from ..ranking.hint import Hint
 from . import needs, renamed
 
 if TYPE_CHECKING:
     import optuna
+
+from_config = from_optuna
+
 
 
 def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> int:
@@ -56,7 +60,3 @@ def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> di
     return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}
 
 
-def from_config(trial: Any, names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The parameters of a trial in carver's keys."""
-    ours = {theirs: key for key, theirs in (names or {}).items()}
-    return {ours.get(key, key): value for key, value in trial.params.items()}

@@ -8,12 +8,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..base.errors import ConfigError
+from ..kernels.foreign import from_row
 from ..ranking.hint import Hint
 from . import renamed
 
-SAID = ("rank", "kernel", "predicted_ms")
-"""Keys of an exported row that are none of the configuration."""
+from_config = from_row
 
 
 def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, int]]:
@@ -38,14 +37,6 @@ def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def from_config(config: Mapping[str, Any]) -> dict[str, int]:
-    """A row of either form without what it says besides the configuration; numbers may be text."""
-    try:
-        return {key: int(value) for key, value in config.items() if key not in SAID and value not in ("", None)}
-    except (TypeError, ValueError):
-        raise ConfigError(f"a configuration holds whole numbers, got {dict(config)}") from None
 
 
 def defaults(hints_by_problem: Mapping[Any, Sequence[Hint]], name: str = "DEFAULTS") -> str:

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
+from ..kernels.foreign import from_tilelang
 from ..problem import notation
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from . import chosen, renamed
+
+from_config = from_tilelang
 
 
 def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -28,12 +31,6 @@ def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> li
         config = dict(hint.config) | {"enable_rasteration": bool(hint.config["enable_rasteration"])}
         out.append({key: value for key, value in renamed(config, names).items() if key})
     return out
-
-
-def from_config(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
-    """A TileLang dict in the keys that `rank(backend="tilelang")` takes; "pass_configs" is left out."""
-    ours = {theirs: key for key, theirs in (names or {}).items()}
-    return {ours.get(key, key): int(value) for key, value in config.items() if key != "pass_configs"}
 
 
 def equivalent_function(problem: Problem) -> Callable[..., Any]:

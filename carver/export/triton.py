@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
+from ..kernels.foreign import ALIASES, from_triton
 from ..ops.templates import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
@@ -21,24 +22,13 @@ from . import chosen, needs, renamed, unsplit
 if TYPE_CHECKING:
     import triton
 
+from_config = from_triton
+
 Make = Template | Callable[..., Template]
 """An operator with its device, or a function from the kernel's arguments to one: `lambda M, N, K: ...`."""
 
 LAUNCH = ("num_warps", "num_stages")
 """What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
-
-ALIASES = {
-    "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
-    "BLOCK_N": ("BLOCK_SIZE_N", "block_n", "BN"),
-    "BLOCK_K": ("BLOCK_SIZE_K", "block_k", "BK"),
-    "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
-    "SPLIT_K": ("split_k",),
-}
-"""Spellings in use for the keys of the matmul declaration."""
-
-_NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
-"""Launch options that the model has no part for, and the values at which that is exact."""
-
 
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, only: Sequence[str] | None = None
@@ -72,35 +62,6 @@ def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) 
     spelled = renamed(hint.config, names)
     dropped = {ours for ours, theirs in zip(hint.config, spelled, strict=True) if theirs not in (*only, *LAUNCH)}
     return all(ours == "GROUP_M" or (ours == "SPLIT_K" and hint.config[ours] == 1) for ours in dropped)
-
-
-def from_config(
-    config: triton.Config | Mapping[str, Any], names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
-) -> dict[str, int]:
-    """A `triton.Config`, or a dict as vLLM and SGLang keep them, in the keys that `rank(backend="triton")` takes.
-
-    Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
-    `ignore` are left out: compile-time switches that do not matter to the time.
-    """
-    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
-    ours = {alias: key for key, aliases in ALIASES.items() for alias in aliases}
-    ours |= {theirs: key for key, theirs in (names or {}).items()}
-    out: dict[str, int] = {}
-    for key, value in given.items():
-        if key in ignore:
-            continue
-        if key in _NEUTRAL:
-            neutral = _NEUTRAL[key]
-            if neutral is not None and value not in neutral:
-                raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
-            continue
-        out[ours.get(key, key)] = value
-    return out
-
-
-def _all_kwargs(config: triton.Config) -> dict[str, Any]:
-    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages,
-            "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
 
 
 class Pruner(dict[str, Callable[..., list[Any]]]):

@@ -16,11 +16,13 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..kernels.foreign import from_triton
 from ..ops.templates import MatmulTemplate
 from ..problem.problem import Problem, counted
 from ..ranking.ranking import rank
 from . import unsplit
-from .triton import from_config
+
+from_config = from_triton
 
 __all__ = ["BATCHES", "DTYPES", "ConfigFile", "block_fp8", "from_config", "moe"]
 

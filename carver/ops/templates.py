@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
@@ -25,7 +25,6 @@ from ..ranking.ranking import Ranking, own_backend, rank, recommend
 
 if TYPE_CHECKING:
     from ..ranking.portfolio import Portfolio
-    from ..tune import AutotuneResult
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
@@ -78,17 +77,10 @@ class Template:
         [(name, sizes)] = axis.items()
         return portfolio(self.problem, self._device(), name, sizes, k, backend)
 
-    def tune(self, topk: int = 10, backend: str | None = None, **settings: Any) -> AutotuneResult:
-        """The fastest of the first `topk` hints, measured on the device here; `settings` as in `AutoTuner.run`."""
-        from ..tune import AutoTuner
-
-        return AutoTuner.from_template(self, topk, backend).run(**settings)
-
-    def equivalent_function(self) -> Callable[..., Any]:
-        """What the operator computes, as a function of NumPy arrays; for sums of products over plain axes."""
-        from ..export.tilelang import equivalent_function
-
-        return equivalent_function(self.problem)
+    tune: ClassVar[Callable[..., Any]]
+    """`carver.tune.AutoTuner` on the first hints; see `carver._methods`."""
+    equivalent_function: ClassVar[Callable[..., Callable[..., Any]]]
+    """What the operator computes, as a function of NumPy arrays; see `carver._methods`."""
 
     def _device(self) -> Arch:
         arch = self.arch or TUNED_ON.get()

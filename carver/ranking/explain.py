@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from math import floor, log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from ..kernels.expr import Expression
 from ..kernels.space import flops_per_s, given_space
 from .hint import Hint
 from .ranking import make_hint
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BAR = 30
 """Longest bar. [characters]"""
@@ -113,11 +110,8 @@ class Explanation:
         yield f"Constants of the device: {self.arch.provenance}."
         yield from self.notes
 
-    def plot(self) -> Figure:
-        """Where the time goes, and what the nearest changes would do. Needs matplotlib."""
-        from ..view.plots import plot_explanation
-
-        return plot_explanation(self)
+    plot: ClassVar[Callable[..., Any]]
+    """Where the time goes, and what the nearest changes would do; see `carver._methods`. Needs matplotlib."""
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Occupancy, waves, waste, traffic and roofline, in words."""

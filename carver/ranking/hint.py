@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ..base.errors import ConfigError
 from ..base.types import FrozenDict, check_fields
 from ..problem.problem import Problem
-
-if TYPE_CHECKING:
-    from ..arch.descriptor import Arch
-    from .explain import Explanation
 
 
 class NoRasterizationType:
@@ -101,6 +97,9 @@ class Hint:
     """Where the constants behind the prediction come from: this device, another, or priors."""
     notes: tuple[str, ...] = ()
 
+    explain: ClassVar[Callable[..., Any]]
+    """`carver.ranking.explain.explain` of this hint; see `carver._methods`."""
+
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details"):
             object.__setattr__(self, name, FrozenDict(getattr(self, name)))
@@ -110,24 +109,12 @@ class Hint:
         """Where the predicted time goes. [ms]"""
         return self.terms_ms
 
-    def explain(self, arch: Arch | None = None) -> Explanation:
-        """Why it is predicted to take this time. Give `arch` where it is not the descriptor as shipped."""
-        from ..arch.devices import load
-        from .explain import explain
-
-        return explain(self, arch or load(self.arch))
-
     def __str__(self) -> str:
         words = " ".join([self.kernel, *(f"{name}={value}" for name, value in self.config.items())])
         return f"{words}: {self.predicted_ms:.4g} ms predicted, bound by {self.bound}"
 
     def __repr__(self) -> str:
         return f"Hint(#{self.rank} {self})"
-
-    def _repr_html_(self) -> str:
-        from ..view.table import hint_html
-
-        return hint_html(self)
 
     def __hash__(self) -> int:
         return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))

@@ -7,24 +7,41 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
+from ..base.table import Column, rich_table, screen_width, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from ..problem.problem import size as whole
-from ..view.table import Column, rich_table, screen_width, without_colour
 from .hint import Hint
 from .ranking import Ranking, offered_kernels, rank, recommend
 
-if TYPE_CHECKING:
-    from ..run.records import Measurement
+
+class Timed(Protocol):
+    """What `Portfolio.measured` reads of a record, as `carver.run.records.Measurement` has it."""
+
+    @property
+    def operator(self) -> str: ...
+    @property
+    def arch(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def problem(self) -> Mapping[str, Any]: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def median_ms(self) -> float | None: ...
+    @property
+    def ok(self) -> bool: ...
+
 
 SAMPLES = 128
 """Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
@@ -88,7 +105,7 @@ class Portfolio:
         """The hint of a size, predicted for that size."""
         return _hint(self, self.place(size), size)
 
-    def measured(self, timings: Iterable[Measurement | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+    def measured(self, timings: Iterable[Timed | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
         """Measured loss by size: time of what the table picks over the best measured, less 1.
 
         `timings` are (size, configuration, seconds) or records, of which those of this problem at some size, this
@@ -111,7 +128,7 @@ class Portfolio:
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
         return out
 
-    def _timing(self, m: Measurement) -> tuple[int, Mapping[str, int], float] | None:
+    def _timing(self, m: Timed) -> tuple[int, Mapping[str, int], float] | None:
         if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
             self.problem.operator, self.arch.name, self.backend
         ):  # fmt: skip

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..base.errors import ConfigError, NoCandidates
 from ..base.types import FloatArray
 from ..cost.estimate import LIMITERS
 from ..cost.occupancy import LIMITS, occupancy_limits
 from ..cost.pricing import Priced, price, roofline_seconds
 from ..cost.tile import peak
 from ..kernels.declaration import Kernel, every, kernels
+from ..kernels.foreign import adopt
 from ..kernels.space import Space, enumerate_space, given_space, instructions, multiply_dtype, plain, static_scope
 from ..problem.problem import Problem, counted
-from ..view.table import ranking_html, ranking_table, ranking_text
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
 from .uncertainty import trust
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from rich.console import Console, ConsoleOptions, Group
-
-    from ..run.report import Report
-    from ..view.plots import Over
-    from .explain import Explanation
 
 RUNS_ON = {
     "cuda": ("nvidia",), "kernel_tuner": ("nvidia",), "kernel_tuner_hip": ("amd",), "tensile": ("amd",),
@@ -99,110 +90,21 @@ class Ranking(Sequence[Hint]):
         """Predicted times, best first. [s]"""
         return np.array([self.parts[part].estimate.seconds[row] for part, row in self.order])
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a hint, as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ProblemError(
-                "to_frame needs pandas; install it, or use [hint.to_dict() for hint in ranking]"
-            ) from None
-        rows = [
-            {"rank": h.rank, "index": h.index, "kernel": h.kernel, **h.config, "predicted_ms": h.predicted_ms,
-             "bound": h.bound, **{f"{name}_ms": t for name, t in h.terms_ms.items()}, **h.details}
-            for h in self
-        ]  # fmt: skip
-        return pd.DataFrame(rows)
-
-    def to_triton(self, names: Mapping[str, str] | None = None, only: Sequence[str] | None = None) -> list[Any]:
-        """`triton.Config` of each hint for `triton.autotune`; see `carver.export.triton.configs`."""
-        from ..export.triton import configs
-
-        return configs(self, names, only)
-
-    def to_tilelang(self, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """Dicts for `tilelang.autotune`; see `carver.export.tilelang.configs`."""
-        from ..export.tilelang import configs
-
-        return configs(self, names)
-
-    def to_kernel_tuner(
-        self, tune_params: Mapping[str, Sequence[Any]] | None = None, then: str | None = "genetic_algorithm", **how: Any
-    ) -> dict[str, Any]:
-        """`tune_params` and `strategy` for `tune_kernel`: the hints in rank order, then another strategy."""
-        from ..export import kernel_tuner as to
-
-        space = tune_params or to.tune_params(self, **how)
-        return {"tune_params": dict(space), "strategy": to.strategy(self, space, then, **how)}
-
-    def to_helion(self, tiles: str = "mnk") -> list[Any]:
-        """`helion.Config` of each hint; see `carver.export.helion.seed_configs`."""
-        from ..export.helion import seed_configs
-
-        return seed_configs(self, tiles)
-
-    def to_optuna(self, study: Any, names: Mapping[str, str] | None = None) -> int:
-        """Queue every hint in an Optuna study; how many."""
-        from ..export.optuna import enqueue
-
-        return enqueue(study, self, names)
-
-    def to_cutlass(self) -> list[dict[str, Any]]:
-        """Tile, cluster, stages and schedules of each hint; see `carver.export.cutlass`."""
-        from ..export.cutlass import configs
-
-        return configs(self)
-
-    def to_json(self, names: Mapping[str, str] | None = None) -> str:
-        """Configurations and predicted times as JSON."""
-        from ..export.plain import to_json
-
-        return to_json(self, names)
-
-    def to_csv(self, names: Mapping[str, str] | None = None) -> str:
-        """The same as CSV."""
-        from ..export.plain import to_csv
-
-        return to_csv(self, names)
-
-    def explain(self, i: int = 0) -> Explanation:
-        """Why `self[i]` is predicted to take the time it takes, and what its nearest changes would do."""
-        from .explain import explain
-
-        return explain(self[i], self.arch)
-
-    def benchmark(self, device: str = "auto", **settings: Any) -> Report:
-        """Compile, check and time these hints on a device of this machine; `settings` as in `bench.benchmark`."""
-        from ..run.bench import benchmark
-
-        return benchmark(list(self), device, **settings)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The predicted times as bars of their terms; this and the other plots need matplotlib."""
-        from ..view.plots import plot_terms
-
-        return plot_terms(self, ax)
-
-    def plot_roofline(self, ax: Axes | None = None) -> Axes:
-        """The hints under the device's roofs."""
-        from ..view.plots import plot_roofline
-
-        return plot_roofline(self, ax)
-
-    def plot_heatmap(self, x: str, y: str, over: Over = "best", ax: Axes | None = None) -> Axes:
-        """Predicted time of all priced candidates over two tunables; `over`: "best", "median" or "fixed"."""
-        from ..view.plots import plot_heatmap
-
-        return plot_heatmap(self, x, y, over, ax)
-
-    def __repr__(self) -> str:
-        return ranking_text(self)
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Group]:
-        yield ranking_table(self, width=options.max_width)
-
-    def _repr_html_(self) -> str:
-        return ranking_html(self)
+    # What `carver._methods` adds; the functions stand in the layers that they are named after.
+    explain: ClassVar[Callable[..., Any]]
+    benchmark: ClassVar[Callable[..., Any]]
+    plot: ClassVar[Callable[..., Any]]
+    plot_roofline: ClassVar[Callable[..., Any]]
+    plot_heatmap: ClassVar[Callable[..., Any]]
+    to_frame: ClassVar[Callable[..., Any]]
+    to_triton: ClassVar[Callable[..., list[Any]]]
+    to_tilelang: ClassVar[Callable[..., list[dict[str, Any]]]]
+    to_kernel_tuner: ClassVar[Callable[..., dict[str, Any]]]
+    to_helion: ClassVar[Callable[..., list[Any]]]
+    to_optuna: ClassVar[Callable[..., int]]
+    to_cutlass: ClassVar[Callable[..., list[dict[str, Any]]]]
+    to_json: ClassVar[Callable[..., str]]
+    to_csv: ClassVar[Callable[..., str]]
 
 
 def recommend(
@@ -242,7 +144,7 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     """
     if isinstance(configs, Mapping | str) or not isinstance(configs, Iterable):
         raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
-    given = [config if isinstance(config, Hint) else _in_our_words(config, backend) for config in configs]
+    given = [config if isinstance(config, Hint) else adopt(config, backend) for config in configs]
     offered, notes = offered_kernels(problem, arch, backend)
     parts: list[Priced] = []
     reasons: dict[int, str] = {}
@@ -259,16 +161,6 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
     order = _best(parts, len(given))
     return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
-
-
-def _in_our_words(config: Any, backend: str) -> Any:
-    """Another tool's configuration in carver's keys; a dict in them already comes back as it is."""
-    foreign = {"BLOCK_SIZE_M", "block_sizes", "tile_shape", "mma_tiler_mn", "predicted_ms"}
-    if isinstance(config, Mapping) and not config.keys() & foreign:
-        return config
-    from ..export import adopt
-
-    return adopt(config, backend)
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:

@@ -14,12 +14,14 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
+from ..base.table import MOST, Column, aligned, rich_table, screen_width, without_colour
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..view.table import MOST, Column, aligned, rich_table, screen_width, without_colour
+from ..view.canvas import GREY, MARKERS, OTHER, figure_of, legend_beside, log_ticks, new_axes, save, title
 from .records import Measurement
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Group
 
@@ -409,8 +411,6 @@ class Report:
 
     def plot(self, path: Path | str | None = None) -> Figure:
         """Predicted against measured on logarithmic axes; the figure, saved to `path` if given. Needs matplotlib."""
-        from ..view.plots import figure_of, plot_report, save
-
         figure = figure_of(plot_report(self))
         if path is not None:
             save(Path(path), figure)
@@ -468,3 +468,35 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         number("measured_ms", ".4g"), number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"],
         str(row["samples"]), row["outcome"],
     )  # fmt: skip
+
+
+def plot_report(report: Report, ax: Axes | None = None) -> Axes:
+    """Predicted against measured time of every candidate that ran, a form and colour by what bounds it. [ms]"""
+    points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
+    if not points:
+        raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
+    ax = ax or new_axes(6.0, 7.6)
+    bounds = [bound for _, _, bound in points]
+    for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
+        x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
+        marker, colour = MARKERS.get(bound, OTHER)
+        ax.plot(x, y, marker, ms=5.5, color=colour, mec="white", mew=0.4, label=f"{bound or 'none'} ({len(x)})")
+    times = [t for p, m, _ in points for t in (p, m)]
+    ends = min(times) / 1.15, max(times) * 1.15
+    best, first = min(points, key=lambda p: p[1]), points[0]
+    for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
+        ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
+    if report.library and report.library.ok and (library := report.library.median_ms):
+        ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
+        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
+    ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    log_ticks(ax)
+    ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
+    lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
+    told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
+    title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest measured: {told}")
+    legend_beside(ax, "bound by")
+    ax.grid(True, which="both", color="#eeeeee", lw=0.6)
+    ax.set_axisbelow(True)
+    return ax

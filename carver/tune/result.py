@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, RunError
+from ..base.table import screen_width
 from ..run.buffers import address, empty_like, is_torch
 from ..run.device import (
     Binary,
@@ -31,7 +32,6 @@ from ..run.device import (
 )  # fmt: skip
 from ..run.records import Measurement
 from ..run.trial import program_from_dict, program_to_dict
-from ..view.table import screen_width
 from . import cache
 from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, places, retargeted, sizes_of, unpack
 

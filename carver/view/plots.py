@@ -8,44 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..base.errors import CarverError, ConfigError, nearest
+from ..base.errors import ConfigError, nearest
+from ..base.table import MOST, aligned
 from ..cost.pricing import price
 from ..kernels.declaration import kernels
 from ..kernels.space import flops_per_s, given_space, multiply_dtype
 from ..ranking.hint import Hint
-from .table import COLOURS, MOST, aligned, columns, rate
+from .canvas import (
+    BLUE,
+    GREY,
+    MARKERS,
+    ORANGE,
+    OTHER,
+    RED,
+    SKY,
+    beside,
+    legend_beside,
+    log_ticks,
+    new_axes,
+    new_figure,
+    room,
+    title,
+)
+from .table import COLOURS, columns, rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..evaluate.summary import Summary
     from ..ranking.explain import Explanation
     from ..ranking.ranking import Ranking
-    from ..run.report import Report
-
-BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777",
-)  # fmt: skip
-MARKERS = {
-    "math": ("o", BLUE),
-    "shared memory": ("s", ORANGE),
-    "L2": ("^", GREEN),
-    "DRAM": ("v", RED),
-    "issue": ("D", PINK),
-    "latency": ("P", SKY),
-}
-"""Form and colour by what bounds a candidate."""
-_OTHER = ("X", GREY)
-FORMATS = (".png", ".svg", ".pdf")
-WIDTH = 9.0
-"""Of a figure. [inch]"""
 
 Over = Literal["best", "median", "fixed"]
 
@@ -53,7 +50,7 @@ Over = Literal["best", "median", "fixed"]
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
     """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
     hints = _first(ranking, most)
-    ax = ax or _axes(2.0 + 0.26 * len(hints))
+    ax = ax or new_axes(2.0 + 0.26 * len(hints))
     every, same = columns(ranking, most)
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
     headings = [c.heading.replace("\n", "").replace("_", "_\n").split("\n") for c in shown]
@@ -72,7 +69,7 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
     )  # fmt: skip
     in_all = fill(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}", 60) if same else ""
     part = f"first {len(hints)} of {len(ranking)}" if len(hints) < len(ranking) else ""
-    _title(ax, _heading(ranking), part, in_all)
+    title(ax, _heading(ranking), part, in_all)
     return ax
 
 
@@ -91,19 +88,19 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
     if not named:
         raise ConfigError("no rankings to compare")
     best = [ranking[0] for ranking in named.values()]
-    ax = ax or _axes(1.7 + 0.33 * len(best))
+    ax = ax or new_axes(1.7 + 0.33 * len(best))
     told = zip(aligned([h.predicted_ms for h in best]), (rate([h]) for h in best), best, strict=True)
     _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r.cells[0]} {r.heading}, {h.bound}" for t, r, h in told])
     ax.set_yticks(range(len(best)), list(named), fontsize=9)
     problems = dict.fromkeys(str(h.problem) for h in best)
-    _title(ax, "best configuration of each", *problems)
+    title(ax, "best configuration of each", *problems)
     return ax
 
 
 def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
     """The hints under the device's roofs: arithmetic intensity of their DRAM traffic against predicted rate."""
     hints = _first(ranking, most)
-    ax = ax or _axes(5.2)
+    ax = ax or new_axes(5.2)
     arch, flops = ranking.arch, ranking.problem.flops
     dtype = multiply_dtype(ranking.problem)
     x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
@@ -143,17 +140,17 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
                 va="bottom" if foot else "top")  # fmt: skip
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
-        marker, colour = MARKERS.get(bound, _OTHER)
+        marker, colour = MARKERS.get(bound, OTHER)
         # no edges: white ones of candidates on top of each other would bleach the colour
         ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=24, zorder=4 - 0.1 * i,
                    label=f"{bound} ({chosen.sum()})")  # fmt: skip
     ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
                 arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
-    _log_ticks(ax)
+    log_ticks(ax)
     ax.set(xlabel="arithmetic intensity [FLOP/byte of DRAM traffic]", ylabel="predicted rate [TFLOP/s]")
-    _title(ax, f"{_heading(ranking)}, first {len(hints)}")
-    _legend_beside(ax, "bound by")
+    title(ax, f"{_heading(ranking)}, first {len(hints)}")
+    legend_beside(ax, "bound by")
     ax.grid(True, which="major", color="#e5e5e5", lw=0.6)
     ax.set_axisbelow(True)
     return ax
@@ -166,7 +163,7 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
     ("median"), or the first hint with these two changed and everything else kept ("fixed").
     """
     xs, ys, ms = heatmap(ranking, x, y, over)
-    ax = ax or _axes(1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
+    ax = ax or new_axes(1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
     from matplotlib.colors import LogNorm
     from matplotlib.patches import Rectangle
 
@@ -189,7 +186,7 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
     ax.set(xlabel=f"tunable {x}", ylabel=f"tunable {y}")
     said = {"best": "best over the rest", "median": "median over the rest", "fixed": "the rest as in the first hint"}
     empty = "cannot run" if over == "fixed" else "no candidate"
-    _title(ax, _heading(ranking), f"{said[over]}; framed: the fastest; –: {empty}")
+    title(ax, _heading(ranking), f"{said[over]}; framed: the fastest; –: {empty}")
     bar = ax.figure.colorbar(image, ax=ax, label="predicted time [ms]", extend="max" if worst > top else "neither")
     ticks = [best * factor for factor in (1, 1.2, 1.5, 2, 3, 4) if best * factor <= top * 1.001]
     ticks += [top] * (top > 1.1 * ticks[-1])
@@ -244,7 +241,7 @@ def plot_explanation(explanation: Explanation) -> Figure:
     """
     hint, changes = explanation.hint, [c for c in explanation.changes if c.ms is not None]
     alone = {name: ms for name, ms in explanation.loop_ms.items() if ms > 0}
-    figure: Figure = _figure(3.0 + 0.26 * (len(alone) + len(changes)))
+    figure: Figure = new_figure(3.0 + 0.26 * (len(alone) + len(changes)))
     top, bottom = figure.subplots(2, 1, height_ratios=(1.6 + len(alone), 0.6 + max(len(changes), 1)))
     whole = hint.predicted_ms
     told = aligned([whole])[0]
@@ -252,10 +249,10 @@ def plot_explanation(explanation: Explanation) -> Figure:
     rows = range(1, len(alone) + 1)
     top.barh(rows, list(alone.values()), height=0.6, color="#dddddd", edgecolor=GREY, hatch="///", lw=0.5)
     for row, ms in zip(rows, alone.values(), strict=True):
-        _beside(top, ms, row, f"{ms:.{len(told.partition('.')[2])}f} ms")
+        beside(top, ms, row, f"{ms:.{len(told.partition('.')[2])}f} ms")
     top.set_yticks([0, *rows], ["predicted", *(f"main loop, {name} alone" for name in alone)], fontsize=9)
     top.set_ylim(len(alone) + 0.6, -0.6)
-    top.set_xlim(0, max([whole, *alone.values()]) * _room([told]))
+    top.set_xlim(0, max([whole, *alone.values()]) * room([told]))
     config = fill(" ".join(f"{name}={value}" for name, value in hint.config.items()), 110)
     figure.suptitle(f"{hint.problem} on {explanation.arch.title}\n{config}", x=0.01, ha="left", fontsize=10)
 
@@ -263,76 +260,17 @@ def plot_explanation(explanation: Explanation) -> Figure:
     texts = [f"{p:+.1f} %, {c.bound}" for c, p in zip(changes, percent, strict=True)]
     for i, (p, text) in enumerate(zip(percent, texts, strict=True)):
         bottom.barh(i, p, height=0.7, color=ORANGE if p > 0 else BLUE)
-        _beside(bottom, max(p, 0), i, text)
+        beside(bottom, max(p, 0), i, text)
     bottom.axvline(0, color="black", lw=0.8)
     bottom.set_yticks(range(len(changes)), [f"{c.tunable} {c.old} → {c.new}" for c in changes], fontsize=9)
     bottom.tick_params(axis="y", length=0)
     bottom.set_ylim(max(len(changes), 1) - 0.4, -0.6)
     low, high = min([0.0, *percent]), max([1.0, *percent])
-    bottom.set_xlim(low * 1.08, high + (_room(texts) - 1) * (high - low))
+    bottom.set_xlim(low * 1.08, high + (room(texts) - 1) * (high - low))
     bottom.set_xlabel("change of the predicted time [%]")
-    _title(bottom, "one tunable one step down or up, the rest kept; below 0 is faster")
+    title(bottom, "one tunable one step down or up, the rest kept; below 0 is faster")
     bottom.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def plot_report(report: Report, ax: Axes | None = None) -> Axes:
-    """Predicted against measured time of every candidate that ran, a form and colour by what bounds it. [ms]"""
-    points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
-    if not points:
-        raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
-    ax = ax or _axes(6.0, 7.6)
-    bounds = [bound for _, _, bound in points]
-    for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
-        x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
-        marker, colour = MARKERS.get(bound, _OTHER)
-        ax.plot(x, y, marker, ms=5.5, color=colour, mec="white", mew=0.4, label=f"{bound or 'none'} ({len(x)})")
-    times = [t for p, m, _ in points for t in (p, m)]
-    ends = min(times) / 1.15, max(times) * 1.15
-    best, first = min(points, key=lambda p: p[1]), points[0]
-    for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
-        ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
-    if report.library and report.library.ok and (library := report.library.median_ms):
-        ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
-        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
-    ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
-    _log_ticks(ax)
-    ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
-    lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
-    told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
-    _title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest measured: {told}")
-    _legend_beside(ax, "bound by")
-    ax.grid(True, which="both", color="#eeeeee", lw=0.6)
-    ax.set_axisbelow(True)
-    return ax
-
-
-def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = None) -> Axes:
-    """What the first k picks cost on measured tables, filled, against as many blind draws, open. [x the best time]"""
-    if not rows:
-        raise ConfigError("nothing to plot: no table was evaluated")
-    ax = ax or _axes(1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
-    forms = (("o", BLUE), ("s", ORANGE), ("^", GREEN), ("D", PINK))
-    for j, k in enumerate(ks):
-        y = np.arange(len(rows)) + (j - (len(ks) - 1) / 2) * 0.7 / len(ks)
-        picks, draws = [row.slowdown[k][0] for row in rows], [row.random[k] for row in rows]
-        marker, colour = forms[j % len(forms)]
-        ax.hlines(y, picks, draws, color="#cccccc", lw=1, zorder=1)
-        ax.scatter(picks, y, marker=marker, color=colour, s=30, zorder=3, label=f"first {k}" if k > 1 else "first")
-        ax.scatter(draws, y, marker=marker, facecolors="white", edgecolors=colour, s=26, zorder=2)
-    count = [f"{row.problems} problem{'s' if row.problems > 1 else ''}" for row in rows]
-    names = [f"{row.name}\n{row.device}, {n}" for row, n in zip(rows, count, strict=True)]
-    ax.set_yticks(range(len(rows)), names, fontsize=9)
-    ax.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="time over that of the fastest measured [×], mean")
-    ax.set_xlim(0.97, None)
-    ax.axvline(1.0, color="black", lw=0.8)
-    ax.hlines(np.arange(1, len(rows)) - 0.5, *ax.get_xlim(), color="#eeeeee", lw=0.8)
-    _log_ticks(ax, "x")
-    _title(ax, "filled: best of carver's first k picks; open: best of k blind draws; 1: nothing lost")
-    _legend_beside(ax, "")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
@@ -350,30 +288,6 @@ def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
         interact(show, **menus)
 
 
-def save(path: Path, drawn: Axes | Figure) -> None:
-    """Write a picture in the format that the file's ending names, and forget it."""
-    if path.suffix.lower() not in FORMATS:
-        raise ConfigError(f"a plot is saved as {', '.join(FORMATS)}; got {str(path)!r}")
-    figure = figure_of(drawn)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
-    pyplot().close(figure)
-
-
-def figure_of(drawn: Axes | Figure) -> Figure:
-    whole: Any = drawn if hasattr(drawn, "savefig") else drawn.get_figure(root=True)
-    figure: Figure = whole
-    return figure
-
-
-def pyplot() -> Any:
-    """matplotlib's state of open figures. Raises CarverError where it is not installed."""
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError:
-        raise CarverError("plots need matplotlib: pip install 'gpu-carver[plot]'") from None
-    return plt
-
-
 def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str]) -> None:
     """One bar a mapping, its terms end to end, and a text behind it."""
     rows, left = np.arange(len(terms)), np.zeros(len(terms))
@@ -383,8 +297,8 @@ def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str
             ax.barh(rows, ms, left=left, height=0.74, label=name, color=COLOURS.get(name, SKY), ec="white", lw=0.5)
             left += ms
     for row, end, text in zip(rows.tolist(), left.tolist(), texts, strict=True):
-        _beside(ax, end, row, text)
-    ax.set_xlim(0, left.max() * _room(texts))
+        beside(ax, end, row, text)
+    ax.set_xlim(0, left.max() * room(texts))
     ax.set_ylim(len(terms) - 0.5, -0.5)
     ax.set_xlabel("predicted time [ms]")
     ax.tick_params(axis="y", length=0)
@@ -393,52 +307,9 @@ def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str
               handlelength=1.2, handletextpad=0.5, columnspacing=1.2)  # fmt: skip
 
 
-def _legend_beside(ax: Axes, title: str) -> None:
-    """Where it covers no data."""
-    ax.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left", fontsize=9,
-              labelspacing=0.7)  # fmt: skip
-
-
-def _room(texts: Sequence[str]) -> float:
-    """How much longer than the longest bar an axis must be for the texts behind the bars."""
-    return 1.08 + 0.019 * max(map(len, texts), default=0)
-
-
-def _log_ticks(ax: Axes, which: str = "xy") -> None:
-    """Plain numbers on logarithmic axes; between the powers of ten too where an axis is short."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for axis in (getattr(ax, f"{name}axis") for name in which):
-        low, high = axis.get_view_interval()
-        span = high / low
-        between = (1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if span < 5 else (2, 3, 5) if span < 40 else (2, 5)
-        major = axis.get_tick_params("major")
-        axis.set_tick_params("minor", length=major.get("length", 3.5), pad=major.get("pad", 3.5))  # labels in one line
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(LogLocator(subs=between))
-        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if span < 400 else NullFormatter())
-
-
-def _beside(ax: Axes, x: float, y: float, text: str) -> None:
-    ax.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
-
-
-def _title(ax: Axes, *lines: str) -> None:
-    ax.set_title("\n".join(line for line in lines if line), loc="left", fontsize=10)
-
-
 def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def _heading(ranking: Ranking) -> str:
     return f"{ranking.problem}\n{ranking.arch.title}, backend {ranking.backend}"
-
-
-def _figure(height: float, width: float = WIDTH) -> Any:
-    return pyplot().figure(figsize=(width, height), layout="constrained")
-
-
-def _axes(height: float, width: float = WIDTH) -> Axes:
-    ax: Axes = _figure(height, width).subplots()
-    return ax

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice
-from math import floor, log10
-from shutil import get_terminal_size
-from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from ..base.table import MOST, WIDTH, Column, aligned, fitted, rich_table, screen_width, total, without_colour
+from ..ranking.hint import Hint
+from ..ranking.ranking import Ranking
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
-    from rich.table import Table
-
-    from ..ranking.hint import Hint
-    from ..ranking.ranking import Ranking
-
-WIDTH = 100
-"""Columns that a table may take where no terminal says how wide it is."""
-MOST = 20
-"""Hints shown unless the caller asks for more: what fits on a screen."""
+    from rich.console import Group
 
 COLOURS = {
     "launch": "#999999",
@@ -33,82 +24,6 @@ COLOURS = {
     "reduction": "#CC79A7",
 }
 """Of the terms of a predicted time. Source: Okabe and Ito, Color Universal Design, 2008."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    heading: str
-    cells: tuple[str, ...]
-    is_text: bool = False
-    style: str = ""
-    may_shrink: bool = False
-    """Whether cells may end in "…"."""
-    spare: int = 0
-    """Above 0: may be left out where a table is too wide; the highest goes first."""
-
-    @property
-    def width(self) -> int:
-        return max(map(len, (*self.heading.split("\n"), *self.cells)))
-
-
-def screen_width() -> int:
-    """$COLUMNS or the terminal's; `WIDTH` where the output goes to a file or a pipe."""
-    return get_terminal_size((WIDTH, 0)).columns
-
-
-def console() -> Console:
-    """Where the command line prints its tables."""
-    from rich.console import Console
-
-    return Console(highlight=False, width=screen_width())
-
-
-def total(columns: Iterable[Column], gap: int) -> int:
-    """Characters of a line."""
-    widths = [column.width for column in columns]
-    return sum(widths) + gap * (len(widths) - 1)
-
-
-def fitted(columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns made to fit: headings on more lines, texts cut that may be, columns left out, headings in pieces."""
-    out = list(columns)
-    if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
-        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
-    for i, c in enumerate(out):
-        if c.may_shrink and (excess := total(out, 1) - width) > 0:
-            most = max(8, c.width - excess)
-            out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
-    while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
-        out.remove(spare)
-    for most in (5, 4, 3):  # headings inside their words, before a terminal cuts them
-        if total(out, 1) > width:
-            out = [replace(c, heading=_folded(c.heading, most)) for c in out]
-    return out
-
-
-def _broken(heading: str) -> str:
-    return heading.replace("_", "_\n").replace(" ", "\n")
-
-
-def _folded(heading: str, most: int) -> str:
-    return "\n".join(piece for line in heading.split("\n") for piece in wrap(line, most))
-
-
-def rich_table(columns: Sequence[Column], width: int) -> Table:
-    """For rich: what `fitted` gives, one line a row, so that nothing but a text that may be is ever cut."""
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = fitted(columns, width)
-    gap = 2 if total(shown, 2) <= width else 1
-    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
-    for column in shown:
-        justify: Literal["left", "right"] = "left" if column.is_text else "right"
-        heading = Text(column.heading)
-        table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*map(Text, row))
-    return table
 
 
 def columns(ranking: Ranking, most: int, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
@@ -197,14 +112,6 @@ def ranking_text(ranking: Ranking) -> str:
     return without_colour(ranking_table(ranking, width=width), width)
 
 
-def without_colour(drawn: Group | Table, width: int) -> str:
-    from rich.console import Console
-
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-
 def ranking_html(ranking: Ranking) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
     shown, same = columns(ranking, MOST)
@@ -249,12 +156,3 @@ def _colour_key(hints: Sequence[Hint]) -> str:
         for name in used
     )
     return f"<small>{words}</small>"
-
-
-def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
-    """Numbers with the same decimals, enough for the smallest to keep its significant digits."""
-    smallest = min((abs(v) for v in values if v), default=1.0)
-    decimals = 0 if all(v == int(v) for v in values) else max(0, min(7, significant - 1 - floor(log10(smallest))))
-    largest = max(map(abs, values), default=0.0)
-    decimals = max(0, min(decimals, significant + 2 - len(str(int(largest)))))
-    return tuple(f"{v:.{decimals}f}" for v in values)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.table import WIDTH, Column, rich_table
 from ..base.types import FloatArray
-from ..evaluate.cases import Case
-from ..view.table import WIDTH, Column, rich_table
-from .search import Choices, exhaustive, genetic, local, random_order, rank_order
+from ..tune.search import Choices, exhaustive, genetic, local, random_order, rank_order
+from .cases import Case
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -1,0 +1,113 @@
+"""Tables of text that keep to a screen's width, for the terminal and without colour."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import floor, log10
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+WIDTH = 100
+"""Columns that a table may take where no terminal says how wide it is."""
+MOST = 20
+"""Hints shown unless the caller asks for more: what fits on a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    heading: str
+    cells: tuple[str, ...]
+    is_text: bool = False
+    style: str = ""
+    may_shrink: bool = False
+    """Whether cells may end in "…"."""
+    spare: int = 0
+    """Above 0: may be left out where a table is too wide; the highest goes first."""
+
+    @property
+    def width(self) -> int:
+        return max(map(len, (*self.heading.split("\n"), *self.cells)))
+
+
+def screen_width() -> int:
+    """$COLUMNS or the terminal's; `WIDTH` where the output goes to a file or a pipe."""
+    return get_terminal_size((WIDTH, 0)).columns
+
+
+def console() -> Console:
+    """Where the command line prints its tables."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=screen_width())
+
+
+def total(columns: Iterable[Column], gap: int) -> int:
+    """Characters of a line."""
+    widths = [column.width for column in columns]
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def fitted(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns made to fit: headings on more lines, texts cut that may be, columns left out, headings in pieces."""
+    out = list(columns)
+    if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
+        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
+    for i, c in enumerate(out):
+        if c.may_shrink and (excess := total(out, 1) - width) > 0:
+            most = max(8, c.width - excess)
+            out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
+    while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
+        out.remove(spare)
+    for most in (5, 4, 3):  # headings inside their words, before a terminal cuts them
+        if total(out, 1) > width:
+            out = [replace(c, heading=_folded(c.heading, most)) for c in out]
+    return out
+
+
+def _broken(heading: str) -> str:
+    return heading.replace("_", "_\n").replace(" ", "\n")
+
+
+def _folded(heading: str, most: int) -> str:
+    return "\n".join(piece for line in heading.split("\n") for piece in wrap(line, most))
+
+
+def rich_table(columns: Sequence[Column], width: int) -> Table:
+    """For rich: what `fitted` gives, one line a row, so that nothing but a text that may be is ever cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = fitted(columns, width)
+    gap = 2 if total(shown, 2) <= width else 1
+    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
+    for column in shown:
+        justify: Literal["left", "right"] = "left" if column.is_text else "right"
+        heading = Text(column.heading)
+        table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def without_colour(drawn: RenderableType, width: int) -> str:
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
+    """Numbers with the same decimals, enough for the smallest to keep its significant digits."""
+    smallest = min((abs(v) for v in values if v), default=1.0)
+    decimals = 0 if all(v == int(v) for v in values) else max(0, min(7, significant - 1 - floor(log10(smallest))))
+    largest = max(map(abs, values), default=0.0)
+    decimals = max(0, min(decimals, significant + 2 - len(str(int(largest)))))
+    return tuple(f"{v:.{decimals}f}" for v in values)

@@ -1,0 +1,160 @@
+"""Other tools' configurations in the words of carver's declarations: one function a tool, and `adopt` that chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..base.errors import ConfigError
+
+ALIASES = {
+    "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
+    "BLOCK_N": ("BLOCK_SIZE_N", "block_n", "BN"),
+    "BLOCK_K": ("BLOCK_SIZE_K", "block_k", "BK"),
+    "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
+    "SPLIT_K": ("split_k",),
+}
+"""Spellings in use for the keys of the matmul declaration."""
+
+_NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
+"""Launch options that the model has no part for, and the values at which that is exact."""
+
+BLOCKS = {"m": "BLOCK_M", "n": "BLOCK_N", "k": "BLOCK_K"}
+SAID = ("rank", "kernel", "predicted_ms")
+"""Keys of an exported row that are none of the configuration."""
+
+
+def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()) -> dict[str, int]:
+    """A `triton.Config`, or a dict as vLLM and SGLang keep them, in the keys that `rank(backend="triton")` takes.
+
+    Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
+    `ignore` are left out: compile-time switches that do not matter to the time.
+    """
+    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
+    ours = {alias: key for key, aliases in ALIASES.items() for alias in aliases}
+    ours |= {theirs: key for key, theirs in (names or {}).items()}
+    out: dict[str, int] = {}
+    for key, value in given.items():
+        if key in ignore:
+            continue
+        if key in _NEUTRAL:
+            neutral = _NEUTRAL[key]
+            if neutral is not None and value not in neutral:
+                raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
+            continue
+        out[ours.get(key, key)] = value
+    return out
+
+
+def _all_kwargs(config: Any) -> dict[str, Any]:
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages,
+            "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
+
+
+def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
+    """A Helion matmul configuration in the keys that `rank(backend="triton")` takes; what it leaves open is as in
+    Helion's default: 4 warps, 1 stage, no grouping. `tiles` is the order in which the kernel opens its tiles.
+    """
+    given = dict(config) if isinstance(config, Mapping) else dict(config.config)
+    sizes = given.get("block_sizes")
+    if not sizes or len(sizes) != 3:
+        raise ConfigError(f"a matmul has block_sizes of three tiles, got {sizes!r}")
+    out = {BLOCKS[letter]: int(size) for letter, size in zip(order_of(tiles), sizes, strict=True)}
+    out["num_warps"] = int(given.get("num_warps") or 4)
+    out["num_stages"] = int(given.get("num_stages") or 1)
+    out["GROUP_M"] = int((given.get("l2_groupings") or [1])[0])
+    return out
+
+
+def order_of(tiles: str) -> str:
+    """The letters m, n and k in an order of the caller's; ConfigError for anything else."""
+    if sorted(tiles) != ["k", "m", "n"]:
+        raise ConfigError(f"tiles is an order of the letters m, n and k, got {tiles!r}")
+    return tiles
+
+
+def from_optuna(trial: Any, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The parameters of a trial in carver's keys."""
+    ours = {theirs: key for key, theirs in (names or {}).items()}
+    return {ours.get(key, key): value for key, value in trial.params.items()}
+
+
+def from_inductor(config: Any) -> dict[str, int]:
+    """A `GemmConfig`, or the keyword arguments of a template choice, in the keys of `rank(backend="triton")`."""
+    given = dict(config) if isinstance(config, Mapping) else vars(config)
+    blocks = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K", "group_m": "GROUP_M"}
+    known = {*blocks.values(), "num_warps", "num_stages"}
+    return {ours: int(value) for key, value in given.items() if (ours := blocks.get(key, key)) in known}
+
+
+def from_row(config: Mapping[str, Any]) -> dict[str, int]:
+    """A row of `to_json` or `to_csv` without what it says besides the configuration; numbers may be text."""
+    try:
+        return {key: int(value) for key, value in config.items() if key not in SAID and value not in ("", None)}
+    except (TypeError, ValueError):
+        raise ConfigError(f"a configuration holds whole numbers, got {dict(config)}") from None
+
+
+def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
+    """A TileLang dict in the keys that `rank(backend="tilelang")` takes; "pass_configs" is left out."""
+    ours = {theirs: key for key, theirs in (names or {}).items()}
+    return {ours.get(key, key): int(value) for key, value in config.items() if key != "pass_configs"}
+
+
+def from_cutlass(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:
+    """A CUTLASS or CuTe DSL dict in the keys that `rank(backend="tilelang")` takes.
+
+    CuTe DSL's examples fix the depth to 128 bytes (64 elements of 16 bits) and choose the stages themselves:
+    `num_stages` says how many to rank with.
+    """
+    try:
+        if "tile_shape" in config:
+            m, n, k = map(int, config["tile_shape"])
+            m = m // 2 if "2Sm" in str(config.get("kernel_schedule", "")) else m
+            stages, group = int(config.get("stages") or num_stages), int(config.get("raster_group") or 1)
+            if int(config.get("split_k") or 1) != 1:
+                raise ConfigError("the profile that ranks CUTLASS configurations has no split-K")
+        elif "mma_tiler_mn" in config:
+            m, n = map(int, config["mma_tiler_mn"])
+            m, k, stages, group = (m // 2 if config.get("use_2cta_instrs") else m), 64, num_stages, 1
+        else:
+            raise ConfigError(f"a CUTLASS configuration has tile_shape or mma_tiler_mn, got {', '.join(config)}")
+    except (TypeError, ValueError):
+        asked = "tile_shape = (M, N, K) or mma_tiler_mn = (M, N), whole numbers"
+        raise ConfigError(f"a CUTLASS configuration has {asked}; got {dict(config)}") from None
+    return {"block_M": m, "block_N": n, "block_K": k, "num_stages": stages, "thread_num": 256 if m >= 128 else 128,
+            "enable_rasteration": int(group > 1)}  # fmt: skip
+
+
+def from_kernel_tuner(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """One result or parameter dict of Kernel Tuner in carver's keys; `names` maps carver's keys to those of the kernel
+    and, where it is given, other keys (times, constants) are left out.
+    """
+    if names is None:
+        return dict(config)
+    return {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
+
+
+_BY_KEY: Mapping[str, Callable[..., dict[str, int]]] = {
+    "BLOCK_SIZE_M": from_triton, "block_sizes": from_helion, "tile_shape": from_cutlass, "mma_tiler_mn": from_cutlass,
+    "predicted_ms": from_row,
+}  # fmt: skip
+"""What reads a dict, by a key that gives it away."""
+_BY_PACKAGE: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "triton": from_triton, "helion": from_helion, "optuna": from_optuna, "torch": from_inductor,
+}  # fmt: skip
+"""What reads an object, by the package that its class is from."""
+
+
+def adopt(config: Any, backend: str) -> Any:
+    """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
+
+    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
+    and the rows of `to_json` and `to_csv`.
+    """
+    read = _BY_PACKAGE.get(type(config).__module__.partition(".")[0])
+    if read is None and isinstance(config, Mapping):
+        read = next((reader for key, reader in _BY_KEY.items() if key in config), None)
+    if read is None or (read is from_triton and isinstance(config, Mapping) and backend != "triton"):
+        return config
+    return read(config)
