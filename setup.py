@@ -38,9 +38,10 @@ setup(
         "export-test": [
             "helion==1.5.1", "kernel-tuner==1.5.0", "optuna==5.0.0", "packaging", "torch==2.13.0", "triton==3.9.0",
         ],
+        "docs": ["mkdocs>=1.6,<2", "mkdocs-click>=0.9", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.27"],
         "dev": [
-            "build", "dask[distributed]>=2024.1", "hypothesis", "matplotlib>=3.8", "mypy>=1.11", "pandas>=2.1",
-            "pytest>=8", "ruff>=0.6",
+            "build", "dask[distributed]>=2024.1", "hypothesis", "import-linter>=2.1", "matplotlib>=3.8", "mypy>=1.11",
+            "nox>=2024.4", "pandas>=2.1", "pre-commit>=3.7", "pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6",
         ],
     },
     entry_points={"console_scripts": ["carver = carver.cli.main:main"]},

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 import pytest
-from support_matrix import table
+from docs_tables import TABLES, written
 
 import carver
 from carver.cli.main import main
@@ -69,8 +69,9 @@ def test_samples_are_what_the_command_prints(page: str, topk: str) -> None:
     assert sample == printed("recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "--topk", topk)
 
 
-def test_the_support_matrix_is_what_was_measured() -> None:
-    assert table() in README, "make it anew: python tests/support_matrix.py"
+@pytest.mark.parametrize("page", TABLES)
+def test_tables_are_made_from_data(page: str) -> None:
+    assert written(page) == (ROOT / page).read_text(encoding="utf-8"), "make it anew: python tests/docs_tables.py"
 
 
 ACCURACY = [
@@ -98,6 +99,18 @@ def test_the_accuracy_table_is_what_its_commands_print(row: list[str]) -> None:
         mean, drawn = re.fullmatch(r"([\d.]+)(?: \(([\d.]+)\))?", cell).groups()  # type: ignore[union-attr]
         assert f"{found['slowdown'][str(k)]['mean']:.3f}" == mean
         assert drawn is None or f"{found['random'][str(k)]:.2f}" == drawn
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: carver\.(\w+)$", page, re.MULTILINE)) == sorted(carver.__all__)
+
+
+def test_links_lead_somewhere() -> None:
+    """Those of the pages that are outside the site, which mkdocs does not see."""
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
+            assert (ROOT / link).exists(), f"{page}: {link}"
 
 
 @pytest.mark.parametrize("page", PAGES)

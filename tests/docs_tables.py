@@ -1,9 +1,10 @@
-"""The table of the README that says on which devices, with which kernels, the model was compared with measured times.
+"""The tables of the pages that are made from data, written into them by
 
-    python tests/support_matrix.py
+    python tests/docs_tables.py
 
-A row is an ISA of which a device was measured; the others are gathered by what runs on them. What was measured is what
-docs/accuracy.md has a line of; what runs is what carver says of a device and a backend.
+The README's says on which devices, with which kernels, the model was compared with measured times. A row is an ISA of
+which a device was measured; the others are gathered by what runs on them. What was measured is what docs/accuracy.md
+has a line of; what runs is what carver says of a device and a backend. That of docs/model.md lists the constants.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import carver
+from carver.cost.constants import CONSTANTS
 
 ROOT = Path(__file__).resolve().parent.parent
 
-CONV = carver.Conv2DTemplate(512, 512, 15, 15)
+CONV = carver.Conv2DTemplate(256, 256, 3, 3)
 MATMUL = carver.MatmulTemplate(512, 512, 512, in_dtype="float32")
 COLUMNS = {
     "carver's own": (MATMUL, ("cuda", "cpu")),
@@ -70,14 +72,14 @@ def short(title: str) -> str:
     return re.sub(r"^(NVIDIA|AMD)( GeForce| Instinct)? |,.*| (SXM|PCIe|\(|\d+ GB).*", "", title)
 
 
-def table() -> str:
+def support() -> str:
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for backend, name in measured():
         arch = device(name)
         [heading] = [heading for heading, (_, backends) in COLUMNS.items() if backend in backends]
         seen.setdefault((arch.isa, heading), {})[short(arch.title)] = None
     rows: dict[tuple[str, ...], list[str]] = {}
-    for arch in map(carver.load_arch, carver.arch_names()):
+    for arch in {arch.isa: arch for arch in map(carver.load_arch, carver.arch_names())}.values():
         cells = tuple(
             ", ".join(seen[arch.isa, heading]) if (arch.isa, heading) in seen
             else "datasheet" if runs(arch, heading) else "-"
@@ -95,8 +97,25 @@ def table() -> str:
 
 
 def _isas(isas: list[str]) -> str:
-    return ", ".join(sorted(set(isas), key=lambda isa: (len(isa), isa)))
+    return ", ".join(sorted(isas, key=lambda isa: (len(isa), isa)))
+
+
+def constants() -> str:
+    rows = (f"| `{name}` | {c.prior:g} | {c.low:g} to {c.high:g} | {c.meaning} |" for name, c in CONSTANTS.items())
+    return "\n".join(["| constant | prior | bounds | what it is |", "|---|---|---|---|", *rows])
+
+
+TABLES = {"README.md": support, "docs/model.md": constants}
+
+
+def written(page: str) -> str:
+    """The page with its table made anew, behind the comment that says how."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    before, comment, after = re.split(r"(<!-- .*python tests/docs_tables.py -->\n)", text)
+    rest = re.sub(r"\A\n*(\|.*\n)*", "", after)
+    return f"{before}{comment}\n{TABLES[page]()}\n{rest}"
 
 
 if __name__ == "__main__":
-    print(table())
+    for page in TABLES:
+        (ROOT / page).write_text(written(page), encoding="utf-8")
