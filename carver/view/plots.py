@@ -106,51 +106,35 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
     y = np.array([flops / h.predicted_ms * 1e-9 for h in hints])
     compulsory = flops / ranking.problem.compulsory_bytes
-    roofs = {f"{unit} units, {dtype}": rate / 1e12 for unit, rate in flops_per_s(ranking.problem, arch).items()}
-    peak, slope = max(roofs.values()), arch.dram_bytes_per_s / 1e12
-    ridge = peak / slope
+    roofs: dict[float, list[str]] = {}
+    for unit, flops_each_s in flops_per_s(ranking.problem, arch).items():
+        roofs.setdefault(flops_each_s / 1e12, []).append(unit)
+    peak, slopes = max(roofs), {"DRAM": arch.dram_bytes_per_s / 1e12, "L2": arch.l2_bytes_per_s / 1e12}
+    ridge = peak / slopes["DRAM"]
     low, high = min(x.min(), compulsory, ridge) / 2.5, max(x.max(), compulsory, ridge) * 2.5
-    span = np.geomspace(low, high, 200)
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(y.min(), low * slope * 2.5) / 1.6, peak * 1.6))
-    for name, roof in roofs.items():
-        if roof <= 1.2 * ax.get_ylim()[0]:
-            continue
-        ax.plot(span, np.minimum(roof, span * slope), color="black", ls="-" if roof == peak else "--", lw=1.3)
-        ax.annotate(f"{name}: {roof:,.4g} TFLOP/s", (high, roof), xytext=(-4, 3), textcoords="offset points",
-                    ha="right", va="bottom", fontsize=9, zorder=3,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85})  # fmt: skip
-    bottom, l2 = ax.get_ylim()[0], arch.l2_bytes_per_s / 1e12
-    for rise, text, colour in ((slope, f"DRAM {slope:,.3g} TB/s", "black"), (l2, f"L2 {l2:,.3g} TB/s", GREY)):
-        start, end = max(low, bottom / rise), peak / rise
-        if start < compulsory < end:  # beside that line and its label: on the side with more room
-            start, end = max((start, compulsory), (1.3 * compulsory, end), key=lambda side: side[1] / side[0])
-        at = np.sqrt(start * end)
-        if low * 1.2 < at < peak / rise / 1.2:  # of a slope that is all but out of sight there is nothing to say
-            if rise == l2:
-                ax.plot(span, np.minimum(peak, span * l2), color=GREY, ls=":", lw=1.3)
-            ax.text(at, at * rise * 1.05, text, rotation=np.degrees(np.arctan(rise)), transform_rotates_text=True,
-                    rotation_mode="anchor", ha="center", va="bottom", fontsize=9, color=colour)  # fmt: skip
-    # the line ends at a level roof, whose label is above it; no candidate is right of the line, where its label goes:
-    # at the foot unless the label of the first is as low
-    level, top = compulsory >= ridge, ax.get_ylim()[1]
-    ax.plot([compulsory] * 2, [bottom, peak if level else top], color=GREY, lw=0.9)
-    foot = level and y[0] > bottom * (peak / bottom) ** 0.45
-    ax.annotate("each byte moved once", (compulsory, bottom if foot else peak if level else top),
-                xytext=(6, 4 if foot else -4), textcoords="offset points", rotation=90, fontsize=9, color=GREY,
-                va="bottom" if foot else "top")  # fmt: skip
+    bottom = min(y.min(), low * slopes["DRAM"] * 2.5) / 1.6
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, peak * 1.6))
+    # names stand in the legend: beside the lines they would cover each other, or candidates, on some device
+    for roof, units in sorted(roofs.items(), reverse=True):
+        if roof > 1.2 * bottom:
+            ax.plot([roof / slopes["DRAM"], high], [roof] * 2, color="black", ls="-" if roof == peak else "--", lw=1.3,
+                    label=f"{' and '.join(units)} units, {dtype}: {roof:,.4g} TFLOP/s")  # fmt: skip
+    for name, slope in slopes.items():
+        if peak > slope * low * 1.2:  # else it is all but out of sight
+            ax.plot([low, peak / slope], [low * slope, peak], color=MARKERS[name][1], ls="-" if name == "DRAM" else ":",
+                    lw=1.6, label=f"{name}: {slope:,.3g} TB/s")  # fmt: skip
+    ax.axvline(compulsory, color=GREY, lw=0.9, label="each byte moved once")
     for i, bound in enumerate(dict.fromkeys(h.bound for h in hints)):
         chosen = np.array([h.bound == bound for h in hints])
         marker, colour = MARKERS.get(bound, OTHER)
         # no edges: white ones of candidates on top of each other would bleach the colour
         ax.scatter(x[chosen], y[chosen], marker=marker, color=colour, s=24, zorder=4 - 0.1 * i,
-                   label=f"{bound} ({chosen.sum()})")  # fmt: skip
-    ax.annotate(f"first: {y[0]:,.4g} TFLOP/s", (x[0], y[0]), xytext=(18, 12), textcoords="offset points", fontsize=9,
-                arrowprops={"arrowstyle": "-", "lw": 0.8}, zorder=5,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
+                   label=f"bound by {bound} ({chosen.sum()})")  # fmt: skip
+    ax.plot(x[0], y[0], "o", ms=11, mfc="none", mec="black", mew=1.3, zorder=5, label=f"first: {y[0]:,.4g} TFLOP/s")
     log_ticks(ax)
     ax.set(xlabel="arithmetic intensity [FLOP/byte of DRAM traffic]", ylabel="predicted rate [TFLOP/s]")
     title(ax, f"{_heading(ranking)}, first {len(hints)}")
-    legend_beside(ax, "bound by")
+    legend_beside(ax, "")
     ax.grid(True, which="major", color="#e5e5e5", lw=0.6)
     ax.set_axisbelow(True)
     return ax
