@@ -433,7 +433,7 @@ def record(out: Path, subject: str, problem: int, config: Config, ms: float | No
 
 
 def launch_arguments(subject: Subject, problem: Problem, config: Config, tensors: Arrays) -> dict[str, Any]:
-    """What `kernel[grid]` takes by name: tensors, or torch's dtypes in their place where nothing is launched."""
+    """What `kernel[grid]` takes by name: tensors, or Triton's mock tensors in their place where nothing is launched."""
     names = set(subject.kernel.arg_names)
     options = {k: v for k, v in config.items() if k in names or k in ("num_warps", "num_stages")}
     return {**subject.args(problem, config), **tensors, **subject.constants(problem), **options}
@@ -441,11 +441,12 @@ def launch_arguments(subject: Subject, problem: Problem, config: Config, tensors
 
 def compile_one(name: str, problem: int, config: Config) -> None:
     import torch
+    from triton.runtime.jit import MockTensor
 
     subject = BY_NAME[name]
     p = subject.problems[problem]
     tensors = {n: t.dtype for n, t in subject.args(p, config).items() if isinstance(t, Tensor)}
-    mock = {n: getattr(torch, TORCH.get(dtype, dtype)) for n, dtype in tensors.items()}
+    mock = {n: MockTensor(getattr(torch, TORCH.get(dtype, dtype))) for n, dtype in tensors.items()}
     subject.kernel.warmup(grid=(1,), **launch_arguments(subject, p, config, mock))
 
 
@@ -494,6 +495,9 @@ def compile_all(jobs: list[tuple[str, int, Config]], processes: int, until: floa
     while busy:
         for ready, _ in selector.select(timeout=1.0):
             process = ready.data
+            if process.pid not in busy:  # ended when nothing was left to do
+                selector.unregister(process.stdout)
+                continue
             _, job, _ = busy.pop(process.pid)
             line = process.stdout.readline()
             if why := json.loads(line) if line else "the compiler's process ended":
