@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -263,6 +264,53 @@ def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
 )  # fmt: skip
 def test_forgiving_names_of_amd(said: str, name: str) -> None:
     assert HIP(said).name == name
+
+
+@pytest.mark.parametrize(
+    ("said", "isa", "name"),
+    [
+        ("sm_90a", "sm_90", "h100_sxm"), ("sm90", "sm_90", "h100_sxm"), ("90", "sm_90", "h100_sxm"),
+        ("9.0", "sm_90", "h100_sxm"), ("compute_90a", "sm_90", "h100_sxm"), ("sm_100a", "sm_100", "b200"),
+        ("10.0", "sm_100", "b200"), ("sm_103f", "sm_103", "b300"), ("sm_120f", "sm_120", "rtx_5090"),
+        ("8.9", "sm_89", "rtx_4090"), ("gfx942:sramecc+:xnack-", "gfx942", "mi300x"),
+        ("gfx90a:sramecc+:xnack-", "gfx90a", "mi250x_gcd"), ("amdgcn-amd-amdhsa--gfx950", "gfx950", "mi355x"),
+    ],
+)  # fmt: skip
+def test_an_isa_leads_to_a_device_that_says_so(said: str, isa: str, name: str) -> None:
+    arch = load(said)
+    assert (arch.name, arch.stands_for) == (name, isa)
+    assert arch == load(name) and load(said) is arch
+    assert arch.provenance.startswith(f"{isa} names no device: {arch.title} stands for it; ")
+    assert "names no device" not in load(name).provenance
+
+
+def test_a_number_of_a_card_is_a_card() -> None:
+    assert (load("680").name, load("680").stands_for) == ("gtx_680", "")
+
+
+def test_one_device_stands_for_each_isa_and_the_page_names_it() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "devices.md").read_text()
+    stated: dict[str, str] = {}
+    for row in re.findall(r"^\| `.*$", page.partition("## An ISA")[2].partition("## What")[0], re.M):
+        cells = [re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")]
+        stated |= dict(zip(cells[0], cells[1], strict=True)) | dict(zip(cells[2], cells[3], strict=True))
+    gpus = {arch.isa for arch in map(load, names()) if arch.vendor in ("nvidia", "amd")}
+    assert stated == {isa: load(isa).name for isa in gpus}
+    assert all(load(isa).isa == isa for isa in gpus)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("A100_SXM_80GB", "a100_sxm_80"), ("A100_PCIE_80GB", "a100_pcie_80"), ("A30_PCIE", "a30"), ("A10_PCIE", "a10"),
+        ("A40_PCIE", "a40"), ("RTX_3090", "rtx_3090"), ("RTX_A6000", "rtx_a6000"), ("L20", "l20"), ("L40S", "l40s"),
+        ("RTX_6000_ADA", "rtx_6000_ada"), ("H100_SXM", "h100_sxm"), ("H100_PCIE", "h100_pcie"),
+        ("H100_NVL", "h100_nvl"), ("H200_SXM", "h200_sxm"), ("H20_SXM", "h20"), ("B200", "b200"),
+        ("GB200_NVL", "gb200"), ("GB300_NVL", "gb300"), ("RTX_5080", "rtx_5080"), ("RTX_PRO_6000", "rtx_pro_6000"),
+    ],
+)  # fmt: skip
+def test_names_of_nvmatmulheuristics(said: str, name: str) -> None:
+    assert load(said).name == name
 
 
 def test_one_number_in_two_series_is_two_devices() -> None:

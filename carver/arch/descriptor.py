@@ -106,6 +106,7 @@ class Arch:
     fitted: Pairs = ()  # constants measured on this device, with date, device and command
     datasheet: Pairs = dataclasses.field(default=(), compare=False)  # what the vendor prints, to check the rest by
     source: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False)
+    stands_for: str = dataclasses.field(default="", compare=False)  # the bare ISA that was asked for, if one was
 
     def __post_init__(self) -> None:
         for name, kind in _SCALARS.items():
@@ -201,6 +202,7 @@ class Arch:
         words = f"calibrated on {fitted['device']}, {fitted['date']}" if fitted else "datasheet"
         scaled = re.match(r"scaled from (\w+)", dict(self.source).get("memory.l2_bytes_per_s", ""))
         words = f"estimated from {scaled[1]}" if scaled and not fitted else words
+        words = f"{self.stands_for} names no device: {self.title} stands for it; {words}" if self.stands_for else words
         return f"{words}; {', '.join(self.replaced)} replaced" if self.replaced else words
 
     @property
@@ -291,7 +293,9 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 section_of = {name: section for section, names in SECTIONS.items() for name in names}
 section_of |= {"vector": "vector", "matrix": "matrix"}
 _SCALARS: dict[str, str] = {
-    field.name: str(field.type) for field in dataclasses.fields(Arch) if field.type in ("str", "int", "float", "bool")
+    field.name: str(field.type)
+    for field in dataclasses.fields(Arch)
+    if field.type in ("str", "int", "float", "bool") and field.name != "stands_for"
 }
 _MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
 # What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.

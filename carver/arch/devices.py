@@ -1,12 +1,13 @@
 """Devices by name: `load("H200")`, `CUDA("NVIDIA H100 80GB HBM3")`, `HIP("gfx942")`, `CPU("auto")`.
 
-A descriptor answers to any name that people use for the device. Searched in this order: a path to a TOML file;
-the user's own folder (`own_folder()`), where calibration writes; the folder that ships with carver. No GPU is
-touched unless the name is "auto".
+A descriptor answers to any name that people use for the device, and one of each ISA to that, as compilers spell it.
+Searched in this order: a path to a TOML file; the user's own folder (`own_folder()`), where calibration writes; the
+folder that ships with carver. No GPU is touched unless the name is "auto".
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import re
@@ -22,8 +23,8 @@ from . import detect
 from .descriptor import VENDORS, Arch, Matrix, parse, read, section_of, to_toml
 
 __all__ = [
-    "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "load", "match", "names", "own_folder", "own_names",
-    "to_toml",
+    "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "isa_of", "load", "match", "names", "own_folder",
+    "own_names", "to_toml",
 ]  # fmt: skip
 
 
@@ -61,7 +62,14 @@ def load(name: str | os.PathLike[str]) -> Arch:
             f"no arch named {os.fspath(name)!r}; nearest: {', '.join(_near(os.fspath(name)))}; "
             f"carver archs lists all {len(names())}, or give the path of a TOML file"
         )
-    return read(path, path.stat().st_mtime_ns)
+    arch, isa = read(path, path.stat().st_mtime_ns), isa_of(os.fspath(name))
+    return _representative(arch, isa) if isa == arch.isa else arch
+
+
+@lru_cache(maxsize=64)
+def _representative(arch: Arch, isa: str) -> Arch:
+    """The device that a bare ISA leads to, which says so."""
+    return dataclasses.replace(arch, stands_for=isa)
 
 
 def match(device_name: str) -> Arch | None:
@@ -230,10 +238,26 @@ def _find(name: str | os.PathLike[str]) -> Path | None:
     return _known_as(text)
 
 
+_TARGET = re.compile(
+    r"(?:sm_?|compute_?)(\d{2,3})[af]?|(\d{2,3})[af]?|(\d{1,2})\.(\d)[af]?|(?:amdgcn-amd-amdhsa-?-)?(gfx[0-9a-f]+)(?::.*)?"
+)
+"""How compilers, drivers and frameworks write an ISA: "sm_90a", "compute_90", "90", "9.0", "gfx942:sramecc+:xnack-"."""
+
+
+def isa_of(name: str) -> str:
+    """The ISA that a name is a spelling of, without features: "sm_90", "gfx942"; "" if it is none."""
+    found = _TARGET.fullmatch(name.strip().lower())
+    if not found:
+        return ""
+    named, number, major, minor, gfx = found.groups()
+    return gfx or f"sm_{named or number or major + minor}"
+
+
 def _known_as(name: str) -> Path | None:
-    """The user's own descriptors come first."""
-    key = _key(name)
-    return _own_index().get(key) or _index().get(key)
+    """The user's own descriptors come first, and a device's name before an ISA's: "680" is a GTX 680."""
+    own, shipped = _own_index(), _index()
+    keys = (_key(name), _key(isa_of(name)))
+    return next((found for key in keys if key and (found := own.get(key) or shipped.get(key))), None)
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import prod
 
@@ -44,9 +45,16 @@ _ALIASES = {
     "fp8": "float8_e4m3",
     "e4m3": "float8_e4m3",
     "e5m2": "float8_e5m2",
-    "float8_e4m3fn": "float8_e4m3",
     "e4m3_float8": "float8_e4m3",
     "e5m2_float8": "float8_e5m2",
+    "fp8e4": "float8_e4m3",
+    "float8e4": "float8_e4m3",
+    "float8e5": "float8_e5m2",
+    "fp8e5": "float8_e5m2",
+    "f8e4m3": "float8_e4m3",
+    "f8e5m2": "float8_e5m2",
+    "fp8_e4m3": "float8_e4m3",
+    "fp8_e5m2": "float8_e5m2",
     "i8": "int8",
     "i32": "int32",
 }
@@ -69,7 +77,10 @@ def of_array(dtype: object) -> str:
 
 def _known(dtype: object, known: Mapping[str, int]) -> str:
     name = getattr(dtype, "__name__", None) or str(dtype)
-    name = name.removeprefix("torch.").removesuffix("_").lower()  # numpy.bool_ was called so before NumPy 2
+    name = re.sub(r"^(torch|tl|np|numpy|jnp|ml_dtypes)\.", "", name)
+    name = name.removesuffix("_").lower()  # numpy.bool_ was called so before NumPy 2
+    if "e4" in name or "e5" in name:
+        name = re.sub(r"(fn|fnuz|uz|nv|b8|b16|b15)$", "", name)  # another bias or no infinities: as fast to multiply
     name = _ALIASES.get(name, name)
     if name not in known:
         raise ProblemError(f"unknown dtype {dtype!r}; {nearest(name, known, 2)}")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..arch.devices import load, match, names
+from ..arch.devices import isa_of, load, match, names
 from ..base import dtypes
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates
 from ..base.types import FloatArray
@@ -81,7 +81,8 @@ def device(name: str, isa: str = "") -> tuple[Arch, str]:
     word = re.search(r"\b(sm_\d+|gfx[0-9a-f]+)", f"{isa} {name}")
     stated = word[1] if word else ""
     for text in (name, re.split(r"[/(,;:]", name)[0], stated):
-        arch = match(text) if text.strip() else None
+        whole = isa_of(text) in ("", text)  # an ISA with features behind it is tried without them
+        arch = match(text) if text.strip() and whole else None
         if arch is None or stated not in ("", arch.isa):
             continue
         sizes = [other.sm_count for other in map(load, names()) if other.isa == stated] if text == stated else [1]
@@ -104,7 +105,7 @@ def reference(milliseconds: Any) -> float | None:
 
 def dtype(text: object) -> str:
     """The element type that a table's words start with: "fp32 (MFMA)", "torch.bfloat16", "uint8->fp32"."""
-    name = re.split(r"[\s(,/>-]", str(text).strip())[0].lower().removesuffix("fnuz")  # AMD's fp8 costs what others do
+    name = re.split(r"[\s(,/>-]", str(text).strip())[0].lower()
     return dtypes.canonical({"uint8": "int8", "u8": "int8"}.get(name, name))
 
 
