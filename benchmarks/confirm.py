@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.ops.templates import Template
 from carver.ranking.hint import Hint
-from carver.ranking.ranking import recommend
+from carver.ranking.recommend import recommend
 from carver.run.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified
 from carver.run.records import Measurement, Records
 from carver.run.report import Report

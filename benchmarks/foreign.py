@@ -37,7 +37,7 @@ from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space
 from carver.ops.templates import Conv2DTemplate
 from carver.problem.problem import Problem
-from carver.ranking.ranking import rank
+from carver.ranking.recommend import rank
 from carver.run import reference
 from carver.run.device import Binary, Device, Source, open_device
 from carver.run.library import float64, namespace

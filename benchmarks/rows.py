@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import MatmulTemplate
-from carver.ranking.ranking import recommend
+from carver.ranking.recommend import recommend
 from carver.run.bench import Bench, Settings, candidates, measure
 from carver.run.records import Records
 

@@ -41,11 +41,10 @@ def method(owner: type, name: str = "") -> Callable[[Function], Function]:
 
 @method(Hint, "explain")
 def explain_hint(hint: Hint, arch: Arch | None = None) -> Explanation:
-    """Why it is predicted to take this time. Give `arch` where it is not the descriptor as shipped."""
-    from .arch.devices import load
+    """Why it is predicted to take this time; with `arch`, what it would take on that device."""
     from .ranking.explain import explain
 
-    return explain(hint, arch or load(hint.arch))
+    return explain(hint, arch)
 
 
 @method(Hint, "_repr_html_")
@@ -60,7 +59,7 @@ def explain(ranking: Ranking, i: int = 0) -> Explanation:
     """Why `ranking[i]` is predicted to take the time it takes, and what its nearest changes would do."""
     from .ranking.explain import explain
 
-    return explain(ranking[i], ranking.arch)
+    return explain(ranking[i])
 
 
 @method(Ranking)

@@ -10,7 +10,7 @@ from carver.base.shipped import folder
 from carver.cost.models import MODELS
 from carver.kernels.declaration import Kernel, load, operators
 from carver.problem.problem import Problem
-from carver.ranking.ranking import offered_kernels
+from carver.ranking.offers import offered_kernels
 
 KERNELS: tuple[Kernel, ...] = tuple(
     load(path) for path in sorted(folder("templates").glob("*/*.toml")) if path.name != "op.toml"

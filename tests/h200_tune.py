@@ -29,7 +29,7 @@ import carver
 from carver.evaluate import simulate
 from carver.evaluate.cases import Case
 from carver.ranking.hint import Hint
-from carver.ranking.ranking import own_backend
+from carver.ranking.offers import own_backend
 from carver.run.bench import Bench, Settings, candidates, measure, stratified
 from carver.run.device import Binary
 from carver.tune.jitted import cpu_workers

@@ -21,7 +21,7 @@ from carver.evaluate.score import geometric_mean, score
 from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space, given_space
 from carver.ops.templates import MatmulTemplate
-from carver.ranking.ranking import rank
+from carver.ranking.recommend import rank
 
 pd = pytest.importorskip("pandas")
 

@@ -21,7 +21,7 @@ from carver.evaluate.tables import read
 from carver.kernels.declaration import kernels
 from carver.kernels.space import Space, given_space, roles
 from carver.ops.templates import Conv2DTemplate, ConvTemplate, DedispersionTemplate
-from carver.ranking.ranking import rank
+from carver.ranking.recommend import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")
 DEDISP = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "tile_stride_x", "tile_stride_y")

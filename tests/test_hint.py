@@ -150,3 +150,29 @@ def test_a_ranking_is_told_from_a_hint() -> None:
     for many in ([d], {"hints": [d]}, 7):
         with pytest.raises(ConfigError, match=r"jq '(\.hints|\.)\[0\]'|got int"):
             Hint.from_dict(many)  # type: ignore[arg-type]
+
+
+def test_a_ranking_keeps_the_hints_it_made(ranking: carver.Ranking) -> None:
+    assert ranking[0] is ranking[0] and ranking[-1] is ranking[len(ranking) - 1] and list(ranking)[3] is ranking[3]
+
+
+def test_a_hint_of_a_what_if_device_is_explained_on_that_device() -> None:
+    shipped = carver.CUDA("h200")
+    starved = shipped.replace(dram_bytes_per_s=shipped.dram_bytes_per_s / 4)
+    hint = carver.MatmulTemplate(8, 8192, 8192).with_arch(starved).recommend_hints(1)[0]
+    again = Hint.from_json(hint.to_json())
+    assert again == hint and again.arch == starved and again.arch.replaced == ("dram_bytes_per_s",)
+    for told in (hint.explain(), again.explain()):
+        assert told.arch is told.hint.arch and told.hint.predicted_ms == hint.predicted_ms
+        assert not any("The hint itself says" in note for note in told.notes)
+    elsewhere = hint.explain(shipped)
+    assert elsewhere.hint.arch == shipped and elsewhere.hint.predicted_ms < 0.5 * hint.predicted_ms
+
+
+def test_a_shipped_device_is_its_name_in_json() -> None:
+    hint = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0]
+    assert hint.to_dict()["arch"] == "h200_sxm" and Hint.from_json(hint.to_json()).arch == hint.arch
+    with pytest.raises(carver.CarverError, match="no arch named 'h2000'"):
+        Hint.from_dict(hint.to_dict() | {"arch": "h2000"})
+    with pytest.raises(carver.CarverError, match="lacks name"):
+        Hint.from_dict(hint.to_dict() | {"arch": {}})

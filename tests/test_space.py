@@ -20,7 +20,7 @@ from carver.kernels.declaration import Kernel
 from carver.kernels.expr import Expression
 from carver.kernels.space import enumerate_space, given_space, roles, size_scope, static_scope
 from carver.problem.problem import Problem
-from carver.ranking.ranking import offered_kernels
+from carver.ranking.offers import offered_kernels
 
 H200 = carver.CUDA("h200")
 

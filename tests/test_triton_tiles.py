@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import carver
-from carver.ranking.ranking import default_backend
+from carver.ranking.offers import default_backend
 
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
 

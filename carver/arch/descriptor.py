@@ -319,7 +319,7 @@ def read(path: Path, modified_ns: int) -> Arch:
     """One file; `modified_ns` is in the key so that a file written meanwhile is read again."""
     raw = parse(path, path.read_text(encoding="utf-8"))
     try:
-        return _build(raw)
+        return build(raw)
     except ArchError as error:
         raise ArchError(f"{path}: {error}") from None
 
@@ -344,7 +344,8 @@ def to_toml(arch: Arch) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(raw: dict[str, Any]) -> Arch:
+def build(raw: dict[str, Any]) -> Arch:
+    """The device of a parsed descriptor file. Raises ArchError that names section, key and what is allowed."""
     kind = raw.get("kind")
     sections = [section for section in SECTIONS if section != "cpu" or kind == "cpu"]
     optional = ("matrix", "datasheet", "fitted")

@@ -12,7 +12,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from ..base.errors import ArchError
 from ..base.shipped import folder
 from . import detect
-from .descriptor import VENDORS, Arch, Matrix, parse, read, section_of, to_toml
+from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
 
 __all__ = [
     "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "isa_of", "load", "match", "names", "own_folder",
@@ -70,6 +70,22 @@ def load(name: str | os.PathLike[str]) -> Arch:
 def _representative(arch: Arch, isa: str) -> Arch:
     """The device that a bare ISA leads to, which says so."""
     return dataclasses.replace(arch, stands_for=isa)
+
+
+def to_plain(arch: Arch) -> str | dict[str, Any]:
+    """What stands for a device in JSON: its name where carver ships it as it is, else what its file would hold."""
+    shipped = _shipped(arch.name)
+    return arch.name if shipped == arch and shipped.source == arch.source else parse(Path(arch.name), to_toml(arch))
+
+
+def _shipped(name: str) -> Arch | None:
+    path = folder("arch") / f"{name}.toml"
+    return read(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def from_plain(given: str | Mapping[str, Any]) -> Arch:
+    """The device that `to_plain` wrote. Raises ArchError for names and descriptors that are none."""
+    return (_shipped(given) or load(given)) if isinstance(given, str) else build(dict(given))
 
 
 def match(device_name: str) -> Arch | None:

@@ -19,7 +19,8 @@ from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean
 from ..kernels.declaration import Kernel
 from ..kernels.space import multiply_dtype
-from ..ranking.ranking import by_kernel, offered_kernels
+from ..ranking.offers import offered_kernels
+from ..ranking.recommend import by_kernel
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
 from .fit import fit, identified, predict_case, samples
 

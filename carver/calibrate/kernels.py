@@ -14,7 +14,8 @@ from ..evaluate.cases import Case
 from ..ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..ranking.ranking import own_backend, recommend
+from ..ranking.offers import own_backend
+from ..ranking.recommend import recommend
 from ..run.bench import Bench, Settings, candidates, measure, stratified
 from ..run.records import Records
 from .fit import fit, identified, samples

@@ -27,8 +27,9 @@ from ..kernels.foreign import SAID
 from ..ops.templates import MatmulTemplate, Template
 from ..ranking.explain import explain as explain_hint
 from ..ranking.hint import Hint
-from ..ranking.ranking import Ranking, default_backend
-from ..ranking.ranking import recommend as recommend_problem
+from ..ranking.offers import default_backend
+from ..ranking.ranking import Ranking
+from ..ranking.recommend import recommend as recommend_problem
 from ..view.table import ranking_table
 from . import export as cli_export
 from .bench import PICTURE, as_json, bench, records, save_plot
@@ -222,7 +223,7 @@ def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, 
         hint = Hint.from_json(_text(file))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
-    found = explain_hint(hint, device(arch or hint.arch))
+    found = explain_hint(hint, device(arch) if arch else None)
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

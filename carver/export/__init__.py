@@ -15,7 +15,7 @@ from ..base.errors import ConfigError
 from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..ranking.ranking import recommend
+from ..ranking.recommend import recommend
 
 
 def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..arch.devices import load
 from ..base.errors import ConfigError
 from ..kernels.foreign import from_cutlass
 from ..kernels.space import matrix_unit
@@ -34,7 +33,7 @@ def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
 
 
 def _config(hint: Hint) -> dict[str, Any]:
-    cc = load(hint.arch).cc or (0, 0)
+    cc = hint.arch.cc or (0, 0)
     block_m, block_n = hint.block[:2]
     pair, groups = use_2cta(hint), max(hint.num_warps // 4, 1)
     width = getattr(hint.rasterization_plan, "panel_width", 1)
@@ -64,16 +63,16 @@ def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """
     out = []
     for hint in _matrix(hints):
-        if (load(hint.arch).cc or (0, 0))[0] != 10:
+        if (hint.arch.cc or (0, 0))[0] != 10:
             raise ConfigError(
-                f"these are arguments of the CuTe DSL's GEMM for Blackwell (sm_100), and {hint.arch} is "
-                f"{load(hint.arch).isa}; export to cutlass names its tile, cluster, stages and schedules"
+                f"these are arguments of the CuTe DSL's GEMM for Blackwell (sm_100), and {hint.arch.name} is "
+                f"{hint.arch.isa}; export to cutlass names its tile, cluster, stages and schedules"
             )
         pair, (m, n) = use_2cta(hint), hint.block[:2]
         aligned = hint.problem.align_bytes[hint.problem.statement.output.name] >= 16
         out.append({
             "mma_tiler_mn": (2 * m if pair else m, n), "cluster_shape_mn": _cluster(hint)[:2], "use_2cta_instrs": pair,
-            "use_tma_store": bool(load(hint.arch).tma and aligned),
+            "use_tma_store": bool(hint.arch.tma and aligned),
         })  # fmt: skip
     return out
 
@@ -85,7 +84,7 @@ def use_2cta(hint: Hint) -> bool:
 
 
 def _tcgen05(hint: Hint) -> bool:
-    unit = matrix_unit(hint.problem, load(hint.arch))
+    unit = matrix_unit(hint.problem, hint.arch)
     return unit is not None and unit.instruction == "tcgen05"
 
 
@@ -100,8 +99,8 @@ def _matrix(hints: Iterable[Hint]) -> list[Hint]:
     if not (fit := [hint for hint in found if rows_fit(hint)]):
         rows = ", ".join(map(str, sorted({hint.block[0] for hint in found})))
         raise ConfigError(
-            f"no collective of CUTLASS for {found[0].arch} has tiles of {rows} rows: ask for more hints, or exchange "
-            "the operands, so that the short side is that of the columns"
+            f"no collective of CUTLASS for {found[0].arch.name} has tiles of {rows} rows: ask for more hints, or "
+            "exchange the operands, so that the short side is that of the columns"
         )
     return fit
 
@@ -110,4 +109,4 @@ def rows_fit(hint: Hint) -> bool:
     """Whether an instruction of the device's collectives has the tile's rows."""
     if _tcgen05(hint):
         return hint.block[0] in (64, 128)
-    return (load(hint.arch).cc or (0, 0))[0] != 9 or hint.block[0] % 64 == 0
+    return (hint.arch.cc or (0, 0))[0] != 9 or hint.block[0] % 64 == 0

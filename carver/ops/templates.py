@@ -21,7 +21,9 @@ from ..base.errors import ProblemError, nearest
 from ..problem import notation
 from ..problem.problem import ACTIVATIONS, MAX_ALIGN_BYTES, NORMALISATIONS, REDUCTIONS, Problem, counted, size
 from ..ranking.hint import Hint
-from ..ranking.ranking import Ranking, own_backend, rank, recommend
+from ..ranking.offers import own_backend
+from ..ranking.ranking import Ranking
+from ..ranking.recommend import rank, recommend
 
 if TYPE_CHECKING:
     from ..ranking.portfolio import Portfolio

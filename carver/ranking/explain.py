@@ -19,7 +19,7 @@ from ..kernels.declaration import Kernel, named
 from ..kernels.expr import Expression
 from ..kernels.space import flops_per_s, given_space
 from .hint import Hint
-from .ranking import make_hint
+from .making import make_hint
 
 BAR = 30
 """Longest bar. [characters]"""
@@ -188,11 +188,12 @@ class Explanation:
         return f'<pre style="line-height:1.25">{escape(str(self))}</pre>'
 
 
-def explain(hint: Hint, arch: Arch) -> Explanation:
-    """Price the hint's configuration and its neighbours again on `arch`, and say what the time is made of.
+def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
+    """Price the hint's configuration and its neighbours on its device, or on another, and say what the time is made of.
 
     Raises NoCandidates when the configuration cannot run there.
     """
+    arch = arch or hint.arch
     kernel = named(hint.problem.operator, hint.backend, hint.kernel)
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:

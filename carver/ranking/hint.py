@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from ..arch.descriptor import Arch
+from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
 from ..base.types import FrozenDict, check_fields
 from ..problem.problem import Problem
@@ -68,7 +70,7 @@ class Hint:
     index: int
     backend: str
     kernel: str
-    arch: str
+    arch: Arch
     problem: Problem
     config: Mapping[str, int]
     predicted_ms: float
@@ -98,7 +100,7 @@ class Hint:
     notes: tuple[str, ...] = ()
 
     explain: ClassVar[Callable[..., Any]]
-    """`carver.ranking.explain.explain` of this hint; see `carver._methods`."""
+    """`carver.ranking.explain.explain` of this hint on its own device; see `carver._methods`."""
 
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details"):
@@ -120,11 +122,15 @@ class Hint:
         return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `from_dict` gives back an equal hint."""
+        """Plain JSON types; `from_dict` gives back an equal hint.
+
+        A device as carver ships it is written as its name, any other as its whole descriptor.
+        """
         plan = self.rasterization_plan
         raster = None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width}
         out: dict[str, Any] = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         out |= {
+            "arch": to_plain(self.arch),
             "problem": self.problem.to_dict(),
             "rasterization_plan": raster,
             "launch": {f.name: _plain(getattr(self.launch, f.name)) for f in fields(self.launch)},
@@ -137,13 +143,15 @@ class Hint:
         if isinstance(d, list) or (isinstance(d, Mapping) and "hints" in d):
             path = ".[0]" if isinstance(d, list) else ".hints[0]"
             raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")
-        check_fields(cls, d, "hint", ConfigError)
+        named = isinstance(d, Mapping) and isinstance(d.get("arch"), str)
+        check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError)
         check_fields(Launch, d["launch"], "hint's launch", ConfigError)
         if d["rasterization_plan"] is not None:
             check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
         out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
         raster, launch = d["rasterization_plan"], d["launch"]
         out |= {
+            "arch": from_plain(d["arch"]),
             "problem": Problem.from_dict(d["problem"]),
             "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
             "launch": Launch(**launch | {"grid": tuple(launch["grid"])}),

@@ -21,7 +21,9 @@ from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from ..problem.problem import size as whole
 from .hint import Hint
-from .ranking import Ranking, offered_kernels, rank, recommend
+from .offers import offered_kernels
+from .ranking import Ranking
+from .recommend import rank, recommend
 
 
 class Timed(Protocol):

@@ -440,7 +440,7 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: 
 def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
     """The record with what this hint says, which may have changed since it was measured."""
     return m if hint is None else replace(
-        m, arch=hint.arch, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
+        m, arch=hint.arch.name, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
         terms_ms=dict(hint.terms_ms), hint=hint.to_dict(),
     )  # fmt: skip
 

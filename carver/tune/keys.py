@@ -75,7 +75,7 @@ class _Walk:
         if isinstance(value, np.ndarray):
             return ["array", str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
         if isinstance(value, Hint):
-            return ["hint", value.backend, value.kernel, value.arch, value.problem.to_dict(), dict(value.config)]
+            return ["hint", value.backend, value.kernel, plain(value.arch), value.problem.to_dict(), dict(value.config)]
         if isinstance(value, Template):
             return ["template", type(value).__name__, plain(value.problem.to_dict()), plain(value.arch)]
         if isinstance(value, Arch):

@@ -136,7 +136,7 @@ def ranking_html(ranking: Ranking) -> str:
 def hint_html(hint: Hint) -> str:
     """One hint for a notebook: what it is, and its predicted time as a bar of its terms."""
     bar, key = _bar(hint, hint.predicted_ms), _colour_key([hint])
-    return f"<div><b>{escape(f'{hint.problem} on {hint.arch}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
+    return f"<div><b>{escape(f'{hint.problem} on {hint.arch.name}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
 
 
 def _bar(hint: Hint, longest_ms: float) -> str:

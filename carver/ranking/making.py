@@ -1,0 +1,96 @@
+"""Hints out of priced candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from ..cost.estimate import LIMITERS
+from ..cost.occupancy import LIMITS, occupancy_limits
+from ..cost.pricing import Priced, roofline_seconds
+from ..kernels.space import Space, multiply_dtype
+from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
+from .uncertainty import trust
+
+
+def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str, ...] = ()) -> Hint:
+    """The hint of one candidate."""
+    space, work, est = part.space, part.work, part.estimate
+    arch, problem, kernel = space.arch, space.problem, space.kernel
+    col = partial(space.at, row)
+    warps = int(work.warps[row])
+    smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
+    threads = col("threads", warps * arch.warp_size)
+    limits = occupancy_limits(
+        arch, np.array([float(warps)]), np.array([float(smem_bytes)]), np.array([float(registers)])
+    )
+    if arch.kind == "gpu":  # the compiler spills what is more
+        registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
+    limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
+    split, group = col("split", 1), col("group", 1)
+    kind = col("instruction", 0)
+    contraction = problem.contracts
+    axes = ("tile_m", "tile_n") if contraction else ("tile_r", "tile_c")
+    block = tuple(col(axis, 1) for axis in axes)
+    grid_of_warps = (col("warps_m", 1), col("warps_n", 1))
+    warp = tuple(max(1, size // count) for size, count in zip(block, grid_of_warps, strict=True)) if kind else ()
+    thread: tuple[int, ...] = () if kind else (threads,)
+    if not kind and "thread_m" in space.columns:
+        thread = (col("thread_m", 1), col("thread_n", 1))
+    rstep = (col("tile_k", 1),) if problem.statement.reduced else ()
+    plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
+    inputs = [t.name for t in problem.statement.inputs]
+    trusted = trust(kernel, arch, multiply_dtype(problem))
+    terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
+    seconds = float(est.seconds[row])
+    details = {name: float(np.broadcast_to(v, len(work))[row]) for name, v in work.facts.items()}
+    details |= {
+        "waves": float(est.waves[row]),
+        "blocks_per_sm": float(work.resident[row]),
+        "occupancy": min(1.0, float(work.resident[row] * warps / arch.max_warps_per_sm)),
+        "steps": float(work.steps[row]),
+        "tflops": problem.flops / seconds / 1e12,
+        "roofline_share": roofline_seconds(problem, arch) / seconds,
+    }
+    return Hint(
+        rank=rank, index=int(space.index[row]), backend=backend, kernel=kernel.name, arch=arch, problem=problem,
+        config=space.config(row), predicted_ms=seconds * 1e3, terms_ms=terms,
+        bound=_bound(terms, LIMITERS[int(est.limiter[row])]),
+        launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
+        block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
+        num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
+        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(space, row),
+        rasterization_plan=plan, split_k=split, cluster=(1, 1, 1),
+        cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details, limited_by=limited_by,
+        band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
+    )  # fmt: skip
+
+
+def _bound(terms: Mapping[str, float], loop: str) -> str:
+    """The largest term; of the main loop, which the tail wave is part of, what bounds that."""
+    largest = max(terms, key=terms.__getitem__)
+    in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
+    return loop if in_loop or largest in ("main loop", "tail wave") else largest
+
+
+def _vectorize(space: Space, row: int) -> dict[str, int]:
+    """Elements that one instruction moves of each input."""
+    problem = space.problem
+    inputs = [t.name for t in problem.statement.inputs]
+    if "access_elements" in space.columns:
+        copies = {name: space.at(row, "access_elements", 1) * problem.itemsize(name) for name in inputs}
+    else:
+        copies = {name: space.at(row, f"copy_{x}_bytes", 16) for name, x in zip(inputs, "ab", strict=False)}
+    return {name: max(1, min(n, problem.align_bytes[name]) // problem.itemsize(name)) for name, n in copies.items()}
+
+
+def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
+    """Blocks of the first launch as its declaration deals them out; of another tool's kernel, tiles by parts."""
+    launches = part.space.kernel.launches
+    if not launches:
+        return int(part.work.grid[row]) // max(split, 1), split, 1
+    env = {**part.space.scope, **{name: int(column[row]) for name, column in part.space.columns.items()}}
+    x, y, z = (*(int(extent(env)) for extent in launches[0].grid), 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,118 @@
+"""Which kernels are there for a problem on a device, whose they are by default, and what to tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates
+from ..cost.tile import peak
+from ..kernels.declaration import Kernel, every, kernels
+from ..kernels.space import instructions, multiply_dtype, plain, static_scope
+from ..problem.problem import Problem
+
+RUNS_ON = {
+    "cuda": ("nvidia",), "kernel_tuner": ("nvidia",), "kernel_tuner_hip": ("amd",), "tensile": ("amd",),
+    "triton": ("nvidia", "amd"), "tilelang": ("nvidia", "amd"),
+}  # fmt: skip
+"""Vendors of the devices that a backend's kernels run on; any, where it is not said. On others tiles are advice."""
+NEEDS_VOLTA = ("triton", "tilelang")
+"""Backends that compile for compute capability 7.0 and later only."""
+FULL_RATE = 0.95
+"""Kernels that reach this share of the fastest unit's rate are taken to use it."""
+
+
+def own_backend(arch: Arch, operator: str = "matmul") -> str:
+    """carver's own kernels where it has some for the operator and the vendor, else those of the first tool that has."""
+    if arch.kind == "cpu":
+        return "cpu"
+    preferred = ("triton", "kernel_tuner_hip", "cuda") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
+    there = {kernel.backend for kernel in every(operator)}
+    return next((backend for backend in preferred if backend in there), "triton")
+
+
+def default_backend(problem: Problem, arch: Arch) -> str:
+    """carver's own kernels, unless they cannot run the problem as it is spelt or leave the fastest unit idle.
+
+    Tiles for Triton are then the better advice, but where Triton copies operands element by element: that mostly
+    costs more than the unit gains.
+    """
+    return _default_backend(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _default_backend(problem: Problem, arch: Arch) -> str:
+    own = own_backend(arch, problem.operator)
+    scope = static_scope(problem, arch)
+    meets = [k for k in every(problem.operator) if not k.unmet(scope)]
+    runs = [k for k in meets if k.backend == own]
+    tiles = [k for k in meets if k.backend == "triton"]
+    if own != "cuda" or not tiles:
+        return own
+    if not (plain(problem) and runs):
+        return "triton"
+    enough = unit_share(problem, arch, runs) >= min(FULL_RATE, unit_share(problem, arch, tiles))
+    return own if enough or copied_singly(problem, arch, tiles) else "triton"
+
+
+def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+    """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
+    offered, notes = _offered(problem.sizeless, arch, backend)
+    if not offered:
+        scope = static_scope(problem, arch)
+        raise NoCandidates(
+            f"{problem} with backend {backend!r} on {arch.name}",
+            {f"{k.title} requires that {why}": 1 for k in kernels(problem.operator, backend) for why in k.unmet(scope)},
+        )
+    if problem.compulsory_bytes > arch.dram_bytes:
+        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+        notes = (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted", *notes)
+    return offered, notes
+
+
+@lru_cache(maxsize=256)
+def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+    scope = static_scope(problem, arch)
+    declared = kernels(problem.operator, backend)
+    if declared[0].device_kind != arch.kind:
+        others = sorted({k.backend for k in every(problem.operator) if k.device_kind == arch.kind})
+        what = f"backend {backend!r} is for a {declared[0].device_kind.upper()}, {arch.title} is a {arch.kind.upper()}"
+        has = ", ".join(map(repr, others)) or "no backend"
+        raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
+    offered = tuple(kernel for kernel in declared if not kernel.unmet(scope))
+    notes = []
+    too_old = backend in NEEDS_VOLTA and arch.cc is not None and arch.cc < (7, 0)
+    if too_old or arch.vendor not in RUNS_ON.get(backend, (arch.vendor,)):
+        whose = "carver's CUDA" if backend == "cuda" else f"{backend}'s"
+        notes.append(f"{whose} kernels do not run on {arch.title}: take the tiles as advice")
+    contracts = any("instruction" in kernel.schedule for kernel in offered)
+    if contracts and not scope["matrix"]:
+        notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
+    if odd := copied_singly(problem, arch, offered):
+        what = " and ".join(odd)
+        notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")
+    if (share := unit_share(problem, arch, offered)) < FULL_RATE:
+        rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
+        notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")
+    return offered, tuple(notes)
+
+
+def copied_singly(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> list[str]:
+    """The inputs that kernels of Triton copy element by element, because 16 does not divide a stride."""
+    scope = static_scope(problem, arch)
+    reads = any("by_16_a" in column.names for kernel in offered for column in kernel.schedule.values())
+    odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
+    return odd if reads and not scope["static_shapes"] else []
+
+
+def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float:
+    """Rate of the fastest arithmetic instruction that these kernels can issue, over that of the device's fastest.
+
+    1 for problems that no matrix instruction is for.
+    """
+    used = {kind for kernel in offered for kind in instructions(problem, arch, kernel)}
+    if not static_scope(problem, arch)["matrix"] or not used:
+        return 1.0
+    fastest = max(peak(problem, arch, kind) for kind in range(4))
+    return max(peak(problem, arch, kind) for kind in used) / fastest

@@ -1,0 +1,142 @@
+"""Rank candidates: carver's own for a backend (`recommend`), or the user's (`rank`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates
+from ..cost.pricing import Priced, price
+from ..kernels.declaration import Kernel, every
+from ..kernels.foreign import adopt
+from ..kernels.space import enumerate_space, given_space
+from ..problem.problem import Problem, counted
+from .hint import Hint
+from .offers import default_backend, offered_kernels
+from .ranking import Ranking
+
+
+def recommend(
+    problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None, *, advised: bool = True
+) -> Ranking:
+    """The `topk` fastest candidates of carver's own space for a backend, by the model.
+
+    With `advised=False` of all that can run, those that a kernel's [avoid] leaves out among them.
+    Raises NoCandidates when no kernel can run the problem on the device.
+    """
+    topk = counted("topk", topk, 1)
+    backend = backend or default_backend(problem, arch)
+    parts: list[Priced] = []
+    removed: Counter[str] = Counter()
+    offered, notes = offered_kernels(problem, arch, backend)
+    if not advised:
+        offered = tuple(replace(kernel, avoid={}) for kernel in offered)
+    for kernel in offered:
+        try:
+            space = enumerate_space(problem, arch, kernel)
+        except NoCandidates as none:
+            removed.update(none.removed)
+            continue
+        removed.update(space.removed)
+        parts.append(Priced(space, *price(space)))
+    if not parts:
+        avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
+    return Ranking(problem, arch, backend, tuple(parts), _best(parts, topk), dict(removed), {}, notes)
+
+
+def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
+    """The user's own configurations in the order of their predicted times.
+
+    Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
+    """
+    if isinstance(configs, Mapping | str) or not isinstance(configs, Iterable):
+        raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
+    given = [config if isinstance(config, Hint) else adopt(config, backend) for config in configs]
+    offered, notes = offered_kernels(problem, arch, backend)
+    parts: list[Priced] = []
+    reasons: dict[int, str] = {}
+    for kernel, places in by_kernel(given, offered).items():
+        space, why = given_space(problem, arch, kernel, [tunables_of(given[i]) for i in places])
+        reasons |= {places[i]: reason for i, reason in why.items()}
+        if len(space):
+            space = replace(space, index=np.asarray(places)[space.index])
+            parts.append(Priced(space, *price(space)))
+    if not given:
+        raise ConfigError(f"no configurations given to rank for {problem}")
+    rejected = Counter(reasons.values())
+    if not parts:
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
+    order = _best(parts, len(given))
+    return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
+
+
+def by_kernel(given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel]) -> dict[Kernel, list[int]]:
+    """The places of the configurations that belong to each kernel, for the kernels that have any."""
+    places: dict[Kernel, list[int]] = {}
+    for i, config in enumerate(given):
+        places.setdefault(_owner(config, i, offered), []).append(i)
+    return places
+
+
+def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
+    """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
+    name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
+    if name is not None:
+        for kernel in offered:
+            if kernel.name == name:
+                return kernel
+        names = ", ".join(k.name for k in offered)
+        raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
+    if isinstance(config, Mapping):
+        for kernel in offered:
+            if _speaks(config, kernel):
+                return kernel
+        backend = offered[0].backend
+        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k)}
+        if others:
+            other = min(others)
+            raise ConfigError(
+                f"configuration {place} has the keys of backend {other!r} and not of {backend!r}: "
+                f"{', '.join(map(str, config))}; ask with --backend {other}, in Python backend={other!r}"
+            )
+    return offered[0]
+
+
+def _speaks(config: Mapping[str, Any], kernel: Kernel) -> bool:
+    return kernel.tunables.keys() - kernel.defaults.keys() <= config.keys() <= kernel.tunables.keys()
+
+
+def tunables_of(config: Any) -> Any:
+    """A configuration without the name of its kernel."""
+    if isinstance(config, Hint):
+        return config.config
+    return {k: v for k, v in config.items() if k != "kernel"} if isinstance(config, Mapping) else config
+
+
+def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:
+    """(part, row) of the fastest. Equal times: less shared memory first, then fewer warps, then smaller tunables."""
+    seconds = np.concatenate([part.estimate.seconds for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.space) for part in parts])
+    rows = np.concatenate([np.arange(len(part.space)) for part in parts])
+    if topk < len(seconds):
+        keep = np.flatnonzero(seconds <= np.partition(seconds, topk - 1)[topk - 1])
+        seconds, owner, rows = seconds[keep], owner[keep], rows[keep]
+
+    smem, warps, place = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows), int)
+    for number, part in enumerate(parts):
+        mine = np.flatnonzero(owner == number)
+        columns, at = part.space.columns, rows[mine]
+        smem[mine] = columns["smem_bytes"][at] if "smem_bytes" in columns else 0
+        warps[mine] = part.work.warps[at]
+        if part.space.kernel.tunables:
+            tunables = [columns[t][at] for t in reversed(list(part.space.kernel.tunables))]
+            place[mine[np.lexsort(tunables)]] = np.arange(len(mine))
+    order = np.lexsort((place, owner, warps, smem, seconds))[:topk]
+    return tuple((int(owner[i]), int(rows[i])) for i in order)
