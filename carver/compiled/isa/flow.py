@@ -1,0 +1,157 @@
+"""Control flow of machine code: basic blocks and the tree of loops.
+
+A loop is a strongly connected part of the graph; without its first block it falls apart into the loops inside it. This
+finds the natural loops of reducible code, and also loops with two entries, which dominators do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from .code import Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where control goes after an instruction: on to the next (`falls`), to the indices `targets`, or out (neither).
+
+    `indirect`: it also goes where only a table in memory says.
+    """
+
+    falls: bool = True
+    targets: tuple[int, ...] = ()
+    indirect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Blocks as ranges of indices, the blocks after each, and the blocks where execution may start."""
+
+    blocks: tuple[range, ...]
+    after: tuple[tuple[int, ...], ...]
+    entries: tuple[int, ...]
+
+
+def graph(length: int, steps: dict[int, Step]) -> Graph:
+    """Of `length` instructions of which `steps` names those that do not merely fall through.
+
+    Where a branch is indirect, the first of the blocks that nothing else reaches are entries: compilers lay the targets of
+    a table out in order. Else blocks that are not reached, as those behind the end that are never run, lead nowhere.
+    """
+    if not length:
+        return Graph((), (), ())
+    starts = {0} | {i + 1 for i in steps} | {t for step in steps.values() for t in step.targets}
+    bounds = sorted(s for s in starts if s < length)
+    place = {s: n for n, s in enumerate(bounds)}
+    blocks = tuple(range(s, e) for s, e in zip(bounds, [*bounds[1:], length], strict=True))
+    after: list[tuple[int, ...]] = []
+    for n, block in enumerate(blocks):
+        step = steps.get(block[-1], Step())
+        falls = (n + 1,) if step.falls and n + 1 < len(blocks) else ()
+        after.append(tuple(dict.fromkeys((*falls, *(place[t] for t in step.targets if t in place)))))
+    entries = [0]
+    reached = reachable(after, entries)
+    if any(step.indirect for step in steps.values()):
+        for n in range(len(blocks)):
+            if n not in reached:
+                entries.append(n)
+                reached |= reachable(after, [n])
+    return Graph(blocks, tuple(x if n in reached else () for n, x in enumerate(after)), tuple(entries))
+
+
+def reachable(after: Sequence[Iterable[int]], starts: Iterable[int]) -> set[int]:
+    seen: set[int] = set()
+    stack = list(starts)
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            stack.extend(after[n])
+    return seen
+
+
+def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
+    """Strongly connected components of the subgraph of `nodes` that hold a cycle (Tarjan 1972, without recursion)."""
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[set[int]] = []
+    inside = set(nodes)
+    for root in nodes:
+        if root in number:
+            continue
+        work = [(root, iter(after[root]))]
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, nexts = work[-1]
+            for n in nexts:
+                if n not in inside:
+                    continue
+                if n not in number:
+                    number[n] = low[n] = len(number)
+                    stack.append(n)
+                    on_stack.add(n)
+                    work.append((n, iter(after[n])))
+                    break
+                if n in on_stack:
+                    low[node] = min(low[node], number[n])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    part: set[int] = set()
+                    while True:
+                        n = stack.pop()
+                        on_stack.discard(n)
+                        part.add(n)
+                        if n == node:
+                            break
+                    if len(part) > 1 or node in after[node]:
+                        found.append(part)
+    return found
+
+
+def loops(flow: Graph, is_wait: Callable[[list[int]], bool]) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
+    """The tree of loops of work, and the indices that are outside of all of them and reached.
+
+    `is_wait` says of the indices of an innermost loop whether it only waits for something; such a loop is none of work.
+    """
+    section: dict[int, int] = {}
+    for entry in flow.entries:
+        for n in reachable(flow.after, [entry]):
+            section.setdefault(n, flow.blocks[entry][0])
+    spinning: set[int] = set()
+
+    def indices(blocks: Iterable[int]) -> list[int]:
+        return [i for n in sorted(blocks) for i in flow.blocks[n]]
+
+    def tree(nodes: Collection[int]) -> list[Loop]:
+        found = []
+        for part in components(sorted(nodes), flow.after):
+            header = next((n for n in sorted(part) if entered(n, part)), min(part))
+            inner = tree(part - {header})
+            if not inner and is_wait(indices(part)):
+                spinning.update(part)
+                continue
+            body = indices(part)
+            nested = {i for loop in inner for i in loop.body} | set(indices(spinning & part))
+            own = tuple(i for i in body if i not in nested)
+            found.append(Loop(flow.blocks[header][0], tuple(body), own, section[header], tuple(inner)))
+        return sorted(found, key=lambda loop: loop.header)
+
+    before: list[list[int]] = [[] for _ in flow.blocks]
+    for n, nexts in enumerate(flow.after):
+        for m in nexts:
+            before[m].append(n)
+
+    def entered(n: int, part: set[int]) -> bool:
+        return n in flow.entries or any(m not in part for m in before[n])
+
+    roots = tree(sorted(section))
+    inside = {i for loop in roots for i in loop.body} | set(indices(spinning))
+    return tuple(roots), tuple(i for i in indices(section) if i not in inside)
