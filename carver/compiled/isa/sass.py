@@ -29,10 +29,10 @@ LINE = re.compile(
 SCHEDULING = re.compile(r"\s+[&?].*")  # newer disassemblers write the control fields out behind the operands
 TARGET = re.compile(r"\b0x([0-9a-f]+)$")
 BRANCHES = {"BRA", "JMP", "BRX", "JMX", "BRXU", "CALL", "RET", "EXIT", "KILL", "BPT", "RTT"}
-WAITING = re.compile(r"TRYWAIT|^NANOSLEEP|^USETMAXREG")
-"""Marks of a loop that waits: it asks a barrier in memory, sleeps, or asks for registers."""
+WAITING = re.compile(r"TRYWAIT|^NANOSLEEP|^USETMAXREG|^BAR\b")
+"""Marks of a loop that only waits: for a barrier, in memory or of the block, for time, or for registers."""
 WORKING = re.compile(
-    r"^(LDG|STG|LDGSTS|LDTM|STTM|LDSM|STSM|MUFU|RED|REDG|ATOMG|UTMALDG|UTMASTG|UTMAREDG|UBLKCP|UTC\w*MMA|\w*MMA|[FHD](FMA|ADD|MUL)2?)\b"
+    r"^(LDG|STG|STS|LDGSTS|LDTM|STTM|LDSM|STSM|MUFU|RED|REDG|ATOMG|UTMALDG|UTMASTG|UTMAREDG|UBLKCP|UTC\w*MMA|\w*MMA|[FHD](FMA|ADD|MUL)2?)\b"
 )
 
 
@@ -156,7 +156,7 @@ def _only_waits(instructions: Sequence[Instruction], body: Sequence[int]) -> boo
 
 def _spilled(instructions: Sequence[Instruction]) -> int:
     """Bytes a thread of the slots that the stack pointer (R1) and a constant address. Arrays are indexed by registers."""
-    slots = set()
+    slots: set[int] = set()
     for each in instructions:
         if each.opcode.startswith("STL") and (found := re.match(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]", each.operands)):
             start = int(found[1] or "0", 16)
