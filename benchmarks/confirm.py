@@ -29,7 +29,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
-from carver.ops.templates import Template
+from carver.ops.template import Template
 from carver.ranking.hint import Hint
 from carver.ranking.recommend import recommend
 from carver.run.bench import LIBRARY, Bench, Candidate, Settings, candidates, measure, stratified

@@ -35,7 +35,7 @@ from carver.base.errors import CompileError, RunError
 from carver.kernels import expr
 from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space
-from carver.ops.templates import Conv2DTemplate
+from carver.ops.conv2d import Conv2DTemplate
 from carver.problem.problem import Problem
 from carver.ranking.recommend import rank
 from carver.run import reference

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .arch.descriptor import Arch
 from .base.errors import ProblemError
-from .ops.templates import Template
+from .ops.template import Template
 from .ranking.explain import Explanation
 from .ranking.hint import Hint
 from .ranking.ranking import Ranking

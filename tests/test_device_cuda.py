@@ -19,7 +19,11 @@ from carver.base.errors import DeviceError, RunError
 from carver.calibrate.cuda import Gpu
 from carver.kernels.declaration import named
 from carver.kernels.space import given_space
-from carver.ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from carver.ops.elementwise import ElementwiseTemplate
+from carver.ops.gemv import GEMVTemplate
+from carver.ops.matmul import MatmulTemplate
+from carver.ops.reduction import ReductionTemplate
+from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run import reference
 from carver.run.buffers import OutOfMemory, address

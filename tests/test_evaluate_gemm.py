@@ -20,7 +20,7 @@ from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
 from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space, given_space
-from carver.ops.templates import MatmulTemplate
+from carver.ops.matmul import MatmulTemplate
 from carver.ranking.recommend import rank
 
 pd = pytest.importorskip("pandas")

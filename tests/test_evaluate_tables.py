@@ -19,7 +19,7 @@ from carver.evaluate.cases import Case, Remark, device, dtype, seconds, tunables
 from carver.evaluate.summary import Summary, best_fixed, evaluate, table
 from carver.evaluate.tables import read
 from carver.evaluate.tensile import solution
-from carver.ops.templates import MatmulTemplate
+from carver.ops.matmul import MatmulTemplate
 
 pd = pytest.importorskip("pandas")
 

@@ -20,7 +20,9 @@ from carver.evaluate.kernel_tuner import MAX_DELAY
 from carver.evaluate.tables import read
 from carver.kernels.declaration import kernels
 from carver.kernels.space import Space, given_space, roles
-from carver.ops.templates import Conv2DTemplate, ConvTemplate, DedispersionTemplate
+from carver.ops.conv import ConvTemplate
+from carver.ops.conv2d import Conv2DTemplate
+from carver.ops.dedispersion import DedispersionTemplate
 from carver.ranking.recommend import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")

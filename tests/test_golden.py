@@ -14,7 +14,8 @@ import pytest
 from cases import BACKENDS, offered
 
 import carver
-from carver.ops.templates import Conv2DTemplate, DedispersionTemplate
+from carver.ops.conv2d import Conv2DTemplate
+from carver.ops.dedispersion import DedispersionTemplate
 
 GOLDEN = Path(__file__).parent / "golden"
 OPERATORS = {

@@ -370,7 +370,7 @@ def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -
 def test_no_type_runs_faster_than_the_units_that_compute_it(name: str, dtype: str) -> None:
     arch = carver.load_arch(name)
     wide = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
-    templates: list[carver.ops.templates.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
+    templates: list[carver.ops.template.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
     if dtype != "float8_e4m3":  # element-wise arithmetic on narrow types is float32's
         templates += [carver.ElementwiseTemplate((2048, 2048), dtype, flops_per_element=500)]
     for op in templates:

@@ -20,7 +20,7 @@ from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.space import given_space, static_scope
-from carver.ops.templates import Template
+from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.render import CUDA_FLAGS, Program, Source, concrete, scope

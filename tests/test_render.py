@@ -18,7 +18,10 @@ from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.space import enumerate_space, static_scope
-from carver.ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
+from carver.ops.elementwise import ElementwiseTemplate
+from carver.ops.gemv import GEMVTemplate
+from carver.ops.matmul import MatmulTemplate
+from carver.ops.reduction import ReductionTemplate
 from carver.problem.problem import Problem
 from carver.run import compile as compiling
 from carver.run.device import (

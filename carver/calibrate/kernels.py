@@ -11,7 +11,11 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, RunError
 from ..evaluate.cases import Case
-from ..ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..ops.elementwise import ElementwiseTemplate
+from ..ops.gemv import GEMVTemplate
+from ..ops.matmul import MatmulTemplate
+from ..ops.reduction import ReductionTemplate
+from ..ops.template import Template
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ..base.table import Column, console, rich_table, screen_width
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
 from ..view.canvas import FORMATS, pyplot, save
 

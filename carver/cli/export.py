@@ -12,7 +12,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..export import cutlass, first, plain, tilelang, vllm
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio

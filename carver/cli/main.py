@@ -24,7 +24,8 @@ from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
 from ..kernels.foreign import SAID
-from ..ops.templates import MatmulTemplate, Template
+from ..ops.matmul import MatmulTemplate
+from ..ops.template import Template
 from ..ranking.explain import explain as explain_hint
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import click
@@ -13,18 +13,7 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import ProblemError
-from ..ops.attention import FlashAttentionTemplate
-from ..ops.templates import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate, Template
-from ..problem.problem import ACTIVATIONS, REDUCTIONS
-
-
-@dataclass(frozen=True)
-class Face:
-    """A sub-command: what it takes, and the template that this makes."""
-
-    help: str
-    params: tuple[click.Parameter, ...]
-    make: Callable[..., Template]
+from ..ops.operator import Argument, Operator, operators
 
 
 def device(name: str) -> Arch:
@@ -39,17 +28,17 @@ def per_operator(command: Callable[..., None]) -> click.Group:
     """
     own = tuple(reversed(getattr(command, "__click_params__", [])))
     group = click.Group(command.__name__.replace("_", "-"), help=command.__doc__)
-    for name, face in FACES.items():
-        taken = {p.name for p in face.params}
-        group.add_command(
-            _Operator(
-                name,
-                callback=functools.partial(_call, command, face, taken),
-                params=[*face.params, _ARCH, *own],
-                help=f"{face.help}\n\n{command.__doc__}",
-                short_help=face.help,
+    for operator in operators().values():
+        if operator.arguments:
+            group.add_command(
+                _Operator(
+                    operator.name.replace("_", "-"),
+                    callback=functools.partial(_call, command, operator),
+                    params=[*_params(operator), _ARCH, *own],
+                    help=f"{operator.summary}\n\n{command.__doc__}",
+                    short_help=operator.summary,
+                )
             )
-        )
     return group
 
 
@@ -65,112 +54,53 @@ class _Operator(click.Command):
             raise
 
 
-def _call(command: Callable[..., None], face: Face, taken: set[str], /, arch: str, **given: Any) -> None:
-    template = face.make(**{name: value for name, value in given.items() if name in taken})
-    rest = {name: value for name, value in given.items() if name not in taken}
-    command(template.with_arch(device(arch)), **rest)
+def _call(command: Callable[..., None], operator: Operator, /, arch: str, **given: Any) -> None:
+    parameters = signature(operator.template).parameters
+    taken: dict[str, Any] = {}
+    for argument in operator.arguments:
+        value, name = given.pop(argument.parameter.lower()), argument.parameter
+        taken |= _extents(value) if parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
+    command(operator.template(**taken).with_arch(device(arch)), **given)
 
 
-def _option(*names: str, **settings: Any) -> click.Option:
-    return click.Option(names, **settings)
-
-
-def _sizes(*names: str) -> tuple[click.Argument, ...]:
-    return tuple(click.Argument([name], type=int, metavar=name.upper()) for name in names)
-
-
-_ARCH = _option("--arch", required=True, metavar="NAME", help="device, see `carver archs`; or auto, cpu, a TOML file")
-_DTYPE = _option("--dtype", default="float16", show_default=True, metavar="TYPE", help=f"inputs: {', '.join(BYTES)}")
-_OUT = _option("--out-dtype", metavar="TYPE", help="output; as the inputs where they are wide enough")
-_ACCUM = _option("--accum-dtype", metavar="TYPE", help="sums; float32, int32 or float64 by the inputs")
-_BATCH = _option("--batch", type=int, default=1, show_default=True)
-_BIAS = _option("--bias", is_flag=True, help="add a bias")
-
-
-def _matmul(dtype: str, bias: bool, trans_a: bool, trans_b: bool, m: int, n: int, k: int, **rest: Any) -> Template:
-    return MatmulTemplate(m, n, k, in_dtype=dtype, with_bias=bias, trans_A=trans_a, trans_B=trans_b, **rest)
-
-
-def _gemv(dtype: str, bias: bool, trans_a: bool, n: int, k: int, **rest: Any) -> Template:
-    return GEMVTemplate(n, k, in_dtype=dtype, with_bias=bias, trans_A=trans_a, **rest)
-
-
-def _reduction(op: str, rows: int, cols: int, axis: int, dtype: str, out_dtype: str | None) -> Template:
-    return ReductionTemplate(op, (rows, cols), axis, in_dtype=dtype, out_dtype=out_dtype)
-
-
-def _attention(batch: int, heads: int, seq: int, head_dim: int, dtype: str, **rest: Any) -> Template:
-    return FlashAttentionTemplate(batch, heads, seq=seq, head_dim=head_dim, in_dtype=dtype, **rest)
-
-
-def _op(computes: str, sizes: Sequence[str], dtype: str, **rest: Any) -> Template:
-    extents: dict[str, Any] = {}
-    for word in sizes:
+def _extents(words: Sequence[str]) -> Mapping[str, int]:
+    """The sizes of axes from words such as m=4096."""
+    extents: dict[str, int] = {}
+    for word in words:
         axis, equals, value = word.partition("=")
         if not equals or not value.strip().isdigit():
             raise ProblemError(f"{word!r} is not the size of an axis; write for example m=4096")
         if extents.setdefault(axis.strip(), int(value)) != int(value):
             raise ProblemError(f"axis {axis.strip()!r} has two sizes, {extents[axis.strip()]} and {value}")
-    return OpTemplate(computes, in_dtype=dtype, **rest, **extents)
+    return extents
 
 
-FACES = {
-    "matmul": Face(
-        "C = A B: M x K times K x N.",
-        (
-            *_sizes("m", "n", "k"), _BATCH, _DTYPE,
-            _option("--b-dtype", metavar="TYPE", help="B where it differs from A"), _OUT, _ACCUM,
-            _option("--trans-a", is_flag=True, help="A is stored K x M"),
-            _option("--trans-b", is_flag=True, help="B is stored N x K"),
-            _BIAS, _option("--activation", type=click.Choice(list(ACTIVATIONS)), default="none", show_default=True),
-            *(_option(f"--ld{x}", type=int, help=f"leading dimension of {x.upper()}, elements") for x in "abc"),
-            _option("--static-shapes", is_flag=True, help="sizes are constants of the kernel, as Inductor's are"),
-        ),
-        _matmul,
-    ),
-    "gemv": Face(
-        "y = A x: N x K times K.",
-        (
-            *_sizes("n", "k"), _BATCH, _DTYPE, _OUT, _ACCUM,
-            _option("--trans-a", is_flag=True, help="A is stored K x N"), _BIAS,
-        ),
-        _gemv,
-    ),
-    "elementwise": Face(
-        "Y = f(X0, X1, ...), element by element.",
-        (
-            click.Argument(["shape"], type=int, nargs=-1, required=True, metavar="SIZE..."), _DTYPE, _OUT,
-            _option("--inputs", type=int, default=1, show_default=True, help="full-size inputs"),
-            _option("--broadcast", type=int, default=0, show_default=True, help="inputs along the last axis only"),
-            _option("--flops-per-element", type=int, default=1, show_default=True),
-        ),
-        ElementwiseTemplate,
-    ),
-    "reduction": Face(
-        f"{', '.join(REDUCTIONS)} of a matrix.",
-        (
-            click.Argument(["op"], type=click.Choice(REDUCTIONS), metavar="OP"), *_sizes("rows", "cols"), _DTYPE, _OUT,
-            _option("--axis", type=click.Choice([0, 1]), default=1, show_default=True,
-                    help="1 along each row, 0 down each column"),
-        ),
-        _reduction,
-    ),
-    "attention": Face(
-        "softmax(Q K^T) V for BATCH sequences of SEQ queries, HEADS heads of HEAD_DIM.",
-        (
-            *_sizes("batch", "heads", "seq", "head_dim"), _DTYPE, _OUT,
-            _option("--kv-heads", type=int, help="heads of keys and values; as many as HEADS"),
-            _option("--seq-kv", type=int, help="keys; as many as queries"),
-            _option("--causal", is_flag=True, help="a query sees the keys up to its own"),
-        ),
-        _attention,
-    ),
-    "op": Face(
-        "Any operator in index notation: 'C[m,n] += A[m,k] * B[k,n]' m=64 n=64 k=64.",
-        (
-            click.Argument(["computes"], metavar="NOTATION"),
-            click.Argument(["sizes"], nargs=-1, metavar="AXIS=SIZE..."), _DTYPE, _OUT, _ACCUM,
-        ),
-        _op,
-    ),
-}  # fmt: skip
+def _params(operator: Operator) -> list[click.Parameter]:
+    known = signature(operator.template).parameters
+    return [_param(argument, known[argument.parameter]) for argument in operator.arguments]
+
+
+_ARCH = click.Option(
+    ["--arch"], required=True, metavar="NAME", help="device, see `carver archs`; or auto, cpu, a TOML file"
+)  # fmt: skip
+_DTYPES = f"inputs: {', '.join(BYTES)}"
+
+
+def _param(argument: Argument, parameter: Parameter) -> click.Parameter:
+    """An argument as click has it; type and default are those of the template's parameter."""
+    name, words = argument.parameter.lower(), str(parameter.annotation)
+    whole = parameter.kind is not Parameter.VAR_KEYWORD and ("int" in words)
+    kind = click.Choice(argument.choices) if argument.choices else int if whole else str
+    if not argument.option:
+        metavar = argument.metavar or name.upper()
+        return click.Argument([name], type=kind, nargs=argument.count, required=True, metavar=metavar)
+    default = None if parameter.default is Parameter.empty else parameter.default
+    return click.Option(
+        [argument.option, name],
+        type=None if default is False else kind,
+        is_flag=default is False,
+        default=default,
+        show_default=default is not None and default is not False,
+        metavar=argument.metavar or None,
+        help=argument.help or (_DTYPES if argument.option == "--dtype" else None),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..ops.templates import MatmulTemplate
+from ..ops.matmul import MatmulTemplate
 from .cases import Case, dtype, seconds, tunables
 from .kernel_tuner import rows_of
 

@@ -11,7 +11,8 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.types import BoolArray, FloatArray
-from ..ops.templates import Conv2DTemplate, DedispersionTemplate
+from ..ops.conv2d import Conv2DTemplate
+from ..ops.dedispersion import DedispersionTemplate
 from ..problem.problem import Problem
 from .cases import Case, dtype, read_csv, seconds, tunables
 

@@ -27,18 +27,8 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..kernels.declaration import Kernel, kernels
-from ..ops.attention import FlashAttentionTemplate
-from ..ops.templates import (
-    Conv2DTemplate,
-    ConvTemplate,
-    DedispersionTemplate,
-    ElementwiseTemplate,
-    GEMVTemplate,
-    MatmulTemplate,
-    OpTemplate,
-    ReductionTemplate,
-    Template,
-)
+from ..ops.operator import operators
+from ..ops.template import Template
 from ..problem.problem import Problem
 from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
@@ -145,11 +135,6 @@ def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
 
 _NEEDED = ("operator", "arch", "backend", "time_ms")
 _TIMED = ("time_ms", "valid")
-_OPERATORS: Mapping[str, Callable[..., Template]] = {
-    "matmul": MatmulTemplate, "gemv": GEMVTemplate, "elementwise": ElementwiseTemplate, "reduction": ReductionTemplate,
-    "attention": FlashAttentionTemplate, "op": OpTemplate, "conv": ConvTemplate, "conv2d": Conv2DTemplate,
-    "dedispersion": DedispersionTemplate,
-}  # fmt: skip
 
 
 def csv_cases(path: Path) -> Iterator[Case]:
@@ -229,13 +214,14 @@ def _config(row: Mapping[str, str], offered: Sequence[Kernel], where: str) -> di
 
 def _template(operator: str, arguments: Mapping[str, str], where: str) -> Template:
     """The template of an operator from the text of its arguments; a shape is given as `rows` and `cols`."""
-    if operator not in _OPERATORS:
-        raise ConfigError(f"{where}, column operator: no operator {operator!r}; {nearest(operator, _OPERATORS)}")
-    make = _OPERATORS[operator]
+    if operator not in operators():
+        raise ConfigError(f"{where}, column operator: no operator {operator!r}; {nearest(operator, operators())}")
+    make: Callable[..., Template] = operators()[operator].template
     taken = dict(signature(make).parameters)
     shape = ("rows", "cols") if taken.pop("shape", None) else ()
     known = (*shape, *taken)
-    if make is not OpTemplate and (unknown := arguments.keys() - set(known)):
+    any_axis = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    if not any_axis and (unknown := arguments.keys() - set(known)):
         word = min(unknown)
         raise ConfigError(f"{where}, column {word}: no argument of {operator}, whose tunables are columns config.NAME "
                           f"and remarks note.NAME; {nearest(word, known)}")  # fmt: skip

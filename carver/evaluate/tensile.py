@@ -18,7 +18,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import BoolArray
 from ..kernels.declaration import kernels
-from ..ops.templates import MatmulTemplate
+from ..ops.matmul import MatmulTemplate
 from .cases import Case, dtype, each, read_csv, seconds, tunables
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..ops.templates import MatmulTemplate
+from ..ops.matmul import MatmulTemplate
 from .cases import Case, dtype, each, reference, seconds, tunables
 
 

@@ -10,7 +10,10 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ProblemError
 from ..base.types import FloatArray
-from ..ops.templates import ElementwiseTemplate, MatmulTemplate, ReductionTemplate, Template
+from ..ops.elementwise import ElementwiseTemplate
+from ..ops.matmul import MatmulTemplate
+from ..ops.reduction import ReductionTemplate
+from ..ops.template import Template
 from ..problem.problem import Problem
 from .cases import Case, dtype, each, read_csv, reference, seconds, tunables
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import ConfigError, NoCandidates
 from ..kernels.foreign import BLOCKS, from_helion, order_of
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..ranking.hint import Hint
 from . import chosen, needs
 

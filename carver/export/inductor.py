@@ -21,7 +21,8 @@ from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..kernels.foreign import from_inductor
-from ..ops.templates import MatmulTemplate, Template
+from ..ops.matmul import MatmulTemplate
+from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from . import chosen, needs, unsplit

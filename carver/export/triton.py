@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..kernels.foreign import ALIASES, from_triton
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from . import chosen, needs, renamed, unsplit

@@ -17,7 +17,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..kernels.foreign import from_triton
-from ..ops.templates import MatmulTemplate
+from ..ops.matmul import MatmulTemplate
 from ..problem.problem import Problem, counted
 from ..ranking.recommend import rank
 from . import unsplit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..ops.templates import Template
+from ..ops.template import Template
 
 if TYPE_CHECKING:
     from ..export.triton import Pruner

@@ -5,12 +5,17 @@ FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=4096, head_dim=128, ca
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
 from ..problem.problem import Problem, counted, size
-from .templates import Template, output_type
+from . import arrays
+from .operator import DTYPE, OUT_DTYPE, Argument, Operator
+from .template import Template, output_type
 
 NAMES = {
     "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",
@@ -74,3 +79,46 @@ class FlashAttentionTemplate(Template):
                 raise ProblemError(f"{word!r} is given twice: {name!r} is its other name")
             ours[word] = value
         return cls(**ours)
+
+
+def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """softmax(Q K^T) V over the keys that each query sees. An error of a score scales its weight by e^error."""
+    q, k, v = (inputs[name] for name in "QKV")
+    scores, size_of = (xp.einsum("zhgqd,zhsd->zhgqs", x, y) for x, y in ((q, k), (abs(q), abs(k))))
+    queries, keys = scores.shape[-2:]
+    seen = xp.ones((queries, keys), dtype=bool)
+    if problem.options.get("causal"):
+        seen = xp.tril(seen, keys - queries)
+    if "visited" in problem.options:
+        raise ProblemError("a block-sparse mask says how many keys are visited and not which: it has no reference")
+    weights = arrays.softmax(xp.where(seen, scores, -xp.inf), xp)
+    spread = 1 + xp.amax(xp.where(seen, size_of, 0.0), -1)[..., None]
+    value, magnitude = (xp.einsum("zhgqs,zhse->zhgqe", weights, each) for each in (v, abs(v)))
+    return value, magnitude * spread
+
+
+def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
+    """torch's fused attention; its causal mask starts at the first key, so it needs as many keys as queries."""
+    q, k, v = operands
+    causal = bool(problem.options.get("causal"))
+    if xp is np or "visited" in problem.options or (causal and q.shape[-2] != k.shape[-2]):
+        return None
+    shared = (q.reshape(q.shape[0], -1, *q.shape[-2:]), k, v)
+    attend = xp.nn.functional.scaled_dot_product_attention
+    return lambda: attend(*shared, is_causal=causal, scale=1.0, enable_gqa=q.shape[2] > 1)
+
+
+OPERATOR = Operator(
+    "attention",
+    FlashAttentionTemplate,
+    "softmax(Q K^T) V for BATCH sequences of SEQ queries, HEADS heads of HEAD_DIM.",
+    (
+        Argument("batch"), Argument("heads"), Argument("seq"), Argument("head_dim"), DTYPE, OUT_DTYPE,
+        Argument("kv_heads", "heads of keys and values; as many as HEADS", "--kv-heads"),
+        Argument("seq_kv", "keys; as many as queries", "--seq-kv"),
+        Argument("causal", "a query sees the keys up to its own", "--causal"),
+    ),
+    reference=reference,
+    library=library,
+    approximates=lambda _: True,
+)  # fmt: skip

@@ -32,8 +32,11 @@ from ..problem.notation import Tensor
 from ..problem.problem import ACTIVATIONS, Problem, size
 from ..ranking.ranking import Ranking
 from .attention import FlashAttentionTemplate
-from .fused import GatedMLPTemplate, MatmulSoftmaxTemplate
-from .templates import ElementwiseTemplate, ReductionTemplate, Template, accumulator
+from .elementwise import ElementwiseTemplate
+from .gated_mlp import GatedMLPTemplate
+from .matmul_softmax import MatmulSoftmaxTemplate
+from .reduction import ReductionTemplate
+from .template import Template, accumulator
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,4 +1,4 @@
-"""What a kernel should have computed: inputs, a float64 reference from the index notation, and a tolerance.
+"""What a kernel should have computed: inputs, the operator's reference in float64, and a tolerance.
 
 Arrays are NumPy's or torch's: a function that takes `xp` works in that namespace.
 """
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..base.errors import ProblemError
-from ..problem.notation import Tensor
-from ..problem.problem import ACTIVATIONS, NORMALISATIONS, Problem
+from ..ops.operator import named as operator
+from ..problem.problem import ACTIVATIONS, Problem
 from .device import decode, encode
 
 Array = npt.NDArray[Any]
@@ -38,9 +37,6 @@ _ONES = 0.75
 
 _FLOAT8_SUM_BITS = 13
 """Integers up to 2^13 are exact in the sums of 8-bit products, of which Hopper keeps 14 bits."""
-
-EPSILON = 1e-5
-"""What layer norm and RMS norm add to the mean square."""
 
 
 def draw(problem: Problem, seed: int) -> dict[str, Array]:
@@ -80,7 +76,7 @@ def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
     the accumulator holds fewer integers than there are terms, zeros take the place of what it has no room for.
     """
     s, floats = problem.statement, ROUNDOFF[problem.accumulate] > 0
-    if s.combine != "+=" or not s.reduced or not floats or problem.reduction in NORMALISATIONS:
+    if s.combine != "+=" or not s.reduced or not floats or problem.options.get("keeps_shape"):
         return None
     bits = -log2(ROUNDOFF[problem.accumulate])
     if any(problem.dtypes[t.name].startswith("float8") for t in s.inputs):
@@ -113,122 +109,12 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
 
     `inputs` are float64 arrays of `xp` by tensor name.
     """
-    s = problem.statement
-    if problem.operator == "elementwise":
-        return _elementwise(problem, inputs, xp)
-    if problem.reduction in NORMALISATIONS:
-        return _normalise(problem, inputs[s.inputs[0].name], xp)
-    views = [_by_axis(inputs[t.name], problem, t, xp) for t in s.inputs]
-    if s.combine in ("max=", "min="):
-        product = _einsum(views, s.axes, xp)
-        over = tuple(range(len(s.spatial), len(s.axes)))
-        value = (xp.amax if s.combine == "max=" else xp.amin)(product, over)
-        magnitude = abs(value)
-    else:
-        value = _contract(views, s.spatial, xp)
-        magnitude = _contract([(abs(x), axes) for x, axes in views], s.spatial, xp)
-    if problem.reduction == "mean":
-        count = prod(problem.sizes[axis] for axis in s.reduced)
-        value, magnitude = value / count, magnitude / count
-    if problem.options.get("bias"):
-        value, magnitude = value + inputs["bias"], magnitude + abs(inputs["bias"])
-    return _activate(value, problem.options.get("activation", 0), xp), magnitude
+    return operator(problem.operator).reference(problem, inputs, xp)
 
 
 def output_shape(problem: Problem) -> tuple[int, ...]:
     """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
-    s = problem.statement
-    return (s.inputs[0] if problem.reduction in NORMALISATIONS else s.output).shape(problem.sizes)
-
-
-def _elementwise(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
-    """The sum of the products of the inputs, each repeated along the axes it lacks."""
-    s = problem.statement
-    value = magnitude = 0.0
-    ones = xp.ones_like(inputs[s.inputs[0].name][..., :1]).reshape(-1)[:1]
-    for product in s.summands:
-        views = [_by_axis(inputs[t.name], problem, t, xp) for t in product]
-        missing = [axis for axis in s.spatial if not any(axis in axes for _, axes in views)]
-        full = _einsum([*views, *((xp.broadcast_to(ones, (problem.sizes[a],)), (a,)) for a in missing)], s.spatial, xp)
-        value, magnitude = value + full, magnitude + abs(full)
-    return value, magnitude
-
-
-def _normalise(problem: Problem, x: Any, xp: Any) -> tuple[Any, Any]:
-    """softmax, layer norm or RMS norm along the reduced axis; x has two axes and so has the result."""
-    axis = [dim[0][0] for dim in problem.statement.inputs[0].index].index(problem.statement.reduced[0])
-    kind = problem.reduction
-    if kind == "softmax":
-        raised = xp.exp(x - xp.amax(x, axis, keepdims=True))
-        value = raised / raised.sum(axis, keepdims=True)
-        return value, value
-    count = x.shape[axis]
-    centre = x.sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
-    scale = (((x - centre) ** 2).sum(axis, keepdims=True) / count + EPSILON) ** -0.5
-    away = abs(x).sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
-    return (x - centre) * scale, (abs(x) + away) * scale
-
-
-def _by_axis(x: Any, problem: Problem, tensor: Tensor, xp: Any) -> tuple[Any, tuple[str, ...]]:
-    """A view of an operand with one dimension for each of its axes: windows of a convolution overlap in it."""
-    if all(len(dim) == 1 for dim in tensor.index):
-        return x, tuple(dim[0][0] for dim in tensor.index)
-    shape = tensor.shape(problem.sizes)
-    pitch = [prod(shape[i + 1 :]) for i in range(len(shape))]
-    terms = [(axis, stride * pitch[i]) for i, dim in enumerate(tensor.index) for axis, stride in dim]
-    extents, strides = [problem.sizes[axis] for axis, _ in terms], [stride for _, stride in terms]
-    if xp is np:
-        x = np.lib.stride_tricks.as_strided(x, extents, [stride * x.itemsize for stride in strides], writeable=False)
-    else:
-        x = x.as_strided(extents, strides)
-    return x, tuple(axis for axis, _ in terms)
-
-
-def _einsum(views: list[tuple[Any, tuple[str, ...]]], out: tuple[str, ...], xp: Any) -> Any:
-    letter = {axis: chr(ord("a") + i) for i, axis in enumerate(dict.fromkeys(a for _, axes in views for a in axes))}
-    spelt = ["".join(letter[axis] for axis in axes) for axes in (*(axes for _, axes in views), out)]
-    return xp.einsum(f"{','.join(spelt[:-1])}->{spelt[-1]}", *(x for x, _ in views))
-
-
-def _contract(views: list[tuple[Any, tuple[str, ...]]], out: tuple[str, ...], xp: Any) -> Any:
-    """Sum of products over the axes not in `out`: as one batched matrix product where two operands share them."""
-    if len(views) != 2:
-        return _einsum(views, out, xp)
-    (x, in_x), (y, in_y) = views
-    batch = [a for a in out if a in in_x and a in in_y]
-    k = [a for a in in_x if a in in_y and a not in out]
-    m, n = ([a for a in out if a in axes and a not in batch] for axes in (in_x, in_y))
-    if not k or {*batch, *k, *m} != set(in_x) or {*batch, *k, *n} != set(in_y):
-        return _einsum(views, out, xp)
-    extent = dict(zip((*in_x, *in_y), (*x.shape, *y.shape), strict=True))
-    size = {name: prod(extent[a] for a in axes) for name, axes in (("b", batch), ("m", m), ("n", n), ("k", k))}
-    left = _einsum([(x, in_x)], (*batch, *m, *k), xp).reshape(size["b"], size["m"], size["k"])
-    right = _einsum([(y, in_y)], (*batch, *k, *n), xp).reshape(size["b"], size["k"], size["n"])
-    product = xp.matmul(left, right).reshape([extent[a] for a in (*batch, *m, *n)])
-    return _einsum([(product, (*batch, *m, *n))], out, xp)
-
-
-def _activate(x: Any, code: int, xp: Any) -> Any:
-    match code:
-        case 0:
-            return x
-        case 1:
-            return x * (x > 0)
-        case 2:
-            return 0.5 * x * (1 + _erf(x / sqrt(2), xp))
-        case 3:
-            return x / (1 + xp.exp(-x))
-    raise ProblemError(
-        f"activation {code} has no reference; known: {', '.join(f'{v} {k}' for k, v in ACTIVATIONS.items())}"
-    )
-
-
-def _erf(x: Any, xp: Any) -> Any:
-    if xp is not np:
-        return xp.special.erf(x)
-    from scipy.special import erf
-
-    return erf(x)
+    return problem.stored(problem.statement.output).shape(problem.sizes)
 
 
 def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
@@ -241,7 +127,7 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     sign grow with sqrt(K); the factor 4 covers the units that truncate instead of rounding, whose errors have
     one sign: 2 u at each partial sum, and partial sums of random signs are themselves about sqrt(K) terms.
     Of 8-bit floats Hopper adds 32 products at a time and keeps 14 bits: sqrt(K / 32) 2^-14 more. Integers are
-    exact. An activation or a reduction's epilogue adds 2^-20 for the fast exponential.
+    exact. A kernel that ends in an exponential or a division adds 2^-20 for the fast one.
 
     Source: Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis (2019), theorem 2.4; Fasi et
     al., Numerical behavior of NVIDIA tensor cores (2021), for truncation.
@@ -253,7 +139,7 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     if terms > 1 and any(problem.dtypes[t.name].startswith("float8") for t in problem.statement.inputs):
         allowed = allowed + sqrt(terms / 32) * exp2(-14) * magnitude
     allowed = allowed + _rounding(problem, value)
-    if problem.options.get("activation") or problem.operator == "reduction":
+    if operator(problem.operator).approximates(problem):
         allowed = 1.2 * allowed + exp2(-20) * magnitude
     return allowed
 
@@ -262,7 +148,7 @@ def tolerance_exact(problem: Problem, value: Any) -> Any:
     """The same where the sums are exact (`draw_exact`): the rounding of the result, and 2^-20 for an epilogue."""
     activation = bool(problem.options.get("activation"))
     allowed = _rounding(problem, value)
-    if activation or problem.operator == "reduction":
+    if operator(problem.operator).approximates(problem):
         allowed = allowed + exp2(-20) * (abs(value) + activation)
     return allowed
 

@@ -21,6 +21,7 @@ from ..base.shipped import folder
 from ..kernels import declaration as kernel
 from ..kernels import expr, space
 from ..kernels.declaration import Kernel
+from ..ops.operator import named as operator
 from ..problem import notation
 from ..problem.notation import Tensor
 from ..problem.problem import Problem
@@ -41,11 +42,6 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 _WIDEST_LOAD_BYTES = 16
 """Alignment beyond what one load moves changes no kernel."""
-
-_EPILOGUE = {"bias": "EPILOGUE_BIAS", "activation": "EPILOGUE_ACTIVATION"}
-"""Options whose macro is not their name in upper case."""
-_OPTIONS: Mapping[str, int] = MappingProxyType({"trans_a": 0, "trans_b": 0, "bias": 0, "activation": 0})
-"""Options whose macro is given whether or not the problem sets them."""
 
 
 @dataclass(frozen=True)
@@ -262,28 +258,18 @@ def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
 def _macros(
     problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...], aligned: bool
 ) -> dict[str, str]:
-    """What the compiler is told: tunables, element types, options, which axes each input has, and alignments.
+    """What the compiler is told: tunables, element types, alignments, and what the operator has to say.
 
     A CPU loads from anywhere, so its kernels are not built anew for each alignment.
     """
-    numbers: dict[str, int] = {name.upper(): value for name, value in config.items()}
-    statement = problem.statement
+    numbers: dict[str, int | str] = {name.upper(): value for name, value in config.items()}
     for spec in tensors:
         numbers[f"{spec.name.upper()}_DTYPE"] = dtypes.CODES[spec.dtype]
         if aligned:
             numbers[f"ALIGN_{spec.name.upper()}"] = spec.align_bytes
     numbers["ACC_DTYPE"] = dtypes.CODES[problem.accumulate]
-    for name, value in {**_OPTIONS, **problem.options}.items():
-        numbers[_EPILOGUE.get(name, name.upper())] = value
-    if statement.combine == "=":
-        numbers["INPUTS"] = len(statement.inputs)
-        for tensor in statement.inputs:
-            for axis in statement.spatial:
-                numbers[f"{tensor.name.upper()}_{axis.upper()}"] = int(axis in tensor.axes)
-    macros = {name: str(value) for name, value in numbers.items()}
-    if len(statement.summands) < len(statement.inputs) and statement.combine == "=":  # without one, kernels add
-        macros["EXPRESSION"] = f"({statement.spelt(lambda tensor: tensor.name.lower())})"
-    return macros
+    numbers |= operator(problem.operator).macros(problem)
+    return {name: str(value) for name, value in numbers.items()}
 
 
 def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:

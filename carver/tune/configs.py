@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..ops.templates import TUNED_ON, Template
+from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
 
 Config = dict[str, Any]

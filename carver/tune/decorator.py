@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.errors import ConfigError
-from ..ops.templates import Template
+from ..ops.template import Template
 from . import cache
 from .configs import SearchSpace, expand, once, takes_config
 from .jitted import JIT

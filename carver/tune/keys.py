@@ -22,7 +22,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, nearest
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..run.bench import versions
 from ..run.cpu import cores_available

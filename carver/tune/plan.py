@@ -12,7 +12,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..run.library import namespace
 from ..run.trial import program_to_dict
 from .checks import Checker, OperatorReference, guarded

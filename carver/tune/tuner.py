@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base.errors import ConfigError, RunError
 from ..base.folders import lease
-from ..ops.templates import Template
+from ..ops.template import Template
 from ..run.bench import versions
 from ..run.device import lease_name
 from ..run.records import Measurement, Records, now

@@ -1,0 +1,22 @@
+"""One image under one filter, summed directly."""
+
+from __future__ import annotations
+
+from ..base import dtypes
+from ..problem.problem import Problem
+from .operator import Operator
+from .template import Template, accumulator
+
+
+class Conv2DTemplate(Template):
+    """A single-channel image under one filter, summed directly: `height` x `width` outputs of an input with border."""
+
+    def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
+        kind = dtypes.canonical(dtype)
+        sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
+        types = dict.fromkeys(("O", "I", "F"), kind)
+        computes = "O[y,x] += I[y+r,x+s] * F[r,s]"
+        super().__init__(Problem("conv2d", computes, sizes, types, accumulator(kind)))
+
+
+OPERATOR = Operator("conv2d", Conv2DTemplate)

@@ -1,0 +1,169 @@
+"""Matrix products, batched, with an epilogue of a bias and an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import gcd, sqrt
+from typing import Any
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.errors import ProblemError, nearest
+from ..problem.problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
+from . import arrays
+from .operator import (
+    ACCUM_DTYPE,
+    BATCH,
+    BIAS,
+    DTYPE,
+    OUT_DTYPE,
+    Argument,
+    Operator,
+    respelt,
+)
+from .template import Template, accumulator, output_type
+
+
+class MatmulTemplate(Template):
+    """C = activation(A @ B + bias), batched and row-major; `trans_A`, `trans_B` say which operands are transposed.
+
+    `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
+    a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say). `epilogue` is another way to say
+    what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order. Triton sees
+    how rows are aligned only where sizes and strides are constants of the kernel, as Inductor's are: `static_shapes`.
+    Of arguments it knows whether 16 divides them, and where it does not, copies element by element.
+    """
+
+    def __init__(
+        self,
+        M: int,
+        N: int,
+        K: int,
+        batch: int = 1,
+        trans_A: bool = False,
+        trans_B: bool = False,
+        in_dtype: str = "float16",
+        out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+        b_dtype: str | None = None,
+        with_bias: bool = False,
+        activation: str = "none",
+        lda: int | None = None,
+        ldb: int | None = None,
+        ldc: int | None = None,
+        epilogue: str | Sequence[str] = (),
+        static_shapes: bool = False,
+    ) -> None:
+        if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
+            if with_bias or activation != "none":
+                raise ProblemError(f"the epilogue is given twice: {words} and with_bias or activation")
+            with_bias, rest = words[0] == "bias", words[words[0] == "bias" :]
+            if len(rest) > 1 or "bias" in rest:
+                raise ProblemError(f"an epilogue is a bias, an activation, or one after the other; got {words}")
+            activation = rest[0] if rest else "none"
+        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
+        accumulate, out = accumulator(a, accum_dtype), output_type(a, out_dtype)
+        if activation not in ACTIVATIONS:
+            raise ProblemError(f"unknown activation {activation!r}; {nearest(str(activation), ACTIVATIONS)}")
+        left = "A[b,k,m]" if trans_A else "A[b,m,k]"
+        right = "B[b,n,k]" if trans_B else "B[b,k,n]"
+        rows = {"A": lda, "B": ldb, "C": ldc}
+        long = {"A": M if trans_A else K, "B": K if trans_B else N, "C": N}
+        for name, ld in rows.items():
+            if ld is not None and size(f"ld{name.lower()}", ld) < size(name, long[name]):
+                raise ProblemError(
+                    f"ld{name.lower()} is {ld}, but a row of {name} has {long[name]} elements; "
+                    "a leading dimension counts the elements from one row to the next"
+                )
+        types = {"C": out, "A": a, "B": b}
+        align = {
+            name: gcd(MAX_ALIGN_BYTES, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
+            for name, ld in rows.items()
+            if ld is not None
+        }
+        super().__init__(
+            Problem(
+                "matmul",
+                f"C[b,m,n] += {left} * {right}",
+                {"b": batch, "m": M, "n": N, "k": K},
+                types,
+                accumulate,
+                {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
+                | ({"static_shapes": True} if static_shapes else {}),
+                align,
+            )
+        )
+
+
+def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """activation(the notation's sum + bias)."""
+    value, magnitude = arrays.value(problem, inputs, xp)
+    if problem.options.get("bias"):
+        value, magnitude = value + inputs["bias"], magnitude + abs(inputs["bias"])
+    return _activated(value, problem.options.get("activation", 0), xp), magnitude
+
+
+def _activated(x: Any, code: int, xp: Any) -> Any:
+    match code:
+        case 0:
+            return x
+        case 1:
+            return x * (x > 0)
+        case 2:
+            return 0.5 * x * (1 + _erf(x / sqrt(2), xp))
+        case 3:
+            return arrays.silu(x, xp)
+    raise ProblemError(
+        f"activation {code} has no reference; known: {', '.join(f'{v} {k}' for k, v in ACTIVATIONS.items())}"
+    )
+
+
+def _erf(x: Any, xp: Any) -> Any:
+    if xp is not np:
+        return xp.special.erf(x)
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
+    """A plain product; neither library joins it with an epilogue."""
+    if problem.options.get("bias") or problem.options.get("activation"):
+        return None
+    return arrays.product_call(problem, operands, out, xp)
+
+
+def macros(problem: Problem) -> dict[str, int | str]:
+    """Layouts and epilogue, given whether or not the problem sets them."""
+    given = dict.fromkeys(("trans_a", "trans_b", "bias", "activation"), 0) | dict(problem.options)
+    named = {"bias": "epilogue_bias", "activation": "epilogue_activation"}
+    return {named.get(name, name).upper(): value for name, value in given.items()}
+
+
+@cache
+def _forms() -> tuple[Problem, ...]:
+    """Each layout of the operands."""
+    return tuple(MatmulTemplate(1, 1, 1, trans_A=a, trans_B=b).problem for a in (False, True) for b in (False, True))
+
+
+OPERATOR = Operator(
+    "matmul",
+    MatmulTemplate,
+    "C = A B: M x K times K x N.",
+    (
+        Argument("M"), Argument("N"), Argument("K"), BATCH, DTYPE,
+        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"), OUT_DTYPE, ACCUM_DTYPE,
+        Argument("trans_A", "A is stored K x M", "--trans-a"),
+        Argument("trans_B", "B is stored N x K", "--trans-b"),
+        BIAS, Argument("activation", option="--activation", choices=tuple(ACTIVATIONS)),
+        *(Argument(f"ld{x}", f"leading dimension of {x.upper()}, elements", f"--ld{x}") for x in "abc"),
+        Argument("static_shapes", "sizes are constants of the kernel, as Inductor's are", "--static-shapes"),
+    ),
+    reference=reference,
+    library=library,
+    macros=macros,
+    approximates=lambda problem: bool(problem.options.get("activation")),
+    recognise=lambda problem: respelt(problem, _forms()),
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""A template: a problem under the name that people use, and the device to answer for.
+
+MatmulTemplate(M=4096, N=4096, K=4096).with_arch(CUDA("h200")).recommend_hints(topk=10)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..arch.descriptor import ACCUMULATES_IN, Arch
+from ..arch.devices import load
+from ..base import dtypes
+from ..base.errors import ProblemError
+from ..problem.problem import Problem, size
+from ..ranking.hint import Hint
+from ..ranking.offers import own_backend
+from ..ranking.ranking import Ranking
+from ..ranking.recommend import rank, recommend
+
+if TYPE_CHECKING:
+    from ..ranking.portfolio import Portfolio
+
+TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
+"""The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
+
+
+class Template:
+    """A problem and, once `with_arch` has named it, the device to answer for."""
+
+    def __init__(self, problem: Problem, arch: Arch | None = None) -> None:
+        self.problem = problem
+        self.arch = arch
+        self._answers: dict[tuple[Any, ...], Ranking] = {}
+
+    def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
+        """The same operator for a device: an `Arch`, any name that `carver archs` lists, or the path of a TOML file."""
+        return Template(self.problem, arch if isinstance(arch, Arch) else load(arch))
+
+    @property
+    def own_backend(self) -> str:
+        """The backend of carver's own kernels for this operator and device, of a `recommend`."""
+        return own_backend(self._device(), self.problem.operator)
+
+    def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:
+        """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
+
+        `backend` is "cuda" or "cpu" (carver's own kernels), "triton" or another tool that templates/ has a declaration
+        for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles.
+        """
+        key = (topk, backend) if self.arch else (topk, backend, TUNED_ON.get())
+        if key not in self._answers:
+            self._answers[key] = recommend(self.problem, self._device(), topk, backend)
+        return self._answers[key]
+
+    def rank(self, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
+        """Your own configurations, in that backend's vocabulary, in the order of their predicted times."""
+        return rank(self.problem, self._device(), configs, backend)
+
+    def portfolio(
+        self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]
+    ) -> Portfolio:
+        """The `k` configurations that together lose least while one axis varies, and a table between them.
+
+        `op.portfolio(M=range(1, 8193), k=4)`; see `carver.ranking.portfolio.portfolio` for lists and weights.
+        """
+        from ..ranking.portfolio import portfolio
+
+        if len(axis) != 1:
+            given = ", ".join(axis) or "none"
+            raise ProblemError(f"name the one axis that varies, such as M=range(1, 8193); got {given}")
+        [(name, sizes)] = axis.items()
+        return portfolio(self.problem, self._device(), name, sizes, k, backend)
+
+    tune: ClassVar[Callable[..., Any]]
+    """`carver.tune.AutoTuner` on the first hints; see `carver._methods`."""
+    equivalent_function: ClassVar[Callable[..., Callable[..., Any]]]
+    """What the operator computes, as a function of NumPy arrays; see `carver._methods`."""
+
+    def _device(self) -> Arch:
+        arch = self.arch or TUNED_ON.get()
+        if arch is None:
+            raise ProblemError("no device named; call .with_arch(carver.CUDA('h200')) first")
+        return arch
+
+    def __getstate__(self) -> dict[str, Any]:  # answers can be asked for again where a copy goes
+        return self.__dict__ | {"_answers": {}}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"
+
+
+def wide(dtype: str) -> str:
+    """What a kernel that only streams computes in."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def accumulator(dtype: str, asked: str | None = None) -> str:
+    """The type that sums of `dtype` are kept in, at least as wide as the products: the usual one unless asked."""
+    usual = ACCUMULATES_IN.get(dtype, "float32")
+    allowed = ("float16", "float32") if dtype == "float16" else (usual,)
+    if (accumulate := dtypes.canonical(asked or usual)) not in allowed:
+        raise ProblemError(f"{dtype} accumulates in {' or '.join(allowed)}, got accum_dtype={accumulate!r}")
+    return accumulate
+
+
+def output_type(dtype: str, asked: str | None) -> str:
+    """The type of results of `dtype` operands: their own where it is wide enough, unless asked."""
+    wide = {"tf32": "float32", "int8": "int32", "float8_e4m3": "float16", "float8_e5m2": "float16"}
+    return dtypes.canonical(asked or wide.get(dtype, dtype))
+
+
+def flat_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """(rows, last dimension) of any shape."""
+    if isinstance(shape, str) or not isinstance(shape, Sequence) or not len(shape):
+        raise ProblemError(f"shape must be a sequence of sizes such as (4096, 4096), got {shape!r}")
+    extents = [size(f"shape[{i}]", n) for i, n in enumerate(shape)]
+    return prod(extents[:-1]), extents[-1]
