@@ -14,10 +14,11 @@ from carver.arch.devices import load
 from carver.base.errors import ConfigError
 from carver.cost import threads
 from carver.cost.constants import resolve
-from carver.cost.tile import issue_per_clk
+from carver.cost.tile import Tile, issue_per_clk
 from carver.evaluate import tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
+from carver.kernels.columns import read_columns
 from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space, given_space
 from carver.ops.matmul import MatmulTemplate
@@ -225,7 +226,9 @@ def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) 
     (kernel,) = [k for k in kernels("matmul", backend) if set(configs[0]) == set(k.tunables)]
     space, _ = given_space(template.problem, arch, kernel, configs)
     assert len(space) == len(configs)
-    return threads.delivery(space, resolve(kernel, arch), np.ones(len(space)))
+    tile = read_columns(Tile, space, arch=arch, problem=template.problem)
+    own = read_columns(threads.ThreadTile, space, whole=True)
+    return threads.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
 
 
 def test_rows_of_k_are_written_down_shared_memory_in_turns() -> None:

@@ -125,7 +125,7 @@ SCALAR = {
 def by_hand(kernel: Kernel, problem: Problem, arch: carver.Arch) -> set[tuple[int, ...]]:
     """The candidates of a declaration, found by a loop over the full product and Python's own `eval`."""
     listed = {name: values for name, values in kernel.tunables.items() if not isinstance(values, Expression)}
-    derived = {name: e for name, e in kernel.tunables.items() if isinstance(e, Expression)} | dict(kernel.schedule)
+    derived = {name: e for name, e in kernel.tunables.items() if isinstance(e, Expression)} | dict(kernel.derived)
     ordered: list[str] = []
     while len(ordered) < len(derived):
         ordered += [n for n, e in derived.items() if n not in ordered and not e.names & derived.keys() - set(ordered)]
@@ -181,7 +181,7 @@ def test_every_candidate_is_one_that_the_user_could_give(operator: str, backend:
         rows = range(0, len(space), max(1, len(space) // 200))
         given, why = given_space(problem, arch, kernel, [space.config(row) for row in rows])
         assert not why
-        for name in kernel.schedule:
+        for name in kernel.derived:
             assert np.array_equal(given[name], space[name][list(rows)]), name
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.types import FloatArray, IntArray
+from ..cost.check import constants_of, model_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import estimate
-from ..cost.models import MODELS
 from ..evaluate.cases import Case
 from ..kernels.space import Space, given_space, size_scope, static_scope
 from ..ranking.offers import offered_kernels
@@ -86,7 +86,7 @@ def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
 
 def predict(space: Space, constants: Mapping[str, float]) -> FloatArray:
     """Predicted seconds of the candidates of a space."""
-    return estimate(MODELS[space.kernel.model](space, constants), space.arch, constants).seconds
+    return estimate(model_of(space.kernel).work(space, constants), space.arch, constants).seconds
 
 
 def fit(
@@ -141,26 +141,13 @@ def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None)
     effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
     for s in data:
         base = {**resolve(s.space.kernel, s.space.arch), **(start or {})}
-        seen = _Noted(base)
         weights = _weights(s)
-        here = deviations(s, seen, weights)
-        for name in seen.names:
+        here = deviations(s, base, weights)
+        for name in constants_of(s.space.kernel):
             steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
             effect[name] += max(float(step @ step) for step in steps) / 0.1**2
     least = (0.01 * PRIOR) ** 2 * sum(len(s.seconds) for s in data)
     return [name for name in CONSTANTS if effect[name] > least]
-
-
-class _Noted(dict[str, float]):
-    """Constants that remember which of them were asked for."""
-
-    def __init__(self, constants: Mapping[str, float]) -> None:
-        super().__init__(constants)
-        self.names: set[str] = set()
-
-    def __getitem__(self, name: str) -> float:
-        self.names.add(name)
-        return super().__getitem__(name)
 
 
 def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:

@@ -18,6 +18,13 @@ from .work import Work, joined
 
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
+READS = frozenset({
+    "block_dispatch_clk", "block_overlap", "block_start_clk", "chain_latency", "chain_overlap", "dram_efficiency",
+    "dram_latency_load", "dram_overlap", "l2_efficiency", "l2_latency_load", "launch_s", "pipeline_overlap",
+    "step_sync_clk", "tail", "warp_start_clk",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
 
 @dataclass(frozen=True)
 class Estimate:

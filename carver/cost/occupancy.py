@@ -12,6 +12,11 @@ from ..base.types import FloatArray
 
 LIMITS = ("shared memory", "registers", "threads", "blocks")
 
+READS = frozenset({
+    "spill_penalty",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
 
 def occupancy_limits(
     arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..arch.descriptor import Arch
-from ..base.errors import KernelError, nearest
 from ..kernels.space import Space, flops_per_s
 from ..problem.problem import Problem
+from .check import model_of
 from .constants import resolve
 from .estimate import Estimate, estimate
-from .models import MODELS
 from .work import Work
 
 
@@ -26,10 +25,9 @@ class Priced:
 def price(space: Space) -> tuple[Work, Estimate]:
     """The cost model's answer for every candidate of a space."""
     kernel, arch = space.kernel, space.arch
-    if kernel.model not in MODELS:
-        raise KernelError(f"{kernel.path}: unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")
+    model = model_of(kernel)
     k = resolve(kernel, arch)
-    work = MODELS[kernel.model](space, k)
+    work = model.work(space, k)
     return work, estimate(work, arch, k)
 
 

@@ -2,13 +2,6 @@
 
 A thread holds `thread_m` x `thread_n` sums. For each k it reads its rows of one operand and its columns of the
 other, from shared memory where the block has staged them there, else through L1, and multiplies all pairs.
-Columns of a declaration's schedule, each for m and for n: `thread_m` · `lanes_m` threads of a warp along that
-axis, n counting fastest · `vector_m` elements of one read · `interleaved_m` [0] a thread's vectors lie a vector
-times the threads apart, not side by side · `staged_m` [1] · `fetch_m` threads that fetch one row of a staged
-operand · `pad_m` [0] bytes added to each row of shared memory where fetched rows lie along k and are written down
-those; and `staged_bytes` [as the operand's] of an element in shared memory · `unroll` [1] products between two tests
-of the inner loop · `prefetched` [1] loads of the next step are issued before the products of this one · `shared_k`
-[1] threads that hold the same sums and share the step's products · `passes` [1] instructions of one product.
 """
 
 from __future__ import annotations
@@ -20,7 +13,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from ..kernels.space import Space
+from ..kernels.columns import column
+from .tile import Tile
 
 WORD_BYTES = 4
 VECTOR_BYTES = 16
@@ -30,6 +24,37 @@ L1_BYTES_PER_CLK = 64.0
 """What an L1 that is no part of shared memory returns: Kepler to Pascal, GCN and CDNA."""
 SPILL_BYTES = 2 * WORD_BYTES
 """A sum that does not fit is read and written once a product."""
+
+READS = frozenset({
+    "access_instr", "copy_instr", "load_waits", "port_overlap", "read_latency_clk", "read_merge", "smem_efficiency",
+    "spill_traffic", "step_instr", "unroll_instr", "vector_efficiency",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class ThreadTile:
+    """What is read, beside `Tile`, of a kernel whose threads read their operands one by one; n counts fastest."""
+
+    thread_m: FloatArray = column("elements", "rows of a thread's tile")
+    thread_n: FloatArray = column("elements", "columns of a thread's tile")
+    lanes_m: FloatArray = column("threads", "of a warp along m")
+    lanes_n: FloatArray = column("threads", "of a warp along n")
+    vector_m: FloatArray = column("elements", "of one read of the first operand")
+    vector_n: FloatArray = column("elements", "of one read of the second operand")
+    fetch_m: FloatArray = column("threads", "that fetch one row of the first operand, where it is staged")
+    fetch_n: FloatArray = column("threads", "that fetch one row of the second operand, where it is staged")
+    interleaved_m: FloatArray = column("flag", "a thread's vectors lie a vector times the threads apart along m", 0)
+    interleaved_n: FloatArray = column("flag", "a thread's vectors lie a vector times the threads apart along n", 0)
+    staged_m: FloatArray = column("flag", "the first operand passes shared memory", 1)
+    staged_n: FloatArray = column("flag", "the second operand passes shared memory", 1)
+    pad_m: FloatArray = column("bytes", "added to rows of shared memory that are written across, first operand", 0)
+    pad_n: FloatArray = column("bytes", "added to rows of shared memory that are written across, second operand", 0)
+    staged_bytes: FloatArray | None = column("bytes", "an element in shared memory; as the operand's if not said", None)
+    unroll: FloatArray = column("", "products between two tests of the inner loop", 1)
+    prefetched: FloatArray = column("flag", "loads of the next step are issued before the products of this one", 1)
+    shared_k: FloatArray = column("threads", "that hold the same sums and share the step's products", 1)
+    product_instr: FloatArray = column("instructions", "of one product", 1)
 
 
 @dataclass(frozen=True)
@@ -51,19 +76,20 @@ class Delivery:
     """Latencies of L2 that a warp sees among its products: each row of an operand that is not staged is new to L1."""
 
 
-def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Delivery:
-    arch, n, col = space.arch, len(space), space.broadcast
-    warps, tk, shared = col("warps"), col("tile_k"), col("shared_k", 1.0)
+def delivery(t: Tile, own: ThreadTile, k: Mapping[str, float], resident: FloatArray) -> Delivery:
+    """What the operands of each candidate cost on their way to the threads; columns of `own` have shape (n,)."""
+    arch, n = t.arch, len(own.thread_m)
+    warps, tk, shared = t.warps, t.tile_k, own.shared_k
     threads = warps * arch.warp_size
     port = np.zeros(n)
-    instructions = warps * (k["step_instr"] + tk / col("unroll", 0.0).clip(1.0) * k["unroll_instr"])
+    instructions = warps * (k["step_instr"] + tk / np.maximum(own.unroll, 1.0) * k["unroll_instr"])
     direct, copies, fills = np.zeros(n, bool), np.zeros(n), []
     for axis, operand in (("m", "a"), ("n", "b")):
-        size, tile, thread = col(f"{operand}_bytes"), col(f"tile_{axis}"), col(f"thread_{axis}")
-        lanes, staged = col(f"lanes_{axis}"), col(f"staged_{axis}", 1.0) > 0
-        kept = np.where(staged, np.broadcast_to(space.column("staged_bytes", size), n), size)
-        vector = np.minimum(col(f"vector_{axis}"), VECTOR_BYTES / kept)
-        interleaved = col(f"interleaved_{axis}", 0.0) > 0
+        size, tile, thread = getattr(t, f"{operand}_bytes"), getattr(t, f"tile_{axis}"), getattr(own, f"thread_{axis}")
+        lanes, staged = getattr(own, f"lanes_{axis}"), getattr(own, f"staged_{axis}") > 0
+        kept = np.where(staged, size if own.staged_bytes is None else own.staged_bytes, size)
+        vector = np.minimum(getattr(own, f"vector_{axis}"), VECTOR_BYTES / kept)
+        interleaved = getattr(own, f"interleaved_{axis}") > 0
         words, stride = vector * kept / WORD_BYTES, np.where(interleaved, vector, thread) * kept / WORD_BYTES
         loads = warps * tk / shared * thread / vector
         from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
@@ -71,7 +97,8 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         port = port + loads * np.where(staged, from_shared, from_l1)
         instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
 
-        copied, side, pad = col(f"copy_{operand}_bytes", VECTOR_BYTES), col(f"fetch_{axis}"), col(f"pad_{axis}", 0.0)
+        copied, side = getattr(t, f"copy_{operand}_bytes"), getattr(own, f"fetch_{axis}")
+        pad = getattr(own, f"pad_{axis}")
         trips = np.where(staged, tile * tk * size / (threads * copied), 0.0)
         words, fetchers = copied / WORD_BYTES, np.minimum(side, arch.warp_size)
         apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
@@ -90,7 +117,7 @@ def delivery(space: Space, k: Mapping[str, float], resident: FloatArray) -> Deli
         moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
         fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
         direct, copies = direct | ~staged, copies + trips
-    spilled = np.maximum(col("registers") - arch.max_regs_per_thread, 0.0)
+    spilled = np.maximum(t.registers - arch.max_regs_per_thread, 0.0)
     kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
     spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
     latency = tk / shared * k["read_latency_clk"] + copies * k["copy_instr"]

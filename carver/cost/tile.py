@@ -1,4 +1,4 @@
-"""The tile of a contraction as the terms of its model see it: columns and scalars of a space, as floats."""
+"""The columns of a contraction, and the rates of the instructions that multiply its tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from ..kernels.space import Space, matrix_unit, vector_dtype, warp_matrix_unit
+from ..kernels.columns import column, given
+from ..kernels.space import matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
@@ -18,24 +19,72 @@ VECTOR, MMA, WGMMA, TCGEN05 = range(4)
 
 @dataclass(frozen=True)
 class Tile:
-    """Sizes `m n k b`, the block tile `tm tn tk`, widths in bytes, how a block is built. Arrays of shape (n,) or ()."""
+    """What the terms of a contraction read: sizes, the tile of a block, widths, how the block is built.
 
-    space: Space
+    A convolution's axes are multiplied up to `m n k b` as `space.roles` says.
+    """
 
-    def column(self, name: str, default: float | None = None) -> FloatArray:
-        return self.space.column(name, default)
-
-    def __getattr__(self, name: str) -> FloatArray:
-        value = self.__dict__[name] = self.column(_SHORT.get(name, name))
-        return value
-
-    @property
-    def arch(self) -> Arch:
-        return self.space.arch
-
-    @cached_property
-    def split(self) -> FloatArray:
-        return self.column("split", 1)
+    arch: Arch
+    problem: Problem
+    m: FloatArray = given("elements", "extent of the axes that the output shares with the first operand")
+    n: FloatArray = given("elements", "extent of the axes that the output shares with the second operand")
+    k: FloatArray = given("elements", "extent of the axes that are summed over")
+    b: FloatArray = given("elements", "extent of the axes that the output and both operands share")
+    a_bytes: FloatArray = given("bytes", "an element of the first operand")
+    b_bytes: FloatArray = given("bytes", "an element of the second operand")
+    out_bytes: FloatArray = given("bytes", "an element of the output")
+    acc_bytes: FloatArray = given("bytes", "a sum")
+    row_align_a: FloatArray = given("bytes", "what each row of the first operand starts on a multiple of")
+    row_align_b: FloatArray = given("bytes", "what each row of the second operand starts on a multiple of")
+    row_align_out: FloatArray = given("bytes", "what each row of the output starts on a multiple of")
+    a_k_contiguous: FloatArray = given("flag", "the innermost axis of the first operand is summed over")
+    b_k_contiguous: FloatArray = given("flag", "the innermost axis of the second operand is summed over")
+    a_run: FloatArray = given("elements", "of the first operand that axes of that kind walk side by side")
+    b_run: FloatArray = given("elements", "of the second operand that axes of that kind walk side by side")
+    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
+    b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
+    a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
+    b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
+    matrix_widens: FloatArray = given("flag", "the fastest matrix instruction takes the operands widened")
+    mma_widens: FloatArray = given("flag", "the matrix instruction of a warp takes the operands widened")
+    mma_m: FloatArray = given("elements", "rows of the matrix instruction of a warp")
+    mma_n: FloatArray = given("elements", "columns of the matrix instruction of a warp")
+    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
+    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
+    tile_k: FloatArray = column("elements", "of the reduction in one step")
+    warps: FloatArray = column("warps", "of a block that multiply")
+    warps_m: FloatArray = column("warps", "along the rows of the tile")
+    warps_n: FloatArray = column("warps", "along the columns of the tile")
+    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+    registers: FloatArray = column("registers", "that a thread needs; more than it may have spill")
+    ahead: FloatArray = column("steps", "that loads are issued before their use")
+    split: FloatArray = column("", "parts of the reduction", 1)
+    group: FloatArray = column("", "rows of tiles that are walked together", 1)
+    threads: FloatArray | None = column("threads", "of a block; whole warps where it is not said", None)
+    copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
+    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
+    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
+    single_copy_instr: FloatArray | None = column(
+        "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None
+    )
+    async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
+    exposed_loads: FloatArray = column("loads", "of a step whose whole latency shows", 0)
+    in_turn: FloatArray = column("flag", "a step loads, waits, stores and multiplies, one after the other", 0)
+    padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
+    scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
+    scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
+    singles_a: FloatArray = column("", "times that each element of the first operand is moved alone", 0)
+    singles_b: FloatArray = column("", "times that each element of the second operand is moved alone", 0)
+    single_turns_a: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
+    single_turns_b: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
+    converted_b: FloatArray = column("flag", "the second operand is converted into a buffer of its own", 0)
+    fragment_turns: FloatArray | None = column(
+        "", "passes that reads of matrix operands take, where they alternate with the products", None
+    )
+    serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
+    store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
+    atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
 
     @cached_property
     def lanes(self) -> FloatArray:
@@ -43,11 +92,11 @@ class Tile:
 
     @cached_property
     def grid_m(self) -> FloatArray:
-        return np.ceil(self.m / self.tm)
+        return np.ceil(self.m / self.tile_m)
 
     @cached_property
     def grid_n(self) -> FloatArray:
-        return np.ceil(self.n / self.tn)
+        return np.ceil(self.n / self.tile_n)
 
     @cached_property
     def grid(self) -> FloatArray:
@@ -55,22 +104,16 @@ class Tile:
 
     @cached_property
     def steps(self) -> FloatArray:
-        return np.ceil(np.ceil(self.k / self.tk) / self.split)
+        return np.ceil(np.ceil(self.k / self.tile_k) / self.split)
 
     @cached_property
     def rows(self) -> FloatArray:
         """Of the tile inside the problem."""
-        return np.minimum(self.tm, self.m)
+        return np.minimum(self.tile_m, self.m)
 
     @cached_property
     def cols(self) -> FloatArray:
-        return np.minimum(self.tn, self.n)
-
-
-_SHORT = {
-    "tm": "tile_m", "tn": "tile_n", "tk": "tile_k", "ea": "a_bytes", "eb": "b_bytes", "eo": "out_bytes",
-    "kind": "instruction",
-}  # fmt: skip
+        return np.minimum(self.tile_n, self.n)
 
 
 PAIRED = 0.5

@@ -16,6 +16,11 @@ SLICE_BYTES_PER_CLK = 64.0
 ALONE = 2.5
 """What an asynchronous copy of 16 bytes takes more than its share of a sector where it goes alone, over that share."""
 
+READS = frozenset({
+    "dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
 
 @dataclass(frozen=True)
 class Traffic:
@@ -47,37 +52,38 @@ def traffic(
     Tiles are handed out down a group's rows, so neighbours share columns; those a group apart share rows.
     """
     arch = t.arch
-    depth = np.minimum(t.tk, t.k)
-    run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.ea
-    run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.eb
-    waste_a = sector_waste(run_a, t.column("row_align_a", 16), arch.sector_bytes)
-    waste_b = sector_waste(run_b, t.column("row_align_b", 16), arch.sector_bytes)
+    depth = np.minimum(t.tile_k, t.k)
+    run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.a_bytes
+    run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.b_bytes
+    waste_a = sector_waste(run_a, t.row_align_a, arch.sector_bytes)
+    waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes)
     page_a, page_b = 1 + k["dram_run_bytes"] / run_a, 1 + k["dram_run_bytes"] / run_b
-    padded = t.column("padded_loads", 0) > 0
-    fetched = np.minimum(t.tk, t.k / (t.steps * t.split))  # the last step of a ragged K fetches what is left
-    moved_a = np.where(padded, t.tm, t.rows) * fetched * t.ea * fill_m
-    moved_b = np.where(padded, t.tn, t.cols) * fetched * t.eb * fill_n
-    split_a = split_waste(t, run_a, t.column("row_align_a", 16), t.column("copy_a_bytes", 16))
-    split_b = split_waste(t, run_b, t.column("row_align_b", 16), t.column("copy_b_bytes", 16))
+    padded = t.padded_loads > 0
+    fetched = np.minimum(t.tile_k, t.k / (t.steps * t.split))  # the last step of a ragged K fetches what is left
+    moved_a = np.where(padded, t.tile_m, t.rows) * fetched * t.a_bytes * fill_m
+    moved_b = np.where(padded, t.tile_n, t.cols) * fetched * t.b_bytes * fill_n
+    split_a = split_waste(t, run_a, t.row_align_a, t.copy_a_bytes)
+    split_b = split_waste(t, run_b, t.row_align_b, t.copy_b_bytes)
     l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
     spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
-    hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.ea / arch.line_bytes, 1.0))
-    hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.eb / arch.line_bytes, 1.0))
+    hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.a_bytes / arch.line_bytes, 1.0))
+    hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.b_bytes / arch.line_bytes, 1.0))
     together = np.minimum(arch.l2_merge_sms, t.grid_m * t.grid_n)
-    rows = np.minimum(np.minimum(t.column("group", 1), t.grid_m), together)
+    rows = np.minimum(np.minimum(t.group, t.grid_m), together)
     columns = np.minimum(np.ceil(together / rows), t.grid_n)
     served_a, served_b = merged(k, np.minimum(columns, together / rows)), merged(k, together / columns)
-    read, l3, hit = dram_reads(t, k, t.ea * waste_a * t.a_reuse * page_a, t.eb * waste_b * t.b_reuse * page_b, resident)
+    width_a, width_b = t.a_bytes * waste_a * t.a_reuse * page_a, t.b_bytes * waste_b * t.b_reuse * page_b
+    read, l3, hit = dram_reads(t, k, width_a, width_b, resident)
     per_step = t.b / (t.grid * t.steps)
     asked_a, asked_b = moved_a * waste_a, moved_b * waste_b
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
         l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b,
-        distinct_bytes=t.rows * fetched * t.ea * waste_a + t.cols * fetched * t.eb * waste_b,
+        distinct_bytes=t.rows * fetched * t.a_bytes * waste_a + t.cols * fetched * t.b_bytes * waste_b,
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
         read_bytes=read * t.b,
-        compulsory_bytes=(t.m * t.ea * t.a_reuse + t.n * t.eb * t.b_reuse) * t.k * t.b,
+        compulsory_bytes=(t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b,
         hit_rate=hit,
         merged_share=1.0 - (asked_a * served_a + asked_b * served_b) / (asked_a + asked_b),
     )
@@ -110,7 +116,7 @@ def dram_reads(
     arch = t.arch
     tiles = t.grid_m * t.grid_n
     at_once = np.clip(arch.sm_count * resident / t.split, 1.0, tiles)
-    r = np.minimum(np.minimum(t.column("group", 1), t.grid_m), at_once)
+    r = np.minimum(np.minimum(t.group, t.grid_m), at_once)
     c = np.minimum(np.ceil(at_once / r), t.grid_n)
     r = np.minimum(np.maximum(r, np.ceil(at_once / c)), t.grid_m)
     compulsory = (t.m * width_a + t.n * width_b) * t.k
@@ -119,9 +125,9 @@ def dram_reads(
     def misses(parts: float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
         shared = np.gcd(r.astype(np.int64), int(parts)) if parts > 1 else 1.0
         rows, cols = r / shared, np.maximum(1.0, np.ceil(c * shared / parts))
-        wave = parts * (np.minimum(rows * t.tm, t.m) * width_a + np.minimum(cols * t.tn, t.n) * width_b) * t.k
+        wave = parts * (np.minimum(rows * t.tile_m, t.m) * width_a + np.minimum(cols * t.tile_n, t.n) * width_b) * t.k
         everything = np.maximum(waves * wave, compulsory)
-        live = (rows * t.tm * width_a + cols * t.tn * width_b) * t.k / t.split
+        live = (rows * t.tile_m * width_a + cols * t.tile_n * width_b) * t.k / t.split
         usable = k["l2_usable"] * cache_bytes / parts
         hit = np.maximum(np.clip(usable / live, 0, 1), np.clip(usable / compulsory, 0, 1))
         return compulsory + (1 - hit) * (everything - compulsory), hit
@@ -157,7 +163,7 @@ def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_by
     within = np.maximum(1.0 - align_bytes / arch.sector_bytes, 0.0)
     crossed = np.maximum(np.minimum(run_bytes, arch.line_bytes) - align_bytes, 0.0) / arch.line_bytes
     split = 1.0 + ALONE * within + crossed / sectors
-    out: FloatArray = np.where((copy_bytes == 16) & (t.column("async_copies", 0) > 0), split, 1.0)
+    out: FloatArray = np.where((copy_bytes == 16) & (t.async_copies > 0), split, 1.0)
     return out
 
 

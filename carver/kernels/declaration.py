@@ -1,16 +1,16 @@
 """Kernel declarations: `templates/<operator>/<kernel>.toml` read into a frozen `Kernel`.
 
 A declaration says what a problem and a device have to be (`requires`), which tunables a kernel has, what they
-imply (threads, shared memory, registers, the tile of each axis), which combinations it cannot run (`rules`), which
-are never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a declaration without a
-source: that is all the model needs to rank their configurations. A kernel that nobody has fitted can take the
-constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
+imply (`schedule`: the columns that its cost model reads, with helpers under `let`), which combinations it cannot run
+(`rules`), which are never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a
+declaration without a source: that is all the model needs to rank their configurations. A kernel that nobody has fitted
+can take the constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,9 +23,33 @@ from . import expr
 from .expr import Expression
 
 _KEYS = {
-    "backend", "model", "title", "source", "requires", "tunables", "defaults", "schedule", "rules", "launches",
+    "backend", "model", "title", "source", "requires", "tunables", "defaults", "let", "schedule", "rules", "launches",
     "avoid", "workspace", "constants", "fitted", "constants_of", "isa",
 }  # fmt: skip
+_LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong in a declaration: the table and the key that it stands under, both empty for the file itself."""
+
+    table: str
+    key: str
+    says: str
+
+    def __str__(self) -> str:
+        return f"[{self.table}] {self.key}: {self.says}" if self.table else self.says
+
+
+class DeclarationError(KernelError):
+    """Every fault of a declaration at once."""
+
+    def __init__(self, path: Path, faults: Iterable[Fault]) -> None:
+        self.path, self.faults = path, tuple(faults)
+        super().__init__(f"{path}: {'; '.join(map(str, self.faults))}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +83,9 @@ class Kernel:
     """Values that carver enumerates for each, or the expression that it derives one from."""
     defaults: Mapping[str, int]
     schedule: Mapping[str, Expression]
+    """The columns that the model reads."""
+    derived: Mapping[str, Expression]
+    """Those and the helpers under [let], in an order that computes each after what it uses."""
     rules: Mapping[str, Expression]
     avoid: Mapping[str, Expression]
     launches: tuple[Launch, ...]
@@ -73,6 +100,18 @@ class Kernel:
         """What it runs on: "cpu", or "gpu"."""
         return "cpu" if self.model.startswith("cpu_") else "gpu"
 
+    @property
+    def every_expression(self) -> tuple[Expression, ...]:
+        """All that a declaration computes."""
+        tables = (self.requires, self.derived, self.rules, self.avoid)
+        return (
+            *(e for table in tables for e in table.values()),
+            *(e for e in self.tunables.values() if isinstance(e, Expression)),
+            *(e for n in self.launches for e in (*n.grid, n.block, n.dynamic_smem_bytes, n.when)),
+            *(expr.parse(arg) for n in self.launches for arg in n.args if not arg.endswith("*")),
+            self.workspace_bytes,
+        )
+
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
         """The requirements that a problem and a device, as `space.static_scope` has them, do not meet."""
         return [why for why, need in self.requires.items() if not need(scope)]
@@ -86,82 +125,161 @@ class Kernel:
 
 @lru_cache(maxsize=256)
 def load(path: Path) -> Kernel:
-    """Read one declaration. Raises KernelError that names the file and what is wrong in it."""
+    """Read one declaration. Raises DeclarationError with all that is wrong in it."""
     try:
-        raw = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as e:
-        raise KernelError(f"{path}: {e}") from None
-    if unknown := raw.keys() - _KEYS:
-        word = min(unknown)
-        raise KernelError(f"{path}: unknown key {word!r}; {nearest(word, _KEYS)}")
-    if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
-        raise KernelError(f"{path}: missing {', '.join(sorted(missing))}")
-    try:
-        return _kernel(path, raw)
-    except KernelError as e:
-        raise KernelError(f"{path}: {e}") from None
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise KernelError(f"{path}: {type(e).__name__}: {e}") from None
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise DeclarationError(path, [Fault("", "", str(e))]) from None
+    reader = _Reader(path, raw)
+    kernel = reader.kernel()
+    if reader.faults:
+        raise DeclarationError(path, reader.faults)
+    return kernel
 
 
-def _kernel(path: Path, raw: Mapping[str, Any]) -> Kernel:
-    tunables = {
-        name: expr.parse(values) if isinstance(values, str) else tuple(int(v) for v in values)
-        for name, values in raw["tunables"].items()
-    }
-    defaults = {name: int(v) for name, v in raw.get("defaults", {}).items()}
-    if stray := defaults.keys() - tunables.keys():
-        raise KernelError(f"default for {min(stray)!r}, which is no tunable; {nearest(min(stray), tunables)}")
-    source = raw.get("source")
-    relative = load(path.parent.parent / f"{raw['constants_of']}.toml") if "constants_of" in raw else None
-    inherited = relative.constants if relative else {}
-    return Kernel(
-        name=path.stem,
-        operator=path.parent.name,
-        backend=raw["backend"],
-        model=raw["model"],
-        title=raw.get("title", f"{path.parent.name} {path.stem}"),
-        path=path,
-        source=path.parent / source if source else None,
-        isa=str(raw.get("isa", "")),
-        requires=MappingProxyType({why: expr.parse(text) for why, text in raw.get("requires", {}).items()}),
-        tunables=MappingProxyType(tunables),
-        defaults=MappingProxyType(defaults),
-        schedule=MappingProxyType(_ordered({k: expr.parse(str(v)) for k, v in raw["schedule"].items()})),
-        rules=MappingProxyType({why: expr.parse(text) for why, text in raw.get("rules", {}).items()}),
-        avoid=MappingProxyType({why: expr.parse(text) for why, text in raw.get("avoid", {}).items()}),
-        launches=tuple(map(_launch, raw.get("launches", ()))),
-        workspace_bytes=expr.parse(str(raw.get("workspace", {}).get("bytes", 0))),
-        constants=MappingProxyType({**inherited, **{k: float(v) for k, v in raw.get("constants", {}).items()}}),
-        fitted=MappingProxyType(dict(raw.get("fitted", relative.fitted if relative else {}))),
-        constants_of="" if "fitted" in raw else str(raw.get("constants_of", "")),
-    )
+class _Reader:
+    """One declaration being read: what cannot be is noted, and reading goes on."""
 
+    def __init__(self, path: Path, raw: Mapping[str, Any]) -> None:
+        self.path, self.raw = path, raw
+        self.faults: list[Fault] = []
 
-def _launch(raw: Mapping[str, Any]) -> Launch:
-    if unknown := raw.keys() - {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}:
-        raise KernelError(f"[[launches]] has unknown key {min(unknown)!r}")
-    return Launch(
-        raw["entry"],
-        tuple(expr.parse(str(g)) for g in raw["grid"]),
-        expr.parse(str(raw["block"])),
-        expr.parse(str(raw.get("dynamic_smem_bytes", 0))),
-        tuple(raw["args"]),
-        expr.parse(str(raw.get("when", 1))),
-    )
+    def fault(self, table: str, key: str, says: str) -> None:
+        self.faults.append(Fault(table, key, says))
 
+    def kernel(self) -> Kernel:
+        path, raw = self.path, self.raw
+        for word in sorted(raw.keys() - _KEYS):
+            self.fault("", "", f"unknown key {word!r}; {nearest(word, _KEYS)}")
+        if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
+            self.fault("", "", f"missing {', '.join(sorted(missing))}")
+        tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
+        defaults = {name: int(self.number("defaults", name, v)) for name, v in self.table("defaults").items()}
+        for name in defaults.keys() - tunables.keys():
+            self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
+        relative = self.relative()
+        launches = tuple(self.launch(each) for each in self.launches())
+        kernel = Kernel(
+            name=path.stem,
+            operator=path.parent.name,
+            backend=self.text("backend"),
+            model=self.text("model"),
+            title=self.text("title", f"{path.parent.name} {path.stem}"),
+            path=path,
+            source=path.parent / self.text("source") if raw.get("source") else None,
+            isa=self.text("isa"),
+            requires=MappingProxyType(self.expressions("requires")),
+            tunables=MappingProxyType(tunables),
+            defaults=MappingProxyType(defaults),
+            schedule=MappingProxyType(self.expressions("schedule")),
+            derived=MappingProxyType(self.ordered(self.expressions("let") | self.expressions("schedule"))),
+            rules=MappingProxyType(self.expressions("rules")),
+            avoid=MappingProxyType(self.expressions("avoid")),
+            launches=launches,
+            workspace_bytes=self.expression("workspace", "bytes", self.table("workspace").get("bytes", 0)),
+            constants=MappingProxyType({
+                **(relative.constants if relative else {}),
+                **{name: self.number("constants", name, v) for name, v in self.table("constants").items()},
+            }),
+            fitted=MappingProxyType(dict(self.table("fitted") or (relative.fitted if relative else {}))),
+            constants_of="" if "fitted" in raw else self.text("constants_of"),
+        )  # fmt: skip
+        self.helpers(kernel)
+        return kernel
 
-def _ordered(schedule: dict[str, Expression]) -> dict[str, Expression]:
-    """The columns in an order that computes each after those it uses."""
-    out: dict[str, Expression] = {}
-    rest = dict(schedule)
-    while rest:
-        ready = [name for name, e in rest.items() if not (e.names & rest.keys())]
-        if not ready:
-            raise KernelError(f"schedule columns depend on each other in a circle: {', '.join(rest)}")
-        for name in ready:
-            out[name] = rest.pop(name)
-    return out
+    def text(self, key: str, default: str = "") -> str:
+        value = self.raw.get(key, default)
+        if not isinstance(value, str):
+            self.fault("", "", f"{key} is a string, got {value!r}")
+        return str(value)
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        value = self.raw.get(name, {})
+        if isinstance(value, Mapping):
+            return value
+        self.fault("", "", f"[{name}] is a table of keys and values, got {value!r}")
+        return {}
+
+    def number(self, table: str, key: str, value: object) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        self.fault(table, key, f"a number is wanted, got {value!r}")
+        return 0.0
+
+    def expression(self, table: str, key: str, text: object) -> Expression:
+        try:
+            return expr.parse(str(text))
+        except KernelError as error:
+            self.fault(table, key, str(error))
+            return expr.parse("0")
+
+    def expressions(self, table: str) -> dict[str, Expression]:
+        return {key: self.expression(table, key, text) for key, text in self.table(table).items()}
+
+    def tunable(self, name: str, values: object) -> tuple[int, ...] | Expression:
+        if isinstance(values, str):
+            return self.expression("tunables", name, values)
+        if isinstance(values, list) and values and all(type(v) is int for v in values):
+            return tuple(values)
+        self.fault("tunables", name, f"a list of whole numbers or an expression is wanted, got {values!r}")
+        return (1,)
+
+    def relative(self) -> Kernel | None:
+        if not (name := self.text("constants_of")):
+            return None
+        try:
+            return load(self.path.parent.parent / f"{name}.toml")
+        except KernelError as error:
+            self.fault("", "", f"constants_of = {name!r}: {error}")
+            return None
+
+    def launches(self) -> list[Mapping[str, Any]]:
+        value = self.raw.get("launches", [])
+        if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+            return value
+        self.fault("", "", "launches are tables, each under [[launches]]")
+        return []
+
+    def launch(self, raw: Mapping[str, Any]) -> Launch:
+        for word in sorted(raw.keys() - _LAUNCH_KEYS):
+            self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, _LAUNCH_KEYS)}")
+        if missing := {"entry", "grid", "block", "args"} - raw.keys():
+            self.fault("launches", "entry", f"[[launches]] lacks {', '.join(sorted(missing))}")
+
+        def part(key: str, default: object) -> Expression:
+            return self.expression("launches", key, raw.get(key, default))
+
+        return Launch(
+            str(raw.get("entry", "")),
+            tuple(self.expression("launches", "grid", extent) for extent in raw.get("grid", ())),
+            part("block", 1),
+            part("dynamic_smem_bytes", 0),
+            tuple(map(str, raw.get("args", ()))),
+            part("when", 1),
+        )
+
+    def ordered(self, columns: dict[str, Expression]) -> dict[str, Expression]:
+        """The columns in an order that computes each after those it uses."""
+        out: dict[str, Expression] = {}
+        rest = dict(columns)
+        while rest:
+            ready = [name for name, e in rest.items() if not (e.names & rest.keys())]
+            if not ready:
+                self.fault("", "", f"columns depend on each other in a circle: {', '.join(rest)}")
+                break
+            for name in ready:
+                out[name] = rest.pop(name)
+        return out
+
+    def helpers(self, kernel: Kernel) -> None:
+        """Each name under [let] is new, and something uses it."""
+        let = self.table("let")
+        for name in let:
+            if name in kernel.schedule or name in kernel.tunables:
+                self.fault("let", name, f"{name!r} is a {'column' if name in kernel.schedule else 'tunable'} too")
+        used = {name for e in kernel.every_expression for name in e.names}
+        for name in sorted(let.keys() - used):
+            self.fault("let", name, f"{name!r} is used nowhere; a column that the model reads stands under [schedule]")
 
 
 @lru_cache(maxsize=1)

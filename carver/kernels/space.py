@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES
-from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.errors import ConfigError, KernelError, NoCandidates, nearest
 from ..base.types import BoolArray, FloatArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
@@ -299,7 +299,12 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     """
     half, rest = _static_half(kernel, arch, problem.sizeless)
     table = _Table({**half.scope, **size_scope(problem)}, dict(half.columns), half.index, dict(half.removed))
-    table.settle(rest)
+    if left := table.settle(rest):
+        known = {*table.scope, *table.columns}
+        what, expression, _ = left[0]
+        word = min(expression.names - known)
+        why = f"{what!r} uses {word!r}, which {problem} does not have; {nearest(word, known)}"
+        raise KernelError(f"{kernel.path}: {why}")
     space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
     if not len(space):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
@@ -332,7 +337,7 @@ def given_space(
     columns = given | {name: np.maximum(given[name], 1) for name in counts}
     scope = {**static_scope(problem, arch), **size_scope(problem)}
     env: dict[str, Any] = dict(scope) | columns
-    for name, expression in kernel.schedule.items():
+    for name, expression in kernel.derived.items():
         env[name] = columns[name] = _column(expression(env), len(rows))
     rules = {f"{name} is at least 1": given[name] > 0 for name in counts}
     rules |= {text: rule(env) for text, rule in (*kernel.rules.items(), *_device_rules(kernel))}
@@ -370,7 +375,7 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
 def _static_half(kernel: Kernel, arch: Arch, sizeless: Problem) -> tuple[_Table, list[_Step]]:
     """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
-    steps += [(name, e, False) for name, e in kernel.schedule.items()]
+    steps += [(name, e, False) for name, e in kernel.derived.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
     table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
     for tunable, values in kernel.tunables.items():

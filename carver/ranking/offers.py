@@ -101,7 +101,7 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
 def copied_singly(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> list[str]:
     """The inputs that kernels of Triton copy element by element, because 16 does not divide a stride."""
     scope = static_scope(problem, arch)
-    reads = any("by_16_a" in column.names for kernel in offered for column in kernel.schedule.values())
+    reads = any("by_16_a" in column.names for kernel in offered for column in kernel.derived.values())
     odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
     return odd if reads and not scope["static_shapes"] else []
 

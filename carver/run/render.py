@@ -220,7 +220,7 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
     names = {**space.static_scope(problem, arch), **space.size_scope(problem), **config}
     for tensor in problem.statement.tensors:
         names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
-    for column, expression in chosen.schedule.items():
+    for column, expression in chosen.derived.items():
         if missing := expression.names - names.keys():
             raise ConfigError(f"{chosen.operator}/{chosen.name} needs {', '.join(sorted(missing))}; {problem} has none")
         names[column] = expression(names)

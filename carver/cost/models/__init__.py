@@ -1,28 +1,26 @@
-"""The cost model: seconds that a candidate should take, and what they are made of."""
+"""The cost models by the name that a declaration's key `model` gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from ...kernels.space import Space
-from ..work import Work
-from .attention import attention
-from .contraction import contraction
-from .cpu import cpu_contraction, cpu_stream
-from .delayed import delayed_sum
-from .fused import gated, matmul_softmax
-from .stream import stream
-from .window import window
+from ..model import Model
+from .attention import ATTENTION
+from .contraction import CONTRACTION
+from .cpu import CPU_CONTRACTION, CPU_STREAM
+from .delayed import DELAYED_SUM
+from .fused import GATED, MATMUL_SOFTMAX
+from .stream import STREAM
+from .window import WINDOW
 
-MODELS: Mapping[str, Callable[[Space, Mapping[str, float]], Work]] = {
-    "attention": attention,
-    "contraction": contraction,
-    "stream": stream,
-    "cpu_contraction": cpu_contraction,
-    "cpu_stream": cpu_stream,
-    "window": window,
-    "delayed_sum": delayed_sum,
-    "gated": gated,
-    "matmul_softmax": matmul_softmax,
+MODELS: Mapping[str, Model] = {
+    "attention": ATTENTION,
+    "contraction": CONTRACTION,
+    "stream": STREAM,
+    "cpu_contraction": CPU_CONTRACTION,
+    "cpu_stream": CPU_STREAM,
+    "window": WINDOW,
+    "delayed_sum": DELAYED_SUM,
+    "gated": GATED,
+    "matmul_softmax": MATMUL_SOFTMAX,
 }
-"""What a declaration's `model` key may name: the function that turns a space into demands."""

@@ -1,10 +1,7 @@
 """Two contractions with a softmax between them, the scores never leaving the SM: flash attention.
 
 A block keeps `tile_m` queries and walks the keys by `tile_k`. One step multiplies queries by keys, exponentiates,
-rescales the accumulators and multiplies by the values. Reads these columns of a declaration's schedule:
-`tile_m tile_k head value` extents of the tiles, the head padded as the kernel pads it · `warps warps_m warps_n` ·
-`instruction` as in `contraction` · `ahead` steps in flight · `split` parts of the keys · `packed` query heads that
-share keys lie in one tile · `p_bytes` of probabilities that pass shared memory · `smem_bytes registers`.
+rescales the accumulators and multiplies by the values.
 Left out: dropout, biases, the work of a score function, persistent blocks that balance a causal grid, warps that
 specialise (FlashAttention 3 and 4).
 """
@@ -12,13 +9,17 @@ specialise (FlashAttention 3 and 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...arch.descriptor import Arch
 from ...base.types import FloatArray
+from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ...problem.problem import Problem
+from .. import occupancy
+from ..model import Model, Part
 from ..occupancy import resident_blocks, spill_slowdown
 from ..tile import MMA, VECTOR, WGMMA, instruction_rows, peaks
 from ..traffic import sector_waste
@@ -43,16 +44,57 @@ LSE_BYTES = 8
 INDEX_LOADS = 2
 """Loads one behind the other with which a block-sparse kernel finds its first block of keys: the count, the index."""
 
+READS = frozenset({
+    "copy_instr", "fragment_instr", "group_chain_clk", "l2_efficiency", "l2_usable", "math_efficiency",
+    "smem_efficiency", "split_each_s", "split_s", "step_chain_clk", "step_instr", "store_chain", "store_instr",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The columns of `attention`."""
+
+    z: FloatArray = given("", "batch")
+    h: FloatArray = given("", "heads of keys and values")
+    g: FloatArray = given("", "query heads that share one of them")
+    q: FloatArray = given("elements", "queries")
+    s: FloatArray = given("elements", "keys")
+    d: FloatArray = given("elements", "width of a query and a key")
+    e: FloatArray = given("elements", "width of a value")
+    q_bytes: FloatArray = given("bytes", "an element of the queries")
+    k_bytes: FloatArray = given("bytes", "an element of the keys")
+    v_bytes: FloatArray = given("bytes", "an element of the values")
+    o_bytes: FloatArray = given("bytes", "an element of the output")
+    row_align_q: FloatArray = given("bytes", "what each row of the queries starts on a multiple of")
+    row_align_k: FloatArray = given("bytes", "what each row of the keys starts on a multiple of")
+    row_align_out: FloatArray = given("bytes", "what each row of the output starts on a multiple of")
+    mma_m: FloatArray = given("elements", "rows of the matrix instruction of a warp")
+    tile_m: FloatArray = column("elements", "queries that a block keeps")
+    tile_k: FloatArray = column("elements", "keys of one step")
+    head: FloatArray = column("elements", "width of queries and keys, padded as the kernel pads it")
+    value: FloatArray = column("elements", "width of values, padded likewise")
+    warps: FloatArray = column("warps", "of a block")
+    warps_m: FloatArray = column("warps", "along the queries")
+    warps_n: FloatArray = column("warps", "along the keys")
+    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05")
+    ahead: FloatArray = column("steps", "that loads are issued before their use")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+    registers: FloatArray = column("registers", "that a thread needs; more than it may have spill")
+    split: FloatArray = column("", "parts of the keys, each walked by a block of its own", 1)
+    packed: FloatArray = column("flag", "query heads that share keys lie in one tile", 0)
+    p_bytes: FloatArray = column("bytes", "of probabilities that pass shared memory between the products", 0)
+
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
-    arch, problem, col = space.arch, space.problem, space.broadcast
+    arch, problem, c = space.arch, space.problem, read_columns(Attention, space, whole=True)
 
-    queries, keys, heads_kv, group = col("q"), col("s"), col("z") * col("h"), col("g")
-    tm, tk, head, value = col("tile_m"), col("tile_k"), col("head"), col("value")
-    eq, ek, ev, eo = (col(f"{t}_bytes") for t in "qkvo")
-    warps, wm, wn, split, kind = col("warps"), col("warps_m"), col("warps_n"), col("split", 1), col("instruction")
-    packed, p_bytes, registers = col("packed", 0) > 0, col("p_bytes", 0), col("registers")
-    resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
+    queries, keys, heads_kv, group = c.q, c.s, c.z * c.h, c.g
+    tm, tk, head, value = c.tile_m, c.tile_k, c.head, c.value
+    eq, ek, ev, eo = c.q_bytes, c.k_bytes, c.v_bytes, c.o_bytes
+    warps, wm, wn, split, kind = c.warps, c.warps_m, c.warps_n, c.split, c.instruction
+    packed, p_bytes, registers = c.packed > 0, c.p_bytes, c.registers
+    resident = resident_blocks(arch, warps, c.smem_bytes, registers)
 
     # blocks, and the tiles of keys that each of them walks
     own_queries = np.where(packed, np.maximum(tm // group, 1), tm)
@@ -68,7 +110,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     busy = np.minimum(trips / steps, 1.0)
 
     # arithmetic of the padded tile: warps that find no rows of their own compute those of others once more
-    inst_m = instruction_rows(kind, col("mma_m", 1))
+    inst_m = instruction_rows(kind, c.mma_m)
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
     tile_flops = 2 * rows_padded * tk * (head + value)
@@ -103,9 +145,9 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     # bytes: the queries once a block, keys and values once a step
     rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))
     taken = np.minimum(tk, keys)
-    d, e = col("d"), col("e")
-    fill_q = rows * d * eq * sector_waste(d * eq, col("row_align_q"), arch.sector_bytes)
-    fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, col("row_align_k"), arch.sector_bytes)
+    d, e = c.d, c.e
+    fill_q = rows * d * eq * sector_waste(d * eq, c.row_align_q, arch.sector_bytes)
+    fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, c.row_align_k, arch.sector_bytes)
     read = fill_q / steps + fill_kv * busy
     read_q = heads_kv * group * queries * d * eq * np.where(packed, 1.0, split)
     read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
@@ -114,7 +156,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     # output: normalised rows, or partial ones that a second kernel joins
     partial = split > 1
     width = np.where(partial, 4.0, eo)
-    store = rows * (e * width * sector_waste(e * width, col("row_align_out"), arch.sector_bytes) + partial * LSE_BYTES)
+    store = rows * (e * width * sector_waste(e * width, c.row_align_out, arch.sector_bytes) + partial * LSE_BYTES)
     accumulators = tm * value / lanes
     store_instr = accumulators * k["store_instr"]
     outputs = heads_kv * group * queries * e
@@ -129,7 +171,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         resident=resident,
         warps=warps,
         steps=steps,
-        ahead=np.where(busy > 0, col("ahead"), np.inf),
+        ahead=np.where(busy > 0, c.ahead, np.inf),
         exposed=(1.0 + sparse) / steps,
         math_clk=math_clk * busy,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
@@ -233,3 +275,6 @@ def keys_read(
     once = heads_kv * row_bytes * min(problem.options.get("visited", keys), keys)
     again = heads_kv * row_bytes * np.minimum(walked, keys) * (passes - 1)
     return once + (1 - hit) * again, hit
+
+
+ATTENTION = Model(attention, (Part(Attention, READS | occupancy.READS),))

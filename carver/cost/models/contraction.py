@@ -1,21 +1,6 @@
 """Two operands contracted into a tile of the output: matmul, and anything that maps onto one.
 
-Reads these columns of a declaration's schedule, with the defaults in brackets:
-`tile_m tile_n tile_k warps` · `ahead` steps in flight · `split` [1] parts of the reduction · `group` [1] rows of
-tiles walked together · `instruction` 0 vector, 1 mma or mfma, 2 wgmma, 3 tcgen05 · `warps_m warps_n` the grid of
-warps over the tile · `copy_warps` [0] warps beside those · `copy_a_bytes copy_b_bytes` [16] width of one copy ·
-`smem_bytes registers` · `async_copies` [0] whether copies pass no registers · `exposed_loads` [0] loads a step whose
-whole latency shows, because they do · `in_turn` [0] every step loads, waits, stores to shared memory and multiplies,
-one after the other · `single_copy_instr` [as of any copy] instructions of a copy too narrow to be asynchronous ·
-`scattered_a scattered_b` [0] the lanes of a load go to different rows of the operand ·
-`padded_loads` [0] rows past the edge are fetched again rather than skipped · `fragment_turns` turns that reads of
-matrix operands take on shared memory's banks, where they alternate with the products · `store_run_bytes` [a sector]
-contiguous bytes of a store · `atomic` [0] partial results are added to the output by compare-and-swap ·
-`serialized` [0] the compiler lets each wgmma wait for the one before · `converted_b` [0] the second operand is
-converted into a buffer of its own before the instruction reads it · `singles_a singles_b` [0] how often each element
-of an operand is moved alone, because the instruction wants it the other way round than memory holds it, and
-`single_turns_a single_turns_b` [1] passes of the shared-memory port for a warp's worth of them.
-A kernel whose threads read their operands one by one declares the columns of `threads` too.
+Reads the columns of `Tile`; of a kernel whose threads read their operands one by one, those of `ThreadTile` too.
 """
 
 from __future__ import annotations
@@ -25,9 +10,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...base.types import FloatArray
+from ...kernels.columns import read_columns
 from ...kernels.space import Space, warp_matrix_unit
+from .. import occupancy, threads
+from .. import traffic as traffic_terms
+from ..model import Model, Part
 from ..occupancy import resident_blocks, spill_slowdown
-from ..threads import delivery
+from ..threads import ThreadTile, delivery
 from ..tile import MMA, VECTOR, WGMMA, Tile, instruction_rows, issue_per_clk, peak, peaks
 from ..traffic import sector_waste, traffic
 from ..work import Work, joined
@@ -41,38 +30,50 @@ SINGLE_INSTR = 1.75
 MMA_LATENCY_CLK = 33.0
 """From an mma.sync of 16 x 8 x 16 to one that adds to its result. Source: Sun et al., Dissecting Tensor Cores, 2022."""
 
+READS = frozenset({
+    "atomic_share", "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr",
+    "group_chain_clk", "l2_efficiency", "launch_s", "math_efficiency", "port_overlap", "serial_clk",
+    "smem_efficiency", "split_each_s", "split_s", "step_chain_clk", "step_instr", "step_sync_clk", "store_chain",
+    "store_instr",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
 
 def contraction(space: Space, k: Mapping[str, float]) -> Work:
     """What each candidate's tile asks of the device."""
-    t, n, arch = Tile(space), len(space), space.arch
-    resident = resident_blocks(arch, t.warps + t.column("copy_warps", 0), t.smem_bytes, t.registers)
+    n, arch = len(space), space.arch
+    t = read_columns(Tile, space, arch=arch, problem=space.problem)
+    own = read_columns(ThreadTile, space, whole=True) if "lanes_m" in space.columns else None
+    resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers)
     slots = issue_per_clk(arch)
     flops = tile_flops(t)
     math_clk = arithmetic(t, k, flops)
     chain_clk = chain(t, k, math_clk)
     fragments = fragment_bytes(t)
     smem_clk = shared_memory(t, k, fragments)
-    fma = np.where(t.kind == VECTOR, flops / 2 / arch.warp_size, 0.0)
+    fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
     instr = instructions(t, k, fragments) + fma
-    body = k["port_overlap"] if "fragment_turns" in space.columns else None
+    body = None if t.fragment_turns is None else k["port_overlap"]
     apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
-    if "lanes_m" in space.columns:  # operands that each thread reads for itself
-        own = delivery(space, k, resident)
+    if own is not None:
+        delivered = delivery(t, own, k, resident)
         # idle lanes cost what the others do; an instruction on packed halves makes two products
-        filled = t.column("passes", 1) * t.lanes / np.maximum(t.threads, 1.0)
+        filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
         packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
-        smem_clk, spill_bytes = own.port_clk, own.spill_bytes
-        instr = own.instructions + fma * filled / max(1.0, packed)
+        smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
+        instr = delivered.instructions + fma * filled / max(1.0, packed)
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
-        wait_clk = own.exposed * arch.l2_latency_s * arch.clock_hz
-        body, waits, fill_m, fill_n = k["port_overlap"], own.waits, own.fill_m, own.fill_n
-        alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, body) + own.latency_clk
-        prefetched = t.column("prefetched", 1) > 0
+        wait_clk = delivered.exposed * arch.l2_latency_s * arch.clock_hz
+        body, waits, fill_m, fill_n = k["port_overlap"], delivered.waits, delivered.fill_m, delivered.fill_n
+        alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, body)
+        alone = alone + delivered.latency_clk
+        prefetched = own.prefetched > 0
         chain_clk = np.where(prefetched, alone, 0.0)
         apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
     else:
-        apart = t.column("in_turn", 0) * np.maximum(instr / slots, smem_clk)
+        apart = t.in_turn * np.maximum(instr / slots, smem_clk)
+    run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
     moved = traffic(t, k, resident, fill_m, fill_n)
     store_bytes, store_clk, store_chain_clk = epilogue(t, k)
     return Work(
@@ -81,7 +82,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         warps=t.warps,
         steps=t.steps,
         ahead=np.where(waits > 0, t.ahead, np.inf),
-        exposed=t.column("exposed_loads", 0),
+        exposed=t.exposed_loads,
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
@@ -96,31 +97,31 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         store_chain_clk=store_chain_clk,
         reduction_s=reduction(t, k),
         slowdown=spill_slowdown(t.registers, arch, k) if body is None else np.ones(n),
-        scattered=np.maximum(arch.sector_bytes / t.column("store_run_bytes", arch.sector_bytes), 1.0) - 1.0,
+        scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
         body_overlap=body,
         apart_clk=apart,
         wait_clk=wait_clk,
         facts={
-            "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.eo,
-            "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.eo,
+            "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.out_bytes,
+            "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.out_bytes,
             "l2_hit_rate": moved.hit_rate,
             "l2_merged_share": moved.merged_share,
-            "padding": t.grid_m * t.tm * t.grid_n * t.tn * t.steps * t.split * t.tk / (t.m * t.n * t.k),
+            "padding": t.grid_m * t.tile_m * t.grid_n * t.tile_n * t.steps * t.split * t.tile_k / (t.m * t.n * t.k),
         },
     )
 
 
 def tile_flops(t: Tile) -> FloatArray:
     """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
-    inst_m = instruction_rows(t.kind, t.column("mma_m", 1))
-    inst_n = np.where(t.kind > VECTOR, t.column("mma_n", 8), 1)
-    return 2 * np.ceil(t.tm / inst_m) * inst_m * np.ceil(t.tn / inst_n) * inst_n * t.tk
+    inst_m = instruction_rows(t.instruction, t.mma_m)
+    inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
+    return 2 * np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n * t.tile_k
 
 
 def warp_groups(t: Tile) -> tuple[FloatArray, FloatArray]:
     """Groups of four warps, as wgmma takes them, and how many of them share the rows out."""
     groups = np.maximum(t.warps // 4, 1)
-    return groups, np.minimum(groups, np.maximum(t.tm // 64, 1))
+    return groups, np.minimum(groups, np.maximum(t.tile_m // 64, 1))
 
 
 def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
@@ -128,7 +129,7 @@ def arithmetic(t: Tile, k: Mapping[str, float], flops: FloatArray) -> FloatArray
 
         clk = flops / (peak of the instruction * math_efficiency)
     """
-    out: FloatArray = flops / (peaks(t.space.problem, t.arch, t.kind) * k["math_efficiency"])
+    out: FloatArray = flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
     return out
 
 
@@ -140,18 +141,18 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
     that are moved alone, goes at the pace of a warp that waits for its own instructions.
     """
     alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
-    unit = warp_matrix_unit(t.space.problem, t.arch)
+    unit = warp_matrix_unit(t.problem, t.arch)
     if unit is not None and unit.instruction == "mma":
-        in_row = np.ceil(t.tk / unit.shape[2]) * MMA_LATENCY_CLK
-        alone = np.where(t.kind == MMA, np.maximum(alone, in_row), alone)
-    fixed = np.where(t.kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
-    buffered = t.column("converted_b", 0)
+        in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
+        alone = np.where(t.instruction == MMA, np.maximum(alone, in_row), alone)
+    fixed = np.where(t.instruction >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    buffered = t.converted_b
     moved_a, moved_b = singles(t)
-    converted_b = t.column("b_converts", 0) * np.where(buffered > 0, t.tn * t.tk / t.arch.warp_size, moved_b)
+    converted_b = t.b_converts * np.where(buffered > 0, t.tile_n * t.tile_k / t.arch.warp_size, moved_b)
     waiting = SINGLE_INSTR * (moved_a + moved_b)
-    waiting += k["convert_instr"] * (t.column("a_converts", 0) * moved_a + converted_b)
+    waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
-    return alone + fixed + k["serial_clk"] * t.column("serialized", 0) + widening
+    return alone + fixed + k["serial_clk"] * t.serialized + widening
 
 
 def fragment_bytes(t: Tile) -> FloatArray:
@@ -162,11 +163,12 @@ def fragment_bytes(t: Tile) -> FloatArray:
     thread issues for the block, reads them once for each 256 columns and each 128 rows.
     """
     groups, groups_m = warp_groups(t)
-    beside = np.where(t.kind == WGMMA, groups // groups_m, 1)
-    reads_a = np.where(t.kind >= WGMMA, np.maximum(beside, np.ceil(t.tn / 256)), t.warps_n)
-    reads_b = np.where(t.kind >= WGMMA, np.maximum(t.tm / instruction_rows(t.kind, 1), 1), t.warps_m)
-    wide_b = np.where(t.column("converted_b", 0) > 0, t.ea, t.eb)
-    return (t.tm * t.tk * t.ea * reads_a + t.tn * t.tk * wide_b * reads_b) * t.column("fragment_turns", 1)
+    beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
+    reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
+    reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)
+    wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
+    turns = 1.0 if t.fragment_turns is None else t.fragment_turns
+    return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
 
 
 def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
@@ -174,21 +176,21 @@ def shared_memory(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Flo
 
     A load whose lanes go to different rows takes a turn for every `LINES_PER_CLK` of them.
     """
-    copied = t.tm * t.tk * t.ea + k["copy_b_weight"] * t.tn * t.tk * t.eb
-    copied = copied + t.column("converted_b", 0) * t.tn * t.tk * (t.eb + t.ea)
+    copied = t.tile_m * t.tile_k * t.a_bytes + k["copy_b_weight"] * t.tile_n * t.tile_k * t.b_bytes
+    copied = copied + t.converted_b * t.tile_n * t.tile_k * (t.b_bytes + t.a_bytes)
     alone_a, alone_b = singles(t)
-    turned = alone_a * t.column("single_turns_a", 1) + alone_b * t.column("single_turns_b", 1)
-    scattered = t.tm * t.column("scattered_a", 0) + t.tn * t.column("scattered_b", 0)
+    turned = alone_a * t.single_turns_a + alone_b * t.single_turns_b
+    scattered = t.tile_m * t.scattered_a + t.tile_n * t.scattered_b
     lanes = t.arch.warp_size
-    turned = turned + scattered * t.tk / lanes * np.minimum(t.tk, lanes) / LINES_PER_CLK
+    turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK
     out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
     return out
 
 
 def singles(t: Tile) -> tuple[FloatArray, FloatArray]:
     """Elements of a step that are moved alone, by a warp's worth."""
-    often_a, often_b = t.column("singles_a", 0), t.column("singles_b", 0)
-    return often_a * t.tm * t.tk / t.arch.warp_size, often_b * t.tn * t.tk / t.arch.warp_size
+    often_a, often_b = t.singles_a, t.singles_b
+    return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
 
 
 def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
@@ -197,21 +199,21 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
         warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
         + per element converted + per element moved alone
     """
-    wide_a, wide_b = t.column("copy_a_bytes", 16), t.column("copy_b_bytes", 16)
-    single = t.column("single_copy_instr", k["copy_instr"])
-    copying_a = t.tm * t.tk * t.ea / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
-    copying_b = t.tn * t.tk * t.eb / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
+    wide_a, wide_b = t.copy_a_bytes, t.copy_b_bytes
+    single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr
+    copying_a = t.tile_m * t.tile_k * t.a_bytes / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
+    copying_b = t.tile_n * t.tile_k * t.b_bytes / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
     copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
     # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
-    each = np.where(t.column("matrix_widens", 0) > 0, k["convert_instr"], 0.5)
-    widen = (t.kind == MMA) * t.column("mma_widens", 0) * each
-    per_a = k["convert_instr"] * t.column("a_converts", 0) + widen
-    per_b = k["convert_instr"] * t.column("b_converts", 0) + widen
-    often_b = np.where(t.column("converted_b", 0) > 0, 1.0, t.warps_m)
-    converting: FloatArray = t.tk * (per_a * t.tm * t.warps_n + per_b * t.tn * often_b) / t.arch.warp_size
+    each = np.where(t.matrix_widens > 0, k["convert_instr"], 0.5)
+    widen = (t.instruction == MMA) * t.mma_widens * each
+    per_a = k["convert_instr"] * t.a_converts + widen
+    per_b = k["convert_instr"] * t.b_converts + widen
+    often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
+    converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
     return (
         t.warps * (k["step_instr"] + copying)
-        + np.where(t.kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
+        + np.where(t.instruction >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + converting
         + SINGLE_INSTR * sum(singles(t))
     )
@@ -220,11 +222,11 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
 def epilogue(t: Tile, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Bytes that a block stores, in whole sectors, and its instructions over the issue slots and at one warp's rate."""
     arch, partial = t.arch, t.split > 1
-    width = np.where(partial, t.acc_bytes, t.eo)
-    align = np.where(partial, 16, t.column("row_align_out", 16))
+    width = np.where(partial, t.acc_bytes, t.out_bytes)
+    align = np.where(partial, 16, t.row_align_out)
     inside = t.m / t.grid_m * t.n / t.grid_n  # of a tile, in the mean: the last ones of a ragged problem write less
     stored = inside * width * sector_waste(t.cols * width, align, arch.sector_bytes)
-    instr = t.tm * t.tn / t.lanes * k["store_instr"]
+    instr = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
     return stored, instr * t.warps / issue_per_clk(arch), instr * k["store_chain"] * 2 / arch.schedulers_per_sm
 
 
@@ -237,4 +239,8 @@ def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
     added = k["split_s"] + k["split_each_s"] * t.split + (partial_bytes + 0.5 * partial_bytes / t.split) / rate
     zeroed = k["launch_s"] + partial_bytes / t.split / arch.dram_bytes_per_s
     swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
-    return np.where(t.split > 1, np.where(t.column("atomic", 0) > 0, swapped, added), 0.0)
+    return np.where(t.split > 1, np.where(t.atomic > 0, swapped, added), 0.0)
+
+
+CONTRACTED = Part(Tile, READS | occupancy.READS | traffic_terms.READS)
+CONTRACTION = Model(contraction, (CONTRACTED,), optional=Part(ThreadTile, threads.READS))

@@ -1,23 +1,21 @@
 """Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
 
-`cpu_contraction` reads `mc kc nc mr nr vectors registers tasks` of a declaration, `cpu_stream` reads `tasks l2_bytes
-unroll lanes` and, where a kernel has them, `passes` over its input, `vector_instr` of a vector in all of them without
-its loads [flops_per_element], `sums` that are kept apart where each waits for the one before it, `shared` rows that use
-a loaded vector, `run_elements` side by side in the input, `runs` of them that a task folds into one result each, and
-`partial_bytes` of results that are added up at the end. A core's prefetchers keep up with streams, so latency is hidden
-and bandwidth decides, but for the start of a run.
+A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides, but for the start of a run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...arch.descriptor import Arch
 from ...base.dtypes import BYTES
 from ...base.types import FloatArray
+from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
+from ..model import Model, Part
 from ..work import Work
 
 FMA_LATENCY_CLK = 4.0
@@ -36,19 +34,47 @@ def loads_per_clk(arch: Arch) -> float:
     """Vector loads that a core issues in a clock."""
     return arch.smem_bytes_per_clk / arch.simd_bytes
 
+CONTRACTION_READS = frozenset({
+    "convert_instr", "l2_usable", "math_efficiency", "spill_penalty", "step_chain_clk", "step_instr", "store_instr",
+})  # fmt: skip
+"""Constants that `cpu_contraction` reads."""
+
+
+@dataclass(frozen=True)
+class CpuContraction:
+    """The columns of `cpu_contraction`."""
+
+    m: FloatArray = given("elements", "rows of the output")
+    n: FloatArray = given("elements", "columns of the output")
+    k: FloatArray = given("elements", "of the reduction")
+    b: FloatArray = given("elements", "batch")
+    a_bytes: FloatArray = given("bytes", "an element of the first operand")
+    b_bytes: FloatArray = given("bytes", "an element of the second operand")
+    out_bytes: FloatArray = given("bytes", "an element of the output")
+    acc_bytes: FloatArray = given("bytes", "a sum")
+    mc: FloatArray = column("elements", "rows of a task's tile")
+    kc: FloatArray = column("elements", "of the reduction in one packed block")
+    nc: FloatArray = column("elements", "columns of a task's tile")
+    mr: FloatArray = column("elements", "rows of the register tile")
+    nr: FloatArray = column("elements", "columns of the register tile")
+    vectors: FloatArray = column("vectors", "of a row of the register tile")
+    registers: FloatArray = column("registers", "vector registers that the inner loop needs")
+    tasks: FloatArray = column("tasks", "that are handed to cores")
+    l2_bytes: FloatArray = column("bytes", "that a task packs and sums in its core's own cache")
+
 
 def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     """A packed, register-tiled matmul in the manner of BLIS (Van Zee and van de Geijn, 2015).
 
     micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
-    arch, n, col = space.arch, len(space), space.column
+    arch, n, c = space.arch, len(space), read_columns(CpuContraction, space)
     summed = "float32" if space.problem.accumulate == "float16" else space.problem.accumulate  # as the kernel does
     fma_per_clk = arch.vector_flops_per_clk(summed) / 2 / (arch.simd_bytes / BYTES[summed])
-    m, nn, kk, batch = col("m"), col("n"), col("k"), col("b")
-    mc, kc, nc, mr, nr = col("mc"), col("kc"), col("nc"), col("mr"), col("nr")
-    ea, eb, eo, vectors, tasks = col("a_bytes"), col("b_bytes"), col("out_bytes"), col("vectors"), col("tasks")
-    word = np.maximum(col("acc_bytes"), 4)
+    m, nn, kk, batch = c.m, c.n, c.k, c.b
+    mc, kc, nc, mr, nr = c.mc, c.kc, c.nc, c.mr, c.nr
+    ea, eb, eo, vectors, tasks = c.a_bytes, c.b_bytes, c.out_bytes, c.vectors, c.tasks
+    word = np.maximum(c.acc_bytes, 4)
     rounds = np.maximum(tasks / arch.sm_count, 1.0)
     rows, cols = _longest(m, mc, rounds), _longest(nn, nc, rounds)
     steps = np.ceil(kk / kc)
@@ -56,13 +82,13 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     tiles = np.ceil(rows / mr) * np.ceil(cols / nr)
     fma = mr * vectors
     per_k = np.maximum(np.maximum(fma / fma_per_clk, (mr + vectors) / loads_per_clk(arch)), FMA_LATENCY_CLK)
-    spill = np.where(col("registers") > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
+    spill = np.where(c.registers > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
     compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
     pack = (rows * depth + cols * depth) * k["convert_instr"]
     sums = np.where(steps > 1, 2 * rows * cols * word, 0.0)  # of the steps before, read and written
     from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word + sums
     own_l2 = arch.l2_bytes / arch.l2_partitions
-    packed = col("l2_bytes")
+    packed = c.l2_bytes
     spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # the share of a packed block that L2 cannot hold
     read = rows * depth * ea + cols * depth * eb
     trips = tasks * steps
@@ -97,37 +123,68 @@ def _longest(extent: FloatArray, tile: FloatArray, rounds: FloatArray) -> FloatA
     mean = extent / np.ceil(extent / tile)
     return mean + (np.minimum(tile, extent) - mean) / rounds
 
+STREAM_READS = frozenset({
+    "access_instr", "dram_efficiency", "dram_run_bytes", "l2_usable", "launch_s", "step_chain_clk", "step_instr",
+})  # fmt: skip
+"""Constants that `cpu_stream` reads."""
+
+
+@dataclass(frozen=True)
+class CpuStream:
+    """The columns of `cpu_stream`."""
+
+    elements: FloatArray = given("elements", "of the whole statement")
+    read_bytes: FloatArray = given("bytes", "of all inputs")
+    write_bytes: FloatArray = given("bytes", "of the output")
+    in_bytes: FloatArray = given("bytes", "an element of the first input")
+    c: FloatArray = given("elements", "columns of the input as it lies in memory, where nothing is contracted", 0)
+    flops_per_element: FloatArray = given("", "arithmetic on each element", 1)
+    tasks: FloatArray = column("tasks", "that are handed to cores")
+    lanes: FloatArray = column("elements", "of a vector")
+    l2_bytes: FloatArray = column("bytes", "that a task reads and writes in its core's own cache")
+    unroll: FloatArray = column("vectors", "of one trip of the inner loop", 1)
+    passes: FloatArray = column("", "over the input", 1)
+    vector_instr: FloatArray | None = column(
+        "instructions", "of a vector in all passes, its loads left out; `flops_per_element` if not said", None
+    )
+    sums: FloatArray = column("", "that are kept apart where each waits for the one before it", np.inf)
+    shared: FloatArray = column("", "rows that use a loaded vector", np.inf)
+    largest: FloatArray = column("elements", "of the largest task; even tasks where it is not said", 0)
+    run_elements: FloatArray = column("elements", "side by side in the input", np.inf)
+    runs: FloatArray = column("", "of them that a task folds into one result each", 0)
+    partial_bytes: FloatArray = column("bytes", "of results that are added up at the end", 0)
+
 
 def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     """A pass over memory, shared out to cores in tasks: bandwidth, issue, and the cost of handing out a task."""
-    arch, n, col = space.arch, len(space), space.column
-    tasks, lanes, unroll = col("tasks"), col("lanes"), col("unroll", 1)
-    elements, reads, writes = col("elements"), col("read_bytes"), col("write_bytes")
-    passes = col("passes", 1)
+    arch, n, c = space.arch, len(space), read_columns(CpuStream, space)
+    tasks, lanes, unroll = c.tasks, c.lanes, c.unroll
+    elements, reads, writes = c.elements, c.read_bytes, c.write_bytes
+    passes = c.passes
     moved = (reads + writes) / tasks
     own_l2 = arch.l2_bytes / arch.l2_partitions
-    kept = col("l2_bytes") < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
-    run = np.maximum(col("run_elements", np.inf), 1.0)
-    broken, run_bytes = run < col("c", 0), run * col("in_bytes")
+    kept = c.l2_bytes < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
+    run = np.maximum(c.run_elements, 1.0)
+    broken, run_bytes = run < c.c, run * c.in_bytes
     apart = np.where(broken, k["dram_run_bytes"] / run_bytes, 0.0)
     walked = reads * np.where(kept, 1.0, passes)
     beyond = (walked * (1 + apart) + writes) / tasks
     vectors = elements / tasks / np.maximum(lanes, 1)
-    loads = k["access_instr"] * (1 + 1 / col("shared", np.inf)) / loads_per_clk(arch)
-    instr = col("vector_instr", col("flops_per_element", 1))
-    chain = passes * FMA_LATENCY_CLK / col("sums", np.inf)
+    loads = k["access_instr"] * (1 + 1 / c.shared) / loads_per_clk(arch)
+    instr = c.flops_per_element if c.vector_instr is None else c.vector_instr
+    chain = passes * FMA_LATENCY_CLK / c.sums
     each = np.maximum(passes * loads + instr / arch.fma_per_clk, chain) + passes / unroll * k["step_instr"]
-    compute = vectors * each * np.maximum(col("largest", 0) * tasks / elements, 1.0)
+    compute = vectors * each * np.maximum(c.largest * tasks / elements, 1.0)
     # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
     # partial results that meet by halves
-    folded = np.where(col("runs", 0) > 0, run, 0.0)
+    folded = np.where(c.runs > 0, run, 0.0)
     left = folded // lanes % unroll + folded % lanes + unroll + np.log2(np.maximum(lanes, 1))
     # the first page of a run that lies apart from the one before it: as many lines at once as the core looks ahead
     lines = np.minimum(run_bytes, PAGE_BYTES) / arch.line_bytes * broken
     ahead = WINDOW_INSTR / (1 + 2 * k["step_instr"] / unroll)
     started = lines * arch.dram_latency_s * arch.clock_hz / ahead
-    compute += col("runs", 0) * (passes * left * FMA_LATENCY_CLK + started)
-    partial = col("partial_bytes", 0)
+    compute += c.runs * (passes * left * FMA_LATENCY_CLK + started)
+    partial = c.partial_bytes
     near = partial < k["l2_usable"] * arch.l3_bytes
     rate = np.where(near, max(arch.l3_bytes_per_s, 1.0), arch.dram_bytes_per_s * k["dram_efficiency"])
     return Work(
@@ -151,3 +208,7 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
             "padding": 1.0,
         },
     )
+
+
+CPU_CONTRACTION = Model(cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),))
+CPU_STREAM = Model(cpu_stream, (Part(CpuStream, STREAM_READS),))

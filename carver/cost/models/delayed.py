@@ -1,20 +1,21 @@
 """Sums over channels that are each read at a delay of their own: dedispersion.
 
 A thread sums its outputs one after the other. For each channel it loads the channel's delay, scales and rounds it,
-loads one sample at that place and adds it. Reads these columns of a declaration's schedule: `tile_m tile_n` trials
-and samples of a block · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side along time ·
-`apart_m apart_n` trials and samples between neighbouring threads · `warps` · `conversions` between integer and
-floating point an addition needs · `uniform_loads` vector loads of the delay, over all outputs of a thread ·
-`registers smem_bytes`. The statement is O[d,t] += I[h,t+d] * S[h], the option `max_delay` the longest delay.
+loads one sample at that place and adds it. The statement is O[d,t] += I[h,t+d] * S[h], the option `max_delay` the
+longest delay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.types import FloatArray
+from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
+from ..model import Model, Part
 from ..occupancy import resident_blocks
 from ..traffic import sector_waste
 from ..work import Work
@@ -24,21 +25,49 @@ RESULT_BYTES = 4
 MEAN_DELAY = 0.5
 """Mean delay over the channels, as a share of the longest."""
 
+READS = frozenset({
+    "channel_instr", "channel_unroll", "dependent_issue_clk", "l2_usable", "line_lookup_clk", "narrow_load",
+    "warp_spread",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class DelayedSum:
+    """The columns of `delayed_sum`."""
+
+    d: FloatArray = given("elements", "trials")
+    t: FloatArray = given("elements", "samples")
+    h: FloatArray = given("elements", "channels")
+    i_bytes: FloatArray = given("bytes", "a sample")
+    tile_m: FloatArray = column("elements", "trials of a block")
+    tile_n: FloatArray = column("elements", "samples of a block")
+    thread_m: FloatArray = column("elements", "trials of a thread")
+    thread_n: FloatArray = column("elements", "samples of a thread")
+    lanes_x: FloatArray = column("threads", "of a block side by side along time")
+    apart_m: FloatArray = column("elements", "trials between neighbouring threads")
+    apart_n: FloatArray = column("elements", "samples between neighbouring threads")
+    warps: FloatArray = column("warps", "of a block")
+    conversions: FloatArray = column("", "between integer and floating point that an addition needs")
+    uniform_loads: FloatArray = column("loads", "of the delay by a vector instruction, over all outputs of a thread")
+    registers: FloatArray = column("registers", "of a thread")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+
 
 def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n, col = space.arch, len(space), space.broadcast
-    trials, samples, channels, width = col("d"), col("t"), col("h"), col("i_bytes")
-    tm, tn, warps, lanes_x = col("tile_m"), col("tile_n"), col("warps"), col("lanes_x")
+    arch, n, c = space.arch, len(space), read_columns(DelayedSum, space, whole=True)
+    trials, samples, channels, width = c.d, c.t, c.h, c.i_bytes
+    tm, tn, warps, lanes_x = c.tile_m, c.tile_n, c.warps, c.lanes_x
     one = np.ones(n)
-    outputs = col("thread_m") * col("thread_n")
+    outputs = c.thread_m * c.thread_n
     grid = np.ceil(trials / tm) * np.ceil(samples / tn)
-    resident = resident_blocks(arch, warps, col("smem_bytes"), col("registers"))
+    resident = resident_blocks(arch, warps, c.smem_bytes, c.registers)
 
     # where one load of a warp lands: lanes along time, and trials that a channel delays by less and more
     wide = np.minimum(lanes_x, arch.warp_size)
     delay = space.problem.options["max_delay"] * MEAN_DELAY / trials
-    deep = np.minimum(arch.warp_size / wide, tm / col("thread_m"))
-    span = ((wide - 1) * col("apart_n") + (deep - 1) * col("apart_m") * delay + 1) * width
+    deep = np.minimum(arch.warp_size / wide, tm / c.thread_m)
+    span = ((wide - 1) * c.apart_n + (deep - 1) * c.apart_m * delay + 1) * width
     lines = 1 + (span - width) / arch.line_bytes
     # a scheduler hands over as many lanes a clock as it has arithmetic units
     handed = min(arch.lsu_per_clk, arch.lanes_per_sm / arch.schedulers_per_sm)
@@ -46,10 +75,10 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
 
     # one step: a channel of one output
     steps = channels * outputs
-    load_clk = warps * (1 + col("uniform_loads") / outputs) * request_clk * k["narrow_load"]
-    convert_clk = warps * col("conversions") * arch.warp_size / arch.sfu_per_clk
-    instructions = k["channel_instr"] + col("uniform_loads") / outputs
-    block_span = ((lanes_x - 1) * col("apart_n") + (tm / col("thread_m") - 1) * col("apart_m") * delay + 1) * width
+    load_clk = warps * (1 + c.uniform_loads / outputs) * request_clk * k["narrow_load"]
+    convert_clk = warps * c.conversions * arch.warp_size / arch.sfu_per_clk
+    instructions = k["channel_instr"] + c.uniform_loads / outputs
+    block_span = ((lanes_x - 1) * c.apart_n + (tm / c.thread_m - 1) * c.apart_m * delay + 1) * width
     sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
     # share of the input that a row of blocks finds in L2 because the row before it left it there
     kept = np.clip(k["l2_usable"] * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
@@ -78,3 +107,6 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
             "padding": grid * tm * tn / (trials * samples),
         },
     )
+
+
+DELAYED_SUM = Model(delayed_sum, (Part(DelayedSum, READS),))

@@ -1,20 +1,17 @@
-"""Kernels that read each element a few times and keep nothing: element-wise operators and reductions.
-
-Reads these columns of a declaration's schedule: `blocks` launched · `steps` trips of a block's loop · `tile_elements`
-held at once · `run_elements` contiguous elements of one row of the tile · `warps` · `access_elements` that one
-instruction moves for a thread · `passes` [1] over the input · `ahead` [1] trips that loads run ahead ·
-`exchanges` [0] rounds through shared memory at the end of a block · `step_exchanges` [0] the same in every step ·
-`tree_levels tree_instr` [0] shuffles one after the other, and instructions of a thread, that add a warp's results ·
-`split` [1] blocks that share one result · `outputs_per_element` [0] · `smem_bytes` [0] · `registers` [32].
-"""
+"""Kernels that read each element a few times and keep nothing: element-wise operators and reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.types import FloatArray
+from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
+from .. import occupancy
+from ..model import Model, Part
 from ..occupancy import resident_blocks, spill_slowdown
 from ..tile import issue_per_clk
 from ..traffic import sector_waste
@@ -25,44 +22,83 @@ EXCHANGE_CLK = 60.0
 SHUFFLE_CLK = 27.0
 """A shuffle and the addition behind it: 23 and 4 clocks (arXiv 1804.06826, table of latencies; alike since)."""
 
+READS = frozenset({
+    "access_instr", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
+    "split_s", "step_chain_clk", "step_instr",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The columns of `stream`."""
+
+    elements: FloatArray = given("elements", "of the whole statement")
+    read_bytes: FloatArray = given("bytes", "of all inputs")
+    write_bytes: FloatArray = given("bytes", "of the output")
+    in_bytes: FloatArray = given("bytes", "an element of the first input")
+    inputs: FloatArray = given("", "tensors that are read")
+    flops_per_element: FloatArray = given("", "arithmetic on each element")
+    c: FloatArray = given("elements", "columns of the input as it lies in memory, where nothing is contracted", np.inf)
+    scattered: FloatArray = given("", "inputs that are walked across their rows", 0)
+    scattered_elements: FloatArray = given("elements", "of tensors that are walked across their rows", 0)
+    repeated_bytes: FloatArray = given("bytes", "of inputs that lack the outer axis, as often as it repeats them", 0)
+    blocks: FloatArray = column("blocks", "launched")
+    steps: FloatArray = column("steps", "trips of a block's loop")
+    warps: FloatArray = column("warps", "of a block")
+    tile_elements: FloatArray = column("elements", "that a block holds at once")
+    run_elements: FloatArray = column("elements", "side by side in one row of the tile")
+    access_elements: FloatArray = column("elements", "that one instruction moves for a thread")
+    row_align: FloatArray = column("bytes", "what each row starts on a multiple of", 128)
+    passes: FloatArray = column("", "over the input", 1)
+    ahead: FloatArray = column("steps", "that loads are issued before their use", 1)
+    outputs_per_element: FloatArray = column("", "elements stored for each that is read", 0)
+    split: FloatArray = column("", "blocks that share one result", 1)
+    step_exchanges: FloatArray = column("", "rounds through shared memory in every step", 0)
+    exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
+    tree_levels: FloatArray = column("", "shuffles one after the other that join a warp's results", 0)
+    tree_instr: FloatArray = column("instructions", "of a thread that join its results and its warp's", 0)
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block", 0)
+    registers: FloatArray = column("registers", "that a thread needs; more than it may have spill", 32)
+
 
 def stream(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n, problem, col = space.arch, len(space), space.problem, space.column
-    warps, blocks, steps, tile = col("warps"), col("blocks"), col("steps"), col("tile_elements")
-    split, registers, smem_bytes = col("split", 1), col("registers", 32), col("smem_bytes", 0)
-    access, passes = col("access_elements"), col("passes", 1)
-    elements = col("elements")
-    read_bytes, write_bytes = col("read_bytes"), col("write_bytes")
+    arch, n, problem, c = space.arch, len(space), space.problem, read_columns(Stream, space)
+    warps, blocks, steps, tile = c.warps, c.blocks, c.steps, c.tile_elements
+    split, registers, smem_bytes = c.split, c.registers, c.smem_bytes
+    access, passes = c.access_elements, c.passes
+    elements = c.elements
+    read_bytes, write_bytes = c.read_bytes, c.write_bytes
     trips = blocks * steps
 
     # bytes of one step of one block, in whole sectors; a tile as wide as a row goes on in the next one
-    width = col("in_bytes")
-    run = col("run_elements")
-    run_bytes = np.minimum(np.where(run >= col("c", np.inf), tile, run), elements) * width
-    waste = sector_waste(run_bytes, col("row_align", 128), arch.sector_bytes)
+    width = c.in_bytes
+    run = c.run_elements
+    run_bytes = np.minimum(np.where(run >= c.c, tile, run), elements) * width
+    waste = sector_waste(run_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
     # an operand that is not walked along its rows: each element is a sector of its own to L2, which joins them
-    alone_bytes = col("scattered_elements", 0) * (arch.sector_bytes - width)
+    alone_bytes = c.scattered_elements * (arch.sector_bytes - width)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
     kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes) / trips
     # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
-    again = col("repeated_bytes", 0) * np.minimum(1.0, col("c", np.inf) / tile)
+    again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
     fill = (fresh * passes + write_bytes + alone_bytes + again) / trips
 
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
     lanes = warps * arch.warp_size
-    inputs, outputs = col("inputs"), col("outputs_per_element", 0)
-    alone = col("scattered", 0)
+    inputs, outputs = c.inputs, c.outputs_per_element
+    alone = c.scattered
     accesses = (np.ceil(tile / lanes / access) * (inputs + outputs - alone) + np.ceil(tile / lanes) * alone) * passes
-    arithmetic = np.ceil(tile / lanes) * (col("flops_per_element") + k["element_instr"]) * passes
+    arithmetic = np.ceil(tile / lanes) * (c.flops_per_element + k["element_instr"]) * passes
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
     instructions = warps * warp_instr
-    chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * col("step_exchanges", 0)
-    tree_clk = col("tree_levels", 0) * SHUFFLE_CLK + col("exchanges", 0) * EXCHANGE_CLK
+    chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * c.step_exchanges
+    tree_clk = c.tree_levels * SHUFFLE_CLK + c.exchanges * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
     join_s = k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s
     return Work(
@@ -70,8 +106,8 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         resident=resident * np.ones(n),
         warps=warps,
         steps=steps,
-        ahead=col("ahead", 1),
-        math_clk=tile * col("flops_per_element") * passes / (arch.vector_flops_per_clk(computed) / 2),
+        ahead=c.ahead,
+        math_clk=tile * c.flops_per_element * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
         issue_clk=instructions / issue_per_clk(arch),
         fill_bytes=fill,
@@ -79,7 +115,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         l2_read_bytes=np.maximum(fresh * passes / trips, 1.0),
         dram_bytes=dram,
         l3_bytes=dram,
-        store_clk=warps * col("tree_instr", 0) / issue_per_clk(arch),
+        store_clk=warps * c.tree_instr / issue_per_clk(arch),
         store_chain_clk=tree_clk,
         reduction_s=np.where(split > 1, join_s, 0.0),
         slowdown=spill_slowdown(registers, arch, k),
@@ -90,3 +126,6 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
             "padding": tile * trips / elements,
         },
     )
+
+
+STREAM = Model(stream, (Part(Stream, READS | occupancy.READS),))

@@ -1,27 +1,22 @@
 """Overlapping windows summed directly: each thread multiplies a filter into its own few outputs.
 
-A block may first copy the input under its outputs, halo included, into shared memory (`staged`); otherwise the
-loads of the body go through L1. Reads these columns of a declaration's schedule: `tile_m tile_n` outputs of a
-block, rows and columns · `thread_m thread_n` the same of a thread · `lanes_x` threads side by side in a row ·
-`warps` · `staged` · `guarded` [0] every access is tested against the border · `pitch` elements from one row of the
-staged tile to the next · `halo_rows halo_cols` its extent · `products loads` multiply-adds and loads of a thread ·
-`unaliased` [0] the compiler
-knows that the input is never written ·
-`address_instr` [0] instructions for the address of a load · `live` registers that a thread could use ·
-`waiting` [0] of them, inputs kept for a later output · `register_budget` that the compiler may allocate ·
-`smem_bytes registers`. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
+A block may first copy the input under its outputs, halo included, into shared memory; otherwise the loads of the body
+go through L1. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
 from ...arch.descriptor import Arch
 from ...base.types import FloatArray, IntArray
+from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space, multiply_dtype
+from ..model import Model, Part
 from ..occupancy import resident_blocks
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
 from ..tile import compiled_peak
@@ -34,24 +29,61 @@ LINES_AT_ONCE = 4
 """Lines whose tags an L1 that is one array with shared memory looks up in a clock, 4 sectors of each. Source: NVIDIA's
 answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
 
+READS = frozenset({
+    "address_weight", "copy_instr", "copy_waits", "dependent_issue_clk", "guard_instr", "guarded_copy", "l2_usable",
+    "line_lookup_clk", "load_waits", "math_efficiency", "port_overlap", "smem_efficiency", "spill_traffic",
+    "step_instr", "store_instr", "unaliased_copy",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The columns of `window`."""
+
+    y: FloatArray = given("elements", "rows of the output")
+    x: FloatArray = given("elements", "columns of the output")
+    s: FloatArray = given("elements", "columns of the filter")
+    i_bytes: FloatArray = given("bytes", "an element of the input")
+    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
+    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
+    thread_m: FloatArray = column("elements", "rows of a thread's tile")
+    thread_n: FloatArray = column("elements", "columns of a thread's tile")
+    lanes_x: FloatArray = column("threads", "of a block side by side in a row")
+    warps: FloatArray = column("warps", "of a block")
+    staged: FloatArray = column("flag", "the input under a tile passes shared memory")
+    halo_rows: FloatArray = column("elements", "rows of the input under a tile")
+    halo_cols: FloatArray = column("elements", "columns of the input under a tile")
+    pitch: FloatArray = column("elements", "from one row of the staged tile to the next")
+    products: FloatArray = column("", "multiply-adds of a thread")
+    loads: FloatArray = column("loads", "of a thread")
+    live: FloatArray = column("registers", "that a thread could use")
+    register_budget: FloatArray = column("registers", "that the compiler may allocate to a thread")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+    registers: FloatArray = column("registers", "of a thread, as occupancy sees them")
+    guarded: FloatArray = column("flag", "every access is tested against the border", 0)
+    unaliased: FloatArray = column("flag", "the compiler knows that the input is never written", 0)
+    address_instr: FloatArray = column("instructions", "for the address of a load", 0)
+    waiting: FloatArray = column("registers", "of `live`: inputs kept for a later output", 0)
+
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
-    arch, n, col = space.arch, len(space), space.broadcast
-    y, x, width = col("y"), col("x"), col("i_bytes")
-    tm, tn, warps = col("tile_m"), col("tile_n"), col("warps")
-    threads_y, threads_x = tm / col("thread_m"), col("lanes_x")
-    staged, guarded = col("staged") > 0, col("guarded", 0) > 0
-    halo_rows, halo_cols = col("halo_rows"), col("halo_cols")
-    products, loads = col("products"), col("loads")
-    registers = col("registers")
+    arch, n, c = space.arch, len(space), read_columns(Window, space, whole=True)
+    y, x, width = c.y, c.x, c.i_bytes
+    tm, tn, warps = c.tile_m, c.tile_n, c.warps
+    threads_y, threads_x = tm / c.thread_m, c.lanes_x
+    staged, guarded = c.staged > 0, c.guarded > 0
+    halo_rows, halo_cols = c.halo_rows, c.halo_cols
+    products, loads = c.products, c.loads
+    registers = c.registers
     grid = np.ceil(y / tm) * np.ceil(x / tn)
-    resident = resident_blocks(arch, warps, col("smem_bytes"), registers)
+    resident = resident_blocks(arch, warps, c.smem_bytes, registers)
 
     # arithmetic, and the load/store port that feeds it
     flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
     math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
-    shared_clk = shared_request_clk(arch, threads_x, col("pitch"), width)
-    cached_clk = cached_request_clk(arch, threads_x, x + col("s") - 1, width, k["line_lookup_clk"])
+    shared_clk = shared_request_clk(arch, threads_x, c.pitch, width)
+    cached_clk = cached_request_clk(arch, threads_x, x + c.s - 1, width, k["line_lookup_clk"])
     # a warp with no lane left in a row skips the copy
     wide = np.minimum(threads_x, arch.warp_size)
     copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
@@ -59,14 +91,14 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     lsu_clk = lsu_clk / k["smem_efficiency"]
 
     # instructions
-    spilled = spilled_values(col("live"), col("waiting", 0), col("register_budget"), loads)
+    spilled = spilled_values(c.live, c.waiting, c.register_budget, loads)
     tests = np.where(guarded & ~staged, k["guard_instr"], 0.0)
     warp_instr = (
         k["step_instr"]
         + products
-        + loads * (1 + col("address_instr", 0) * k["address_weight"] + tests)
+        + loads * (1 + c.address_instr * k["address_weight"] + tests)
         + copies / warps * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
-        + col("thread_m") * col("thread_n") * k["store_instr"]
+        + c.thread_m * c.thread_n * k["store_instr"]
         + spilled * 2
     )
     issue_clk = warps * warp_instr / arch.schedulers_per_sm
@@ -76,13 +108,13 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     row_bytes = halo_cols * width
     waste = sector_waste(row_bytes, np.full(n, WORD_BYTES), arch.sector_bytes)
     spill_bytes = spilled * 2 * WORD_BYTES * warps * arch.warp_size * k["spill_traffic"]
-    footprint = spilled / np.maximum(loads, 1) * col("live") * WORD_BYTES * warps * arch.warp_size * resident
+    footprint = spilled / np.maximum(loads, 1) * c.live * WORD_BYTES * warps * arch.warp_size * resident
     missed = 1 - np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
     fill = halo_rows * row_bytes * waste + spill_bytes
     image = np.minimum(tm, y) * np.minimum(tn, x) * width
     dram = image + spill_bytes * missed
     rounds = np.ceil(halo_rows / threads_y) * copy_rounds(halo_cols, threads_x)
-    rounds = rounds * np.where(col("unaliased", 0) > 0, k["unaliased_copy"], 1.0)
+    rounds = rounds * np.where(c.unaliased > 0, k["unaliased_copy"], 1.0)
     waits = np.where(staged, rounds * k["copy_waits"], k["load_waits"])
     one = np.ones(n)
     return Work(
@@ -174,3 +206,6 @@ def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, lo
     """
     share = np.clip((live - budget) / np.maximum(waiting, 1.0), 0.0, 1.0)
     return loads * share
+
+
+WINDOW = Model(window, (Part(Window, READS),))

@@ -1,0 +1,117 @@
+"""Typed columns: what a cost model reads of its candidates, declared once.
+
+The columns of a model are the fields of a frozen dataclass. `column` declares one that a declaration gives, in its
+[schedule] or as a tunable of that name; `given` one that the problem and the device give, which a schedule may replace.
+`read_columns` takes them from a space. The same dataclass says which keys a [schedule] may have and which it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..base.types import FloatArray
+from .space import Space
+
+_REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number of each candidate: an array of shape (n,), or () where all have the same."""
+
+    name: str
+    unit: str
+    """Empty for a ratio; "flag" for 0 or 1."""
+    meaning: str
+    required: bool
+    default: FloatArray | None
+    """None where the model does without, or takes another column's value."""
+    from_problem: bool
+
+
+def column(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
+    """A field that a declaration gives; without a default it must."""
+    return field(metadata={"column": (unit, meaning, default, False)})
+
+
+def given(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
+    """A field that the problem and the device give."""
+    return field(metadata={"column": (unit, meaning, default, True)})
+
+
+def columns(schema: type) -> tuple[Column, ...]:
+    """The columns that a dataclass declares, in order; its other fields are left out."""
+    return _columns(schema)
+
+
+@lru_cache(maxsize=64)
+def _columns(schema: Any) -> tuple[Column, ...]:
+    out = []
+    for each in fields(schema):
+        if "column" in each.metadata:
+            unit, meaning, default, from_problem = each.metadata["column"]
+            value = None if default is None or default is _REQUIRED else np.asarray(default, np.float64)
+            out.append(Column(each.name, unit, meaning, default is _REQUIRED, value, from_problem))
+    return tuple(out)
+
+
+Schema = TypeVar("Schema")
+
+
+def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest: Any) -> Schema:
+    """The columns of a space as `schema` declares them, in floating point; all of shape (n,) where `whole`.
+
+    `rest` are the fields of the schema that are no columns.
+    """
+    found = rest
+    for each in columns(schema):
+        if each.name in space.columns:
+            value: Any = np.asarray(space.columns[each.name], np.float64)
+        elif each.name in space.scope or each.required:
+            value = np.asarray(space[each.name], np.float64)
+        else:
+            value = each.default
+        found[each.name] = np.broadcast_to(value, len(space)) if whole and value is not None else value
+    return schema(**found)
+
+
+def by_name(schemas: Iterable[type]) -> dict[str, Column]:
+    """The columns of several dataclasses; the first to declare a name describes it."""
+    out: dict[str, Column] = {}
+    for schema in schemas:
+        for each in columns(schema):
+            out.setdefault(each.name, each)
+    return out
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Columns that a hint tells people and other tools, whatever the model. A schedule may have them."""
+
+    threads: FloatArray = column("threads", "of a block; checked against what the device allows", None)
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block; checked against what the device allows", 0)
+    registers: FloatArray = column("registers", "of a thread", 0)
+    tile_m: FloatArray = column("elements", "rows of the output that a block owns", 1)
+    tile_n: FloatArray = column("elements", "columns of the output that a block owns", 1)
+    tile_k: FloatArray = column("elements", "of the reduction in one step", 1)
+    tile_r: FloatArray = column("elements", "rows of a tile as it lies in memory, where nothing is contracted", 1)
+    tile_c: FloatArray = column("elements", "columns of a tile as it lies in memory, where nothing is contracted", 1)
+    warps_m: FloatArray = column("warps", "along the rows of the tile", 1)
+    warps_n: FloatArray = column("warps", "along the columns of the tile", 1)
+    thread_m: FloatArray = column("elements", "rows of a thread's tile", 1)
+    thread_n: FloatArray = column("elements", "columns of a thread's tile", 1)
+    reduce_threads: FloatArray = column("threads", "that share the reduction of one output", 1)
+    split: FloatArray = column("", "parts of the reduction", 1)
+    group: FloatArray = column("", "rows of tiles that are walked together", 1)
+    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05", 0)
+    stages: FloatArray = column("", "of the pipeline; one more than `ahead` where it is not said", None)
+    ahead: FloatArray = column("steps", "that loads are issued before their use", 1)
+    async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
+    access_elements: FloatArray = column("elements", "that one instruction moves for a thread", None)
+    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
+    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
