@@ -1,6 +1,7 @@
 """Machine code of one kernel as records: instructions, what it holds, its loops.
 
-The readers (`sass`, `gcn`) make these of a compiler's output. Indices count instructions from 0 in the order of the code.
+The readers (`sass`, `gcn`) make these of a compiler's output. Indices count instructions from 0 in the order of the
+code.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Instruction(NamedTuple):
 class Resources:
     """What one thread (registers) and one block (shared memory) of the kernel hold.
 
-    On AMD `registers` are VGPRs and `accumulators` AGPRs of a lane, `scalars` SGPRs of a wave. `shared_bytes` is what the
-    code object itself states; memory that a launch adds is not in it. `spill_bytes` are the bytes a thread of distinct
-    stack slots that registers were spilled to; `stack_bytes` holds these and local arrays.
+    On AMD `registers` are VGPRs and `accumulators` AGPRs of a lane, `scalars` SGPRs of a wave. `shared_bytes` is what
+    the code object itself states; memory that a launch adds is not in it. `spill_bytes` are the bytes a thread of
+    distinct stack slots that registers were spilled to; `stack_bytes` holds these and local arrays.
     """
 
     registers: int
@@ -91,7 +92,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942"); `straight` are the indices outside of loops."""
+    """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942"); `straight` are the indices outside of
+    loops."""
 
     isa: str
     kernel: str

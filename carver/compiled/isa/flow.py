@@ -36,8 +36,9 @@ class Graph:
 def graph(length: int, steps: dict[int, Step]) -> Graph:
     """Of `length` instructions of which `steps` names those that do not merely fall through.
 
-    Where a branch is indirect, the first of the blocks that nothing else reaches are entries: compilers lay the targets of
-    a table out in order. Else blocks that are not reached, as those behind the end that are never run, lead nowhere.
+    Where a branch is indirect, the first of the blocks that nothing else reaches are entries: compilers lay the
+    targets of a table out in order. Else blocks that are not reached, as those behind the end that are never run,
+    lead nowhere.
     """
     if not length:
         return Graph((), (), ())

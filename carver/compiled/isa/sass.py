@@ -1,9 +1,10 @@
 """Read NVIDIA machine code (SASS) of compute capability 7.0 and later, without a GPU.
 
-NVIDIA's `cuobjdump` disassembles a cubin; this module reads what it prints. The upper 64 bits of each encoding hold the
-control fields of an instruction: stall count in bits 105 to 108 of the whole, yield in 109, scoreboards in 110 to 112
-(results) and 113 to 115 (operands), and the mask of scoreboards to wait for in 116 to 121 (Jia et al., "Dissecting the
-NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, section 2.1).
+NVIDIA's `nvdisasm` disassembles the code of a cubin; this module reads what it prints. The tool takes 0.2 seconds to
+start and a few milliseconds a kernel, so many kernels go through one call. The upper 64 bits of each encoding hold
+the control fields of an instruction: stall count in bits 105 to 108 of the whole, yield in 109, scoreboards in 110 to
+112 (results) and 113 to 115 (operands), and the mask of scoreboards to wait for in 116 to 121 (Jia et al., "Dissecting
+the NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, section 2.1).
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ from pathlib import Path
 
 from carver.base.errors import CompileError, DeviceError
 
+from . import elf
 from .code import Code, Control, Instruction, Resources
 from .flow import Step, graph, loops
 
+INSTRUCTION_BYTES = 16
 LINE = re.compile(
-    r"/\*([0-9a-f]{4,})\*/ +(?:@(!?\w+) +)?([A-Z][\w.]*)([^;]*);[^\n]*?/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/"
+    r"/\*([0-9a-f]{4,})\*/ +(?:@(!?\w+) +)?([A-Z][\w.]*)([^;]*);[^\n]*?"
+    r"/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/"
 )
 SCHEDULING = re.compile(r"\s+[&?].*")  # newer disassemblers write the control fields out behind the operands
 TARGET = re.compile(r"\b0x([0-9a-f]+)$")
 BRANCHES = {"BRA", "JMP", "BRX", "JMX", "BRXU", "CALL", "RET", "EXIT", "KILL", "BPT", "RTT"}
+ADDRESSED = {"BRA", "JMP", "CALL", "BSSY", "WARPSYNC", "RET", "LEPC"}
+"""Instructions whose last operand is an address: where they lead, or where warps meet again."""
 WAITING = re.compile(r"TRYWAIT|^NANOSLEEP|^USETMAXREG|^BAR\b")
 """Marks of a loop that only waits: for a barrier, in memory or of the block, for time, or for registers."""
 WORKING = re.compile(
@@ -36,7 +42,7 @@ WORKING = re.compile(
 )
 
 
-def tool(name: str = "cuobjdump") -> Path:
+def tool(name: str = "nvdisasm") -> Path:
     """The disassembler: of Triton's wheel, else on PATH, else in CUDA_HOME or CUDA_PATH.
 
     Raises DeviceError where there is none.
@@ -56,59 +62,91 @@ def tool(name: str = "cuobjdump") -> Path:
     )
 
 
-def disassemble(cubin: bytes, timeout_s: float = 60.0) -> str:
-    """What cuobjdump prints of a cubin: code with encodings, and resource usage.
+SAME_ENCODING = {87: 86, 101: 100, 103: 100, 110: 100, 121: 120}
+"""Compute capabilities that disassemblers name late, and those whose machine code they share."""
 
-    Raises DeviceError where there is no cuobjdump, CompileError where it cannot read `cubin`.
+
+def disassemble(code: bytes, sm: int, timeout_s: float = 120.0) -> str:
+    """What nvdisasm prints of machine code for compute capability `sm` (as 90), with encodings.
+
+    Raises DeviceError where there is no nvdisasm, CompileError where it cannot read the code.
     """
+    target = SAME_ENCODING.get(sm, sm)
     with tempfile.TemporaryDirectory(prefix="carver-") as folder:
-        path = Path(folder, "kernel.cubin")
-        path.write_bytes(cubin)
+        path = Path(folder, "code.bin")
+        path.write_bytes(code)
+        command = [str(tool()), "-hex", "-ndf", "-b", f"SM{target}{'a' if target >= 90 else ''}", str(path)]
         try:
-            done = subprocess.run(
-                [tool(), "-sass", "-res-usage", path], capture_output=True, text=True, timeout=timeout_s, check=False
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
         except subprocess.TimeoutExpired:
-            raise CompileError(f"cuobjdump did not read {len(cubin)} bytes of machine code in {timeout_s:g} s") from None
+            raise CompileError(f"nvdisasm did not read {len(code)} bytes of machine code in {timeout_s:g} s") from None
     if done.returncode:
-        raise CompileError(f"cuobjdump cannot read {len(cubin)} bytes of machine code", done.stderr.strip())
+        raise CompileError(f"nvdisasm cannot read {len(code)} bytes of machine code of sm_{sm}", done.stderr.strip())
     return done.stdout
 
 
 def read(cubin: bytes, kernel: str | None = None) -> Code:
-    """The kernel named `kernel`, or the only one, of a cubin. Raises what `disassemble` and `parse` do."""
-    return parse(disassemble(cubin), kernel)
+    """The kernel named `kernel`, or the only one, of a cubin.
 
-
-def parse(listing: str, kernel: str | None = None) -> Code:
-    """The kernel named `kernel`, or the only one, of what `cuobjdump -sass -res-usage` printed.
-
-    Raises CompileError where the listing holds no such kernel, or several and `kernel` is None.
+    Raises CompileError where the cubin is none, or holds no such kernel or several; DeviceError without nvdisasm.
     """
-    arch = re.search(r"code for (sm_\d+)", listing)
-    parts = re.split(r"^\s*Function : (\S+)\s*$", listing, flags=re.MULTILINE)
-    named = dict(zip(parts[1::2], parts[2::2], strict=True))
-    if not arch or not named:
-        raise CompileError("cuobjdump printed no machine code", listing[:400])
-    if kernel is None and len(named) > 1:
-        raise CompileError(f"the code holds several kernels, name one of: {', '.join(sorted(named))}")
-    name = kernel or next(iter(named))
-    if name not in named:
-        raise CompileError(f"the code holds no kernel {name!r}, but: {', '.join(sorted(named))}")
-    instructions = tuple(_instructions(named[name]))
+    return read_many([cubin], kernel)[0]
+
+
+def read_many(cubins: Sequence[bytes], kernel: str | None = None) -> list[Code]:
+    """`read` of each cubin, with one call of the disassembler for each compute capability. Raises what `read` does."""
+    chosen = [_choose(elf.kernels(cubin), kernel) for cubin in cubins]
+    codes: dict[int, Code] = {}
+    for sm in {each.sm for each in chosen}:
+        members = [(i, each) for i, each in enumerate(chosen) if each.sm == sm]
+        lines = list(_instructions(disassemble(b"".join(each.code for _, each in members), sm)))
+        start = 0
+        for i, each in members:
+            end = start + len(each.code) // INSTRUCTION_BYTES
+            codes[i] = _code(each, [_moved(line, start * INSTRUCTION_BYTES) for line in lines[start:end]])
+            start = end
+        if start != len(lines):
+            raise CompileError(f"nvdisasm printed {len(lines)} instructions of {start} that there are")
+    return [codes[i] for i in range(len(chosen))]
+
+
+def _choose(found: dict[str, elf.Kernel], kernel: str | None) -> elf.Kernel:
+    if kernel is None and len(found) > 1:
+        raise CompileError(f"the code holds several kernels, name one of: {', '.join(sorted(found))}")
+    name = kernel or next(iter(found), None)
+    if name not in found:
+        raise CompileError(f"the code holds no kernel {name or ''!r}, but: {', '.join(sorted(found)) or 'none'}")
+    return found[name]
+
+
+def _moved(each: Instruction, start: int) -> Instruction:
+    """An instruction of a kernel that lies `start` bytes into what was disassembled."""
+    if not start:
+        return each
+    if each.target is None:
+        return each._replace(address=each.address - start)
+    target = each.target - start
+    operands = each.operands.replace(f"0x{each.target:x}", f"0x{target:x}")
+    return each._replace(address=each.address - start, operands=operands, target=target)
+
+
+def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) -> Code:
+    """One kernel from what nvdisasm or cuobjdump printed of it, with encodings."""
+    return _code(elf.Kernel(kernel, int(isa.removeprefix("sm_")), b"", registers, 0, 0), list(_instructions(listing)))
+
+
+def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
     place = {each.address: i for i, each in enumerate(instructions)}
     flow = graph(len(instructions), {i: s for i, each in enumerate(instructions) if (s := _step(each, place))})
     roots, straight = loops(flow, lambda body: _only_waits(instructions, body))
-    usage = re.search(rf"Function {re.escape(name)}:\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)", parts[0])
-    registers, stack, shared = map(int, usage.groups()) if usage else (0, 0, 0)
     resources = Resources(
-        registers=registers,
-        shared_bytes=shared,
-        stack_bytes=stack,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes,
+        stack_bytes=kernel.stack_bytes,
         spill_bytes=_spilled(instructions),
         barriers=_barriers(instructions),
     )
-    return Code(arch[1], name, 32, instructions, resources, roots, straight)
+    return Code(f"sm_{kernel.sm}", kernel.name, 32, tuple(instructions), resources, roots, straight)
 
 
 @lru_cache(maxsize=4096)
@@ -126,9 +164,10 @@ def _instructions(listing: str) -> Iterator[Instruction]:
         if "&" in operands or "?" in operands:
             operands = SCHEDULING.sub("", f" {operands}").strip()  # noqa: PLW2901
         target = None
-        if opcode.partition(".")[0] in BRANCHES and (found := TARGET.search(operands)):
+        if opcode.partition(".")[0] in ADDRESSED and (found := TARGET.search(operands)):
             target = int(found[1], 16)
-        yield Instruction(int(address, 16), predicate, opcode, operands, control(int(high, 16) >> 41 & 0x1FFFFF), target)
+        bits = int(high, 16) >> 41 & 0x1FFFFF
+        yield Instruction(int(address, 16), predicate, opcode, operands, control(bits), target)
 
 
 def _step(each: Instruction, place: dict[int, int]) -> Step | None:
@@ -155,7 +194,8 @@ def _only_waits(instructions: Sequence[Instruction], body: Sequence[int]) -> boo
 
 
 def _spilled(instructions: Sequence[Instruction]) -> int:
-    """Bytes a thread of the slots that the stack pointer (R1) and a constant address. Arrays are indexed by registers."""
+    """Bytes a thread of the slots that the stack pointer (R1) and a constant address. Arrays are indexed by
+    registers."""
     slots: set[int] = set()
     for each in instructions:
         if each.opcode.startswith("STL") and (found := re.match(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]", each.operands)):

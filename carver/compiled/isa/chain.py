@@ -1,0 +1,311 @@
+"""What a lone warp takes: its instructions issued in order, and which wait waits for which load.
+
+The machine code says when each instruction may issue. On NVIDIA: stall counts, and scoreboards that loads release and
+later instructions wait for; counted groups of asynchronous copies and of matrix instructions. On AMD: counters that
+`s_waitcnt` and its successors wait for, and `s_nop`. The simulation below obeys these; what the code does not state
+(the clocks until a load returns, the FLOPs a clock of tensor cores) comes from the rates table, the device, and the
+caller.
+
+A loop runs until an iteration takes as long as the one before, or in a pattern of a few. Its waits then tell how many
+iterations before its use a load was issued: the prefetch distance is read, not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import matrix as mma
+from .code import Code, Loop
+from .matrix import Matrix
+from .rates import Table
+from .summary import NEVER, pipe_clk
+
+MEMORY = ("global", "bulk", "atomic")
+"""Latencies beyond the SM: they depend on where the data are and on who else asks."""
+ARITHMETIC = ("valu", "trans")
+"""Latencies of a few clocks that AMD's code names as dependences, not as waits."""
+LONGEST_PERIOD = 8
+"""Iterations of a pattern that a loop may settle in."""
+MOST_ITERATIONS = 48
+
+
+class Wait(NamedTuple):
+    """One wait of one iteration, for something that was still on its way or might have been.
+
+    at: index of the instruction that waits; on: indices of those it waits for; kind: name of their latency
+    distance: iterations between the youngest of them and the wait, 0 within one
+    covered_clk: clocks between the issue of that one and the wait, in which its latency passes unseen
+    stalled_clk: clocks that the warp stood still here with the latencies of this simulation
+    """
+
+    at: int
+    on: tuple[int, ...]
+    kind: str
+    distance: int
+    covered_clk: float
+    stalled_clk: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A lone warp in a loop, in the steady state, or once through straight code.
+
+    clk: clocks an iteration; issue_clk: the same if memory beyond the SM answered at once
+    waits: of one iteration, in the order of the code
+    """
+
+    clk: float
+    issue_clk: float
+    waits: tuple[Wait, ...]
+    barriers: int
+
+    @property
+    def exposed_loads(self) -> int:
+        """Waits for global loads to registers that the same iteration issued."""
+        return sum(wait.kind == "global" and wait.distance == 0 for wait in self.waits)
+
+    @property
+    def prefetch_distance(self) -> int | None:
+        """Iterations that asynchronous copies run ahead of their use; None without such copies."""
+        return min((wait.distance for wait in self.waits if wait.kind in ("copy", "bulk")), default=None)
+
+    @property
+    def serial_matrix_waits(self) -> int:
+        """Waits for matrix instructions of the same iteration, during which a lone warp group multiplies nothing
+        else."""
+        return sum(wait.kind == "matrix" and wait.distance == 0 for wait in self.waits)
+
+
+class Op(NamedTuple):
+    """One instruction as the simulation sees it.
+
+    issue_clk: clocks until the next may issue; busy: clocks that it holds units; waits: sets of queues, each with how
+    many operations may stay outstanding; signals: queues that it joins, each with the name of the latency after which
+    it leaves; closes: an open group and the queue that it joins as a whole; beside_clk: of matrix units, beside the
+    warp.
+    """
+
+    place: int
+    issue_clk: float
+    busy: tuple[tuple[str, float], ...] = ()
+    waits: tuple[tuple[tuple[str, ...], int], ...] = ()
+    signals: tuple[tuple[str, str], ...] = ()
+    closes: tuple[str, str] | None = None
+    beside_clk: float = 0.0
+    barrier: bool = False
+
+
+class Pending(NamedTuple):
+    order: int
+    done: float
+    issued: float
+    place: int
+    iteration: int
+    kind: str
+
+
+def chain(
+    code: Code,
+    where: Loop | Sequence[int],
+    table: Table,
+    flops_per_clk: Mapping[Matrix, float],
+    latency_clk: Mapping[str, float] | None = None,
+) -> Chain:
+    """Of a loop's own instructions, or once through the instructions at some indices.
+
+    `flops_per_clk`: of one SM by kind of matrix instruction; what it lacks takes no time. `latency_clk` replaces
+    entries of the table's, as "global". Raises KeyError for a latency that the table does not have.
+    """
+    for name in latency_clk or ():
+        table.latency_clk[name]
+    latency = {**table.latency_clk, **(latency_clk or {})}
+    at_once = {**latency, **dict.fromkeys((name for name in MEMORY if name in latency), 0.0)}
+    is_loop = isinstance(where, Loop)
+    indices = _in_order(where) if isinstance(where, Loop) else list(where)
+    ops = _ops(code, indices, table, flops_per_clk, where.header if isinstance(where, Loop) else None)
+    clk, waits = _simulate(ops, latency, is_loop)
+    issue_clk, _ = _simulate(ops, at_once, is_loop)
+    return Chain(clk, issue_clk, waits, sum(op.barrier for op in ops))
+
+
+def _in_order(loop: Loop) -> list[int]:
+    """A loop's own instructions from its header on."""
+    return [i for i in loop.own if i >= loop.header] + [i for i in loop.own if i < loop.header]
+
+
+def _ops(
+    code: Code, indices: Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float], header: int | None
+) -> list[Op]:
+    if code.isa.startswith("gfx"):
+        return [_amd(code, i, table, flops_per_clk) for i in indices]
+    ahead = _bulk_ahead(code, indices, table, header)
+    return [_nvidia(code, i, table, flops_per_clk, ahead) for i in indices]
+
+
+def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
+    """Clocks that a lone warp holds the pipes of its scheduler: a share of the lanes, but all of the bytes."""
+    each = code.instructions[i]
+    group = table.group(each.opcode)
+    lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items()}
+    return tuple((pipe, max(clk, lanes.get(pipe, 0.0))) for pipe, clk in pipe_clk(group, each.opcode, code.warp_size))
+
+
+def _nvidia(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float], bulk_ahead: int | None) -> Op:
+    each = code.instructions[i]
+    control = each.control
+    assert control is not None  # readers of SASS always set it
+    stall = float(max(1, control.stall_clk))
+    group = table.group(each.opcode)
+    waits: list[tuple[tuple[str, ...], int]] = [((f"sb{n}",), 0) for n in range(6) if control.wait_mask >> n & 1]
+    if each.predicate in NEVER:
+        return Op(i, stall, waits=tuple(waits))
+    busy = _busy(code, i, table)
+    signals = []
+    closes, beside_clk = None, 0.0
+    if control.read_barrier is not None:
+        signals.append((f"sb{control.read_barrier}", "register"))
+    if control.write_barrier is not None and group.role != "commit":
+        signals.append((f"sb{control.write_barrier}", group.latency or "register"))
+    match group.role:
+        case "group wait" | "matrix wait":
+            waits.append(_limit(each.operands))
+        case "commit" if control.write_barrier is not None:
+            closes = ("copies", f"sb{control.write_barrier}")
+        case "matrix" if found := mma.sass(each.opcode):
+            if rate := flops_per_clk.get(found[0]):
+                busy = (("tensor", found[1] * table.schedulers / rate),)
+        case "warpgroup matrix" if found := mma.sass(each.opcode):
+            if rate := flops_per_clk.get(found[0]):
+                beside_clk = found[1] * table.schedulers / rate
+            signals.append(("products", "matrix"))
+            if commit := re.search(r"\bgsb\d", each.operands):
+                closes = ("products", commit[0])
+        case "memory wait" if bulk_ahead is not None:
+            waits.append((("bulk",), bulk_ahead))
+        case "bulk" if group.access == ("bulk", "load"):
+            signals.append(("bulk", "bulk"))
+    if group.access == ("copy", "global"):
+        signals.append(("copies", "global"))
+    return Op(i, stall, busy, tuple(waits), tuple(signals), closes, beside_clk, group.role == "barrier")
+
+
+def _limit(operands: str) -> tuple[tuple[str, ...], int]:
+    """Of "SB0, 0x2" and "gsb0, 0x1": the queue, and how many of its groups may stay outstanding."""
+    found = re.match(r"(?:(g?)sb(\d)|\{([\d,]+)\})(?:, *(0x[0-9a-f]+))?", operands, re.IGNORECASE)
+    if not found:
+        return (), 0
+    names = [found[2]] if found[2] else found[3].split(",")
+    return tuple(f"{(found[1] or '').lower()}sb{name}" for name in names), int(found[4] or "0", 16)
+
+
+def _bulk_ahead(code: Code, indices: Sequence[int], table: Table, header: int | None) -> int | None:
+    """How many copies of the engine are younger than those that a loop's wait on a barrier in memory asks for.
+
+    The code before a loop issues the copies of its first iterations, so as many are ahead as were issued before the
+    first wait, less those of one iteration. None where the loop copies nothing so, or multiplies beside the warp as
+    well, where the code does not tell which barrier is whose.
+    """
+
+    def copies(those: Sequence[int]) -> int:
+        groups = [table.group(code.instructions[i].opcode) for i in those]
+        return sum(group.role == "bulk" and group.access == ("bulk", "load") for group in groups)
+
+    roles = [table.group(code.instructions[i].opcode).role for i in indices]
+    a_step = copies(indices)
+    if header is None or not a_step or "block matrix" in roles or "memory wait" not in roles:
+        return None
+    inside = {i for loop in code.all_loops() for i in loop.own}
+    before = copies([i for i in range(header) if i not in inside])
+    first = copies(indices[: roles.index("memory wait")])
+    return max(0, before + first - a_step)
+
+
+def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]) -> Op:
+    each = code.instructions[i]
+    group = table.group(each.opcode)
+    busy = _busy(code, i, table)
+    if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
+        rate = flops_per_clk.get(found[0])
+        busy = (("matrix", found[1] * table.schedulers / rate if rate else 0.0),)
+    waits = tuple((tuple(sorted(names)), n) for names, n in each.waits or ())
+    issue = group.issue_clk
+    if each.opcode == "s_nop":
+        issue *= 1 + int(each.operands or "0", 0)
+    kind = group.latency or "block"
+    signals = tuple((counter, kind) for counter in (group.counter or "").split())
+    return Op(i, issue, busy, waits, signals, barrier=group.role == "barrier")
+
+
+def _warm_up(ops: Sequence[Op]) -> int:
+    """Iterations until a wait that leaves operations outstanding finds as many of them as in any later iteration."""
+    joined: Counter[str] = Counter(name for op in ops for name, _ in op.signals)
+    joined.update(op.closes[1] for op in ops if op.closes)
+    ahead = [limit // each for op in ops for names, limit in op.waits if (each := sum(joined[name] for name in names))]
+    return min(MOST_ITERATIONS // 2, 2 + max(ahead, default=0))
+
+
+def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) -> tuple[float, tuple[Wait, ...]]:
+    """Clocks of one iteration in the steady state, and its waits."""
+    queues: dict[str, deque[Pending]] = {}
+    free: dict[str, float] = {}
+    now = 0.0
+    order = 0
+    least = _warm_up(ops) if repeats else 1
+    took: list[float] = []
+    waits: list[Wait] = []
+    for iteration in range(MOST_ITERATIONS if repeats else 1):
+        waits = []
+        start = now
+        for op in ops:
+            for names, limit in op.waits:
+                if ended := _finished(queues, names, limit):
+                    ready = max(each.done for each in ended)
+                    youngest = ended[-1]
+                    if youngest.kind not in ARITHMETIC:
+                        waits.append(
+                            Wait(op.place, tuple(dict.fromkeys(each.place for each in ended)), youngest.kind,
+                                 iteration - youngest.iteration, now - youngest.issued, max(0.0, ready - now))
+                        )  # fmt: skip
+                    now = max(now, ready)
+            for pipe, _ in op.busy:
+                now = max(now, free.get(pipe, 0.0))
+            for pipe, clk in op.busy:
+                free[pipe] = now + clk
+            order += 1
+            for name, kind in op.signals:
+                done = now + latency[kind]
+                if name == "products":
+                    free[name] = max(now, free.get(name, 0.0)) + op.beside_clk
+                    done = free[name] + latency[kind]
+                if name == "copies":
+                    kind = "copy"  # noqa: PLW2901
+                queues.setdefault(name, deque()).append(Pending(order, done, now, op.place, iteration, kind))
+            if op.closes and (members := queues.pop(op.closes[0], None)):
+                done = max(each.done for each in members)
+                queues.setdefault(op.closes[1], deque()).append(members[-1]._replace(done=done, order=order))
+            now += op.issue_clk + (latency["block"] if op.barrier else 0.0)
+        took.append(now - start)
+        if iteration >= least and (period := _period(took)):
+            return sum(took[-period:]) / period, tuple(waits)
+    return sum(took) / len(took), tuple(waits)
+
+
+def _period(took: Sequence[float]) -> int:
+    """How many of the last figures repeat those before them, 0 if none do."""
+    return next((p for p in range(1, LONGEST_PERIOD + 1) if len(took) >= 2 * p and took[-p:] == took[-2 * p : -p]), 0)
+
+
+def _finished(queues: dict[str, deque[Pending]], names: Sequence[str], limit: int) -> list[Pending]:
+    """Take what a wait demands to be complete out of its queues: all but the `limit` youngest, oldest first."""
+    if len(names) == 1:
+        queue = queues.get(names[0])
+        return [queue.popleft() for _ in range(len(queue) - limit)] if queue else []
+    held = sorted((each, name) for name in names for each in queues.get(name, ()))
+    ended = held[: len(held) - limit] if limit else held
+    for _, name in ended:
+        queues[name].popleft()
+    return [each for each, _ in ended]

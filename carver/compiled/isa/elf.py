@@ -1,0 +1,85 @@
+"""Code, registers, stack and shared memory of the kernels in a cubin, which is an ELF file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from carver.base.errors import CompileError
+
+MACHINE_CUDA = 190
+REGISTERS, STACK = 0x2F, 0x12
+"""Attributes of `.nv.info`: registers a thread, and the least stack; each holds the index of a symbol and a number."""
+SIZED = 4
+"""The format of an attribute whose length is stated; the others hold two bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`sm`: compute capability, as 90. Shared memory is what the code states; a launch may add more."""
+
+    name: str
+    sm: int
+    code: bytes
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+
+
+def kernels(cubin: bytes) -> dict[str, Kernel]:
+    """Kernels of a cubin by name, as they lie in it. Raises CompileError where `cubin` is none."""
+    if cubin[:5] != b"\x7fELF\x02" or struct.unpack_from("<H", cubin, 18)[0] != MACHINE_CUDA:
+        raise CompileError(f"{len(cubin)} bytes that begin with {cubin[:8]!r} are no cubin")
+    try:
+        return _kernels(cubin)
+    except (struct.error, IndexError, ValueError, KeyError) as error:
+        raise CompileError(f"a cubin of {len(cubin)} bytes is cut off or not as expected: {error!r}") from error
+
+
+def _kernels(cubin: bytes) -> dict[str, Kernel]:
+    (table, flags) = struct.unpack_from("<QI", cubin, 40)
+    count, names_at = struct.unpack_from("<HH", cubin, 60)
+    headers = [struct.unpack_from("<IIQQQQII", cubin, table + 64 * i) for i in range(count)]
+    names = headers[names_at][4]
+    sections = {_text(cubin, names + h[0]): (h[4], h[5], h[6]) for h in headers}  # offset, size, link
+    symbols, _, link = sections[".symtab"]
+    strings = headers[link][4]
+
+    def symbol(index: int) -> str:
+        return _text(cubin, strings + struct.unpack_from("<I", cubin, symbols + 24 * index)[0])
+
+    facts: dict[tuple[int, str], int] = {}
+    start, size, _ = sections[".nv.info"]
+    for attribute, value in _attributes(cubin[start : start + size]):
+        if len(value) == 8 and attribute in (REGISTERS, STACK):
+            index, number = struct.unpack("<II", value)
+            facts[attribute, symbol(index)] = number
+    found = {}
+    for section, (start, size, _) in sections.items():
+        if section.startswith(".text.") and size:
+            name = section.removeprefix(".text.")
+            shared = sections.get(f".nv.shared.{name}", (0, 0, 0))[1]
+            found[name] = Kernel(name, _sm(flags), cubin[start : start + size], facts.get((REGISTERS, name), 0),
+                                 facts.get((STACK, name), 0), shared)  # fmt: skip
+    return found
+
+
+def _sm(flags: int) -> int:
+    """Compute capability from the flags of the header: their lowest byte, or the second from CUDA 13 on."""
+    low, second = flags & 0xFF, flags >> 8 & 0xFF
+    return low if low >= 50 else second
+
+
+def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == SIZED:
+            yield attribute, info[at : at + size]
+            at += size
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()

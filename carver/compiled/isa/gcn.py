@@ -1,0 +1,162 @@
+"""Read AMD machine code as LLVM writes it: GCN, CDNA and RDNA assembly with its metadata (`asm["amdgcn"]` of Triton).
+
+What changes the kind of an instruction is read as a modifier of its opcode: a load to shared memory (`lds` behind the
+operands) becomes "global_load_dwordx4.lds", a store to a constant slot of the stack or a load from it, as registers are
+spilled, "scratch_store_b128.spill". Addresses are the indices of instructions, since the text has none. What a wait
+names is translated to the counters of gfx12, which has one for each kind of operation: load, store, ds, km, exp,
+sample, bvh, async, tensor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from carver.base.errors import CompileError
+
+from .code import Code, Instruction, Resources, Waits
+from .flow import Step, graph, loops
+
+LINE = re.compile(
+    r"^(?:(?P<label>[.\w$]+):|\t(?P<opcode>[a-z]\w*)(?:[ \t]+(?P<operands>[^;\n]*?))?)[ \t]*(?:;.*)?$", re.M
+)
+SLOT = re.compile(r"^off, \S+(?: off| s\d+)|^v\S+, off, (?:off|s\[0:3\], (?:0|s\d+))")
+"""Operands of an access to the stack that names no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
+VARIANT = re.compile(r"_(e32|e64|dpp|sdwa|e64_dpp)$")
+ISA = re.compile(r"amdgcn-amd-amdhsa-*(gfx\w+)")
+COUNTERS = {
+    "vmcnt": ("load", "sample", "bvh"), "lgkmcnt": ("ds", "km"), "expcnt": ("exp",), "vscnt": ("store",),
+    "loadcnt": ("load",), "storecnt": ("store",), "dscnt": ("ds",), "kmcnt": ("km",), "samplecnt": ("sample",),
+    "bvhcnt": ("bvh",), "asynccnt": ("async",), "tensorcnt": ("tensor",), "xcnt": (),
+}  # fmt: skip
+SKIPS = {"SAME": 0, "NEXT": 1, "SKIP_1": 2, "SKIP_2": 3, "SKIP_3": 4, "SKIP_4": 5}
+BRANCH = re.compile(r"^s_(branch|cbranch_\w+|setpc_b64|swappc_b64|call_b64|endpgm\w*|trap)$")
+
+
+def read(text: str, kernel: str | None = None) -> Code:
+    """The kernel named `kernel`, or the only one, of assembly text.
+
+    Raises CompileError where the text holds no such kernel, or several and `kernel` is None.
+    """
+    described = _metadata(text)
+    isa = ISA.search(text)
+    if not isa or not described:
+        raise CompileError("the text is no AMD assembly with metadata of its kernels", text[:400])
+    if kernel is None and len(described) > 1:
+        raise CompileError(f"the code holds several kernels, name one of: {', '.join(sorted(described))}")
+    name = kernel or next(iter(described))
+    if name not in described:
+        raise CompileError(f"the code holds no kernel {name!r}, but: {', '.join(sorted(described))}")
+    facts = described[name]
+    found = re.search(rf"^{re.escape(name)}:.*?$(.*?)^\.Lfunc_end", text, re.M | re.S)
+    if not found:
+        raise CompileError(f"the text has no code of kernel {name!r}")
+    family = isa[1]
+    instructions, places = _instructions(found[1], stores_count_as_loads=family.startswith("gfx9"))
+    steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, places))}
+    roots, straight = loops(graph(len(instructions), steps), lambda body: _only_waits(instructions, body))
+    resources = Resources(
+        registers=facts["vgpr_count"],
+        accumulators=facts.get("agpr_count", 0),
+        scalars=facts.get("sgpr_count", 0),
+        shared_bytes=facts.get("group_segment_fixed_size", 0),
+        stack_bytes=facts.get("private_segment_fixed_size", 0),
+        spill_bytes=_spilled(instructions),
+        barriers=int(any(each.opcode.startswith("s_barrier") for each in instructions)),
+    )
+    return Code(family, name, facts["wavefront_size"], tuple(instructions), resources, roots, straight)
+
+
+def _metadata(text: str) -> dict[str, dict[str, int]]:
+    """Numbers of `amdhsa.kernels`, by the kernel's name."""
+    listed = text.partition(".amdgpu_metadata")[2].partition(".end_amdgpu_metadata")[0]
+    found = {}
+    for part in re.split(r"^  - ", listed, flags=re.M)[1:]:
+        numbers = {key: int(value) for key, value in re.findall(r"^ *\.(\w+): +(\d+)$", f"    {part}", re.M)}
+        if (name := re.search(r"^ *\.name: +(\S+)$", part, re.M)) and "vgpr_count" in numbers:
+            found[name[1]] = numbers
+    return found
+
+
+def _instructions(listing: str, stores_count_as_loads: bool) -> tuple[list[Instruction], dict[str, int]]:
+    """Instructions, and the index that each label stands before."""
+    found: list[Instruction] = []
+    places: dict[str, int] = {}
+    later: dict[int, list[tuple[frozenset[str], int]]] = {}
+    for match in LINE.finditer(listing):
+        if label := match["label"]:
+            places[label] = len(found)
+            continue
+        opcode, operands = match["opcode"], (match["operands"] or "").strip()
+        if not opcode:
+            continue
+        words = operands.rpartition("]")[2].split() if opcode[0] in "bgs" else ()
+        opcode = VARIANT.sub("", opcode)
+        if "lds" in words:
+            opcode += ".lds"
+        elif opcode.startswith(("scratch_", "buffer_")) and SLOT.search(operands):
+            opcode += ".spill"
+        waits: Waits | None = tuple(later.pop(len(found), ())) or None
+        if opcode.startswith("s_wait"):
+            waits = (*(waits or ()), *_waits(opcode, operands, stores_count_as_loads))
+        elif opcode == "s_delay_alu":
+            for after, wait in _delays(operands):
+                later.setdefault(len(found) + after, []).append(wait)
+        found.append(Instruction(len(found), "", opcode, operands, None, None, waits))
+    return found, places
+
+
+def _waits(opcode: str, operands: str, stores_count_as_loads: bool) -> Iterator[tuple[frozenset[str], int]]:
+    """Of s_waitcnt and its successors: the operations counted together, and how many may stay outstanding."""
+    if opcode == "s_waitcnt":
+        for name, n in re.findall(r"(\w+cnt)\((\d+)\)", operands):
+            kinds = COUNTERS.get(name, ())
+            yield frozenset((*kinds, "store") if name == "vmcnt" and stores_count_as_loads else kinds), int(n)
+    elif opcode in ("s_waitcnt_depctr", "s_wait_alu"):
+        return
+    elif found := re.match(r"s_wait(?:cnt)?_(\w+?cnt)(?:_(\w+cnt))?$", opcode):
+        n = int(re.split(r"[, ]+", operands)[-1], 0)
+        first, second = found[1], found[2]
+        if second:  # the upper byte belongs to the first
+            yield frozenset(COUNTERS.get(first, ())), n >> 8
+        yield frozenset(COUNTERS.get(second or first, ())), n & 255
+
+
+def _delays(operands: str) -> Iterator[tuple[int, tuple[frozenset[str], int]]]:
+    """Of s_delay_alu: how many instructions later one depends on an earlier one, and on which of its kind."""
+    skip = re.search(r"instskip\((\w+)\)", operands)
+    for place, kind, n in re.findall(r"instid(\d)\((VALU|TRANS32|SALU)_\w*?(\d)\)", operands):
+        after = 1 + (SKIPS.get(skip[1], 0) if place == "1" and skip else 0)
+        if kind != "SALU":
+            yield after, (frozenset({"valu" if kind == "VALU" else "trans"}), int(n) - 1)
+
+
+def _step(each: Instruction, places: dict[str, int]) -> Step | None:
+    found = BRANCH.match(each.opcode)
+    if not found:
+        return None
+    kind = found[1]
+    target = (places[each.operands],) if each.operands in places else ()
+    if kind == "branch":
+        return Step(False, target)
+    if kind.startswith("cbranch"):
+        return Step(True, target)
+    if kind in ("swappc_b64", "call_b64"):  # what is called returns
+        return Step()
+    return Step(False, (), indirect=kind == "setpc_b64")
+
+
+def _only_waits(instructions: list[Instruction], body: list[int]) -> bool:
+    """Whether a loop only sleeps or compares: it holds no vector instruction."""
+    return not any(instructions[i].opcode[0] in "vdgb" for i in body)
+
+
+def _spilled(instructions: list[Instruction]) -> int:
+    slots: set[int] = set()
+    for each in instructions:
+        if each.opcode.endswith(".spill") and "_store_" in each.opcode:
+            start = int(found[1]) if (found := re.search(r"offset:(\d+)", each.operands)) else 0
+            words = re.search(r"(?:dwordx|b)(\d+)\.", each.opcode)
+            size = int(words[1]) // 8 if words and "_b" in each.opcode else 4 * int(words[1]) if words else 4
+            slots.update(range(start, start + size))
+    return len(slots)

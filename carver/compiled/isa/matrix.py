@@ -1,0 +1,98 @@
+"""Matrix instructions: FLOPs and element types from the opcode, and from the descriptor of those that name none."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Matrix(NamedTuple):
+    """What multiplies what: names as the `[[matrix]]` tables of device descriptors have them."""
+
+    instruction: str
+    dtype: str
+    accumulate: str
+
+
+SASS_TYPES = {
+    "BF16": "bfloat16", "TF32": "tf32", "E4M3": "float8_e4m3", "E5M2": "float8_e5m2", "E2M1": "float4_e2m1",
+    "E2M3": "float6_e2m3", "E3M2": "float6_e3m2", "S8": "int8", "U8": "int8", "S4": "int4", "U4": "int4",
+}  # fmt: skip
+PLAIN = {"H": ("float16", "float32"), "I": ("int8", "int32"), "D": ("float64", "float64"), "B": ("int1", "int32"),
+         "Q": ("float8_e4m3", "float32"), "O": ("float4_e2m1", "float32")}  # fmt: skip
+"""By the first letter of an opcode: element type where no modifier names one, and that of the sums."""
+
+SYNC = re.compile(r"^([HIDBQO])MMA\b.*?\.(16|8)(8)(\d+)(?=\.|$)|^DMMA\.(\d+)x(\d+)x(\d+)")
+GROUP = re.compile(r"^([HIQB])GMMA\b.*?\.(\d+)x(\d+)x(\d+)(?=\.|$)")
+BLOCK = re.compile(r"^UTC([HIQO])MMA\b")
+
+
+@lru_cache(maxsize=1024)
+def sass(opcode: str) -> tuple[Matrix, float] | None:
+    """What a matrix instruction of a warp or warp group multiplies, and the FLOPs of one warp; None of other
+    opcodes."""
+    if found := GROUP.match(opcode):
+        kind, share, name = found[1], 4, "wgmma"  # four warps share one
+        m, n, k = map(int, found.groups()[1:])
+    elif found := SYNC.match(opcode):
+        kind, share, name = found[1] or "D", 1, "mma"
+        m, n, k = (int(size) for size in found.groups()[1:] if size)
+    else:
+        return None
+    dtype, accumulate = PLAIN[kind]
+    parts = opcode.split(".")
+    dtype = next((SASS_TYPES[part] for part in parts if part in SASS_TYPES), dtype)
+    if "F16" in parts and kind in "HQ":
+        accumulate = "float16"
+    return Matrix(name, dtype, accumulate), 2.0 * m * n * k / share
+
+
+SUMS = {0: "float16", 1: "float32", 2: "int32"}
+FACTORS = {"H": {0: "float16", 1: "bfloat16", 2: "tf32"}, "I": {0: "int8", 1: "int8"}, "O": {1: "float4_e2m1"},
+           "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float6_e2m3", 4: "float6_e3m2", 5: "float4_e2m1"}}  # fmt: skip
+DEPTH_BYTES = 32
+"""Of K in one instruction of the fifth generation of tensor cores: 16 halves, 32 bytes."""
+
+
+def block(opcode: str, descriptor: int) -> tuple[Matrix, float] | None:
+    """The same of an instruction that one thread issues for its block (tcgen05), by its 32-bit instruction descriptor.
+
+    Bits 4 and 5 name the sums, 7 to 9 the first factor, 17 to 22 hold N / 8 and 24 to 28 M / 16 (PTX ISA, "Instruction
+    descriptor" of tcgen05.mma).
+    """
+    found = BLOCK.match(opcode)
+    if not found:
+        return None
+    m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
+    dtype = FACTORS[found[1]].get(descriptor >> 7 & 7, "unknown")
+    depth = DEPTH_BYTES // {"H": 4 if dtype == "tf32" else 2, "O": 0.5}.get(found[1], 1)
+    return Matrix("tcgen05", dtype, SUMS.get(descriptor >> 4 & 3, "unknown")), 2.0 * m * n * depth
+
+
+GCN_TYPES = {
+    "f16": "float16", "bf16": "bfloat16", "xf32": "tf32", "f32": "float32", "f64": "float64", "i8": "int8",
+    "iu8": "int8", "iu4": "int4", "fp8": "float8_e4m3", "bf8": "float8_e5m2", "f8f6f4": "float8_e4m3", "i32": "int32",
+}  # fmt: skip
+GCN = re.compile(
+    r"^v_(mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<sums>\w+?)_(\d+)x(\d+)x(\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d+(?:f6f4)?)"
+)
+BLOCKS = {"32x32x4f16": 2, "32x32x4bf16": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
+          "16x16x4bf16": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
+"""Of the spelling of gfx90a, which does not name how many products of matrices one instruction makes; 4x4 makes 16."""
+NARROW = {"cbsz:1": "float8_e5m2", "cbsz:2": "float6_e2m3", "cbsz:3": "float6_e3m2", "cbsz:4": "float4_e2m1"}
+
+
+@lru_cache(maxsize=1024)
+def gcn(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
+    """What an AMD matrix instruction multiplies, and the FLOPs of one wave; None of other opcodes."""
+    found = GCN.match(opcode)
+    if not found:
+        return None
+    m, n, k = int(found[3]), int(found[4]), int(found[5])
+    blocks = int(found["blocks"] or BLOCKS.get(f"{m}x{n}x{k}{found['type']}", 16 if m == 4 else 1))
+    dtype = GCN_TYPES.get(found["type"], found["type"])
+    if found["type"] == "f8f6f4":
+        dtype = next((name for word, name in NARROW.items() if word in operands), dtype)
+    name = "wmma" if "wmma" in found[1] else "mfma"
+    return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), 2.0 * m * n * k * blocks

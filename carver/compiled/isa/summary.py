@@ -1,0 +1,172 @@
+"""What a span of machine code asks of an SM: clocks by pipe, bytes by memory, matrix FLOPs. Pure functions.
+
+All figures are of one warp (NVIDIA) or wave (AMD) that runs each instruction of the span once, with all of its lanes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from . import matrix as mma
+from . import sass
+from .code import Code
+from .matrix import Matrix
+from .rates import Group, Table
+
+
+class Access(NamedTuple):
+    """`kind`: "load", "store", "atomic", or "copy" (from global to shared memory); `width_bytes` of one lane."""
+
+    kind: str
+    space: str
+    width_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one warp asks for. All counts are of warp instructions.
+
+    instructions: issued ones, with those whose predicate is false
+    pipe_clk: clocks that the pipes of an SM are held, where warps are spread evenly over its schedulers: `issue` and
+    the
+        pipes of the rates table. A bound of `n` warps is `n` times the largest.
+    matrix: FLOPs by kind; of a warp group's instruction a quarter. Rates are in device descriptors.
+    block_matrix: FLOPs of a whole block by kind, of instructions that one of its threads issues
+    accesses: instructions by kind, memory and width
+    bulk: copies by an engine that one thread issues for its block, by opcode: their bytes are not in the code
+    barriers: barriers of the block
+    unknown: opcodes that no table lists, priced as one issue
+    """
+
+    instructions: int
+    warp_size: int
+    pipe_clk: dict[str, float]
+    matrix: dict[Matrix, float]
+    block_matrix: dict[Matrix, float]
+    accesses: dict[Access, int]
+    bulk: dict[str, int]
+    barriers: int
+    unknown: dict[str, int]
+
+    def bytes(self, space: str, *kinds: str) -> int:
+        """Bytes of a warp in `space`, of all kinds of access where none are named. A scalar load counts its own
+        width."""
+        lanes = 1 if space == "constant" else self.warp_size
+        return sum(
+            n * access.width_bytes * lanes
+            for access, n in self.accesses.items()
+            if access.space == space and (not kinds or access.kind in kinds)
+        )
+
+
+NEVER = ("!PT", "!UPT")
+
+
+def work(code: Code, indices: Iterable[int], table: Table) -> Work:
+    """Of the instructions at `indices`, each once."""
+    instructions = [code.instructions[i] for i in indices]
+    counted = Counter(each.opcode for each in instructions if each.predicate not in NEVER)
+    pipes = defaultdict[str, float](float, issue=len(instructions) / table.issue_per_clk)
+    factors = defaultdict[Matrix, float](float)
+    accesses: Counter[Access] = Counter()
+    bulk: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
+    barriers = 0
+    for opcode, n in counted.items():
+        group = table.group(opcode)
+        if not group.source:
+            unknown[opcode] += n
+        for pipe, clk in pipe_clk(group, opcode, code.warp_size):
+            pipes[pipe] += n * clk
+        if group.role == "barrier":
+            barriers += n
+        elif group.role == "bulk":
+            bulk[opcode] += n
+        elif group.access:
+            accesses[Access(*group.access, width_bytes(opcode))] += n
+        elif group.role in ("matrix", "warpgroup matrix") and (found := mma.sass(opcode)):
+            factors[found[0]] += n * found[1]
+    if code.isa.startswith("gfx"):
+        for each in instructions:
+            if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
+                factors[found[0]] += found[1]
+    block = defaultdict[Matrix, float](float)
+    if any(table.group(opcode).role == "block matrix" for opcode in counted):
+        described = descriptors(code)
+        for i in indices:
+            if i in described and (found := mma.block(code.instructions[i].opcode, described[i])):
+                block[found[0]] += found[1]
+            elif table.group(code.instructions[i].opcode).role == "block matrix":
+                unknown[f"{code.instructions[i].opcode} of an unknown shape"] += 1
+    return Work(
+        len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), dict(accesses), dict(bulk),
+        barriers, dict(unknown),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def width_bytes(opcode: str) -> int:
+    """Bytes that one lane moves."""
+    if "_" in opcode:
+        return _gcn_width(opcode)
+    if opcode.startswith(("LDSM", "STSM")):  # 8 rows of 16 bytes a matrix, spread over 32 lanes
+        parts = opcode.split(".")
+        return 4 * int(parts[-1]) if parts[-1] in "24" else 4
+    if found := re.search(r"^(?:LDTM|STTM).*\.x(\d+)$", opcode):
+        return 4 * int(found[1])
+    return sass.width_bytes(opcode)
+
+
+NARROW = re.compile(r"_([su]byte|short|[uibf]8|[uibf]16|d16)")
+
+
+def _gcn_width(opcode: str) -> int:
+    """By the spellings of GCN and of RDNA 3 and later; two accesses in one instruction count both."""
+    name = opcode.partition(".")[0]
+    pair = 2 if re.match(r"ds_(read2|write2|(load|store)_2addr|bvh)", name) else 1
+    if found := re.search(r"dword(?:x(\d+))?", name):
+        return 4 * int(found[1] or 1)
+    wide = re.search(r"_[bui](32|64|96|128|256|512)(?=_|$)|_f(32|64)(?=_|$)", name)
+    if wide:
+        return int(wide[1] or wide[2]) // 8 * pair
+    narrow = NARROW.search(name)
+    return 1 if narrow and ("byte" in narrow[1] or narrow[1].endswith("8")) else 2 if narrow else 4
+
+
+def pipe_clk(group: Group, opcode: str, warp_size: int) -> list[tuple[str, float]]:
+    """Clocks that one warp instruction holds each pipe of an SM."""
+    clocks = {pipe: warp_size / lanes for pipe, lanes in group.lanes.items()}
+    if group.bytes_per_clk:
+        size = width_bytes(opcode) * warp_size
+        for pipe, rate in group.bytes_per_clk.items():
+            clocks[pipe] = max(clocks.get(pipe, 0.0), size / rate)
+    return list(clocks.items())
+
+
+def descriptors(code: Code) -> dict[int, int]:
+    """Instruction descriptors of matrix instructions that one thread issues: index -> 32 bits, where they are
+    constants.
+
+    A constant is the last that the code before, in its order, moves to the uniform register that is named.
+    """
+    known: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for i, each in enumerate(code.instructions):
+        if not each.opcode.startswith("U"):
+            continue
+        if each.opcode.startswith("UTC"):
+            if (named := re.search(r"idesc\[(UR\d+)\]", each.operands)) and named[1] in known:
+                found[i] = known[named[1]]
+            continue
+        target, _, value = each.operands.partition(", ")
+        if each.opcode == "UMOV" and value.startswith("0x"):
+            known[target] = int(value, 16)
+        else:
+            for name in sass.registers(each.opcode, each.operands)[1]:
+                known.pop(name, None)
+    return found
