@@ -6,9 +6,13 @@ import copy
 import dataclasses
 import json
 import pickle
+from collections.abc import Iterator
+from math import prod
 
 import pytest
 from cases import answerable, device_for, template
+from test_golden import OPERATORS
+from test_golden import cases as golden_cases
 
 import carver
 from carver import Hint, NoRasterization, Rasterization2DColumn
@@ -176,3 +180,82 @@ def test_a_shipped_device_is_its_name_in_json() -> None:
         Hint.from_dict(hint.to_dict() | {"arch": "h2000"})
     with pytest.raises(carver.CarverError, match="lacks name"):
         Hint.from_dict(hint.to_dict() | {"arch": {}})
+
+
+def _hints_of_every_kernel() -> Iterator[Hint]:
+    for name, backend, device in golden_cases():
+        yield from OPERATORS[name].with_arch(device).recommend_hints(20, backend)
+
+
+def test_fields_say_what_the_configuration_says() -> None:
+    """Of every operator and backend: tunables that are called as a field are that field, in any spelling."""
+    words = {
+        "block_m": lambda h: h.block[0], "block_n": lambda h: h.block[-1], "block_k": lambda h: h.rstep[0],
+        "block": lambda h: h.block[0], "stages": lambda h: h.pipeline_stage, "split_k": lambda h: h.split_k,
+        "split": lambda h: h.split_k, "threads": lambda h: h.launch.threads, "warps": lambda h: h.num_warps,
+        "num_warps": lambda h: h.num_warps, "warp_m": lambda h: h.warp[0], "warp_n": lambda h: h.warp[1],
+        "thread_m": lambda h: h.thread[0], "thread_n": lambda h: h.thread[1], "split_kv": lambda h: h.split_k,
+        "mc": lambda h: h.block[0], "nc": lambda h: h.block[1], "kc": lambda h: h.rstep[0],
+        "depthu": lambda h: h.rstep[0],
+    }  # fmt: skip
+    compared = set()
+    for h in _hints_of_every_kernel():
+        attention = h.problem.operator == "attention"  # BLOCK_N walks the keys there, and keys are summed over
+        for tunable, value in h.config.items():
+            if (word := tunable.lower()) in words:
+                said = h.rstep[0] if attention and word == "block_n" else words[word](h)
+                assert said == value, (h.kernel, tunable, h)
+                compared.add((h.problem.operator, h.backend, word))
+    assert len(compared) > 40
+
+
+def test_blocks_cover_the_output_and_steps_the_sum() -> None:
+    """Of every operator and backend, as far as grids are one dimension of blocks."""
+    kinds = set()
+    for h in _hints_of_every_kernel():
+        p, blocks = h.problem, prod(h.launch.grid)
+        kinds.add((p.operator, h.backend))
+        kept = prod(p.sizes[axis] for axis in p.statement.spatial)
+        assert h.block and min(h.block) >= 1 and all(min(t) >= 1 for t in (h.warp, h.thread, h.rstep) if t)
+        walks = h.backend == "cpu" or p.operator == "matmul_softmax"  # a block of these has several tiles, in turn
+        assert blocks * prod(h.block) >= kept or walks, (h, h.block, h.launch.grid)
+        if h.thread is not None:
+            assert prod(h.thread) * h.launch.threads >= prod(h.block)
+        if h.warp is not None and h.problem.operator != "attention":
+            assert all(block % warp == 0 for block, warp in zip(h.block, h.warp, strict=True))
+        assert (h.rstep is None) or p.statement.reduced
+        assert (h.split_k is None) == (not p.statement.reduced)
+        if h.reduce_thread is not None:
+            assert 1 <= h.reduce_thread[0] <= h.launch.threads
+        if h.rstep and p.operator in ("matmul", "gemv", "reduction") and h.backend != "cpu":
+            summed = prod(p.sizes[axis] for axis in p.statement.reduced)
+            assert h.details["steps"] * h.rstep[0] * h.split_k >= summed
+    assert {operator for operator, _ in kinds} == {op.problem.operator for op in OPERATORS.values()}
+
+
+@pytest.mark.parametrize(("op", "device", "backend", "absent"), [
+    (carver.ElementwiseTemplate((64, 4096)), "h200", "cuda", "warp thread rstep reduce_thread pipeline_stage split_k"),
+    (carver.GEMVTemplate(8192, 8192), "h200", "cuda", "warp thread pipeline_stage"),
+    (carver.ReductionTemplate("sum", (4096, 4096)), "h200", "triton", "warp thread pipeline_stage"),
+    (carver.MatmulTemplate(512, 512, 512), "h200", "cuda", "thread reduce_thread"),
+    (carver.MatmulTemplate(512, 512, 512), "cpu_avx2", "cpu", "warp thread reduce_thread num_warps pipeline_stage"),
+    (carver.Conv2DTemplate(512, 512, 5, 5), "rtx_a4000", "kernel_tuner", "warp rstep reduce_thread pipeline_stage"),
+])  # fmt: skip
+def test_what_a_kernel_does_not_have_is_none(op, device: str, backend: str, absent: str) -> None:  # type: ignore[no-untyped-def]
+    hint = op.with_arch(device).recommend_hints(1, backend)[0]
+    fields = ("warp", "thread", "rstep", "reduce_thread", "num_warps", "pipeline_stage", "split_k")
+    assert " ".join(name for name in fields if getattr(hint, name) is None) == absent
+    assert Hint.from_json(hint.to_json()) == hint
+
+
+def test_lists_have_an_entry_for_each_axis_that_is_tiled() -> None:
+    flat = carver.ElementwiseTemplate((8192, 4096), inputs=2).with_arch("h200").recommend_hints(1)[0]
+    assert flat.block == (flat.config["block"],)
+    vector = carver.GEMVTemplate(8192, 8192).with_arch("h200").recommend_hints(1)[0]
+    assert vector.block == (vector.config["block_n"],) and vector.rstep == (vector.config["block_k"],)
+    for axis, kept, summed in ((1, "block_r", "block_c"), (0, "block_c", "block_r")):
+        hint = carver.ReductionTemplate("sum", (4096, 4096), axis).with_arch("h200").recommend_hints(1, "cuda")[0]
+        assert (hint.block, hint.rstep) == ((hint.config[kept],), (hint.config[summed],))
+        assert hint.reduce_thread is not None and hint.reduce_thread[0] * hint.block[0] >= hint.launch.threads
+    rows = carver.ReductionTemplate("softmax", (4096, 4096)).with_arch("h200").recommend_hints(1, "cuda")[0]
+    assert (rows.block, rows.rstep) == ((rows.config["block_r"],), (rows.config["block_c"],))

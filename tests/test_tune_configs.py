@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -236,3 +237,17 @@ def test_arguments_and_configs_that_are_not_plain() -> None:
         assert carver.AutoTuner.from_kernel(tuples, [{"block": (1, 2)}]).run(**QUICK).table[0].ok
         with pytest.raises(RunError, match="a config's value must be a number, text or a tuple of them"):
             carver.AutoTuner.from_kernel(arrays_of, [{"thing": {1: 2}}]).run(**QUICK)
+
+
+def test_an_argument_is_not_filled_from_what_a_hint_does_not_have() -> None:
+    hint = carver.ElementwiseTemplate((4096, 4096)).with_arch("h200").recommend_hints(1)[0]
+    assert from_hint(hint, ["BLOCK", "threads"]) == {"BLOCK": hint.config["block"], "threads": hint.launch.threads}
+    for name in ("block_M", "block_N", "block_K", "num_stages", "split_k", "GROUP_M"):
+        with pytest.raises(ConfigError, match=f"'{name}' cannot be filled: elementwise of kernel cuda has"):
+            from_hint(hint, ["block", name])
+        assert from_hint(hint, ["block", name], optional=[name]) == {"block": hint.config["block"]}
+
+    def kernel(n: int, block_M: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="'block_M' cannot be filled"):
+        expand([hint], inspect.signature(kernel), {"n": 4}, lambda: hint.arch, "kernel")

@@ -49,6 +49,8 @@ _PLAIN: Mapping[str, Any] = {"str": str, "int": int, "float": (int, float), "boo
 
 def _fits(value: object, annotation: str) -> bool:
     """Whether a value from JSON can stand for a field's annotation; where that is a class, whether it is a dict."""
+    if annotation.endswith(" | None"):
+        return value is None or _fits(value, annotation.removesuffix(" | None"))
     kind, _, inner = annotation.removesuffix("]").partition("[")
     if kind == "tuple":
         return isinstance(value, list | tuple) and all(_fits(v, inner.partition(",")[0]) for v in value)

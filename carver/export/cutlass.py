@@ -34,6 +34,7 @@ def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
 
 def _config(hint: Hint) -> dict[str, Any]:
     cc = hint.arch.cc or (0, 0)
+    assert hint.num_warps is not None and hint.rstep is not None  # as of any matmul of a GPU
     block_m, block_n = hint.block[:2]
     pair, groups = use_2cta(hint), max(hint.num_warps // 4, 1)
     width = getattr(hint.rasterization_plan, "panel_width", 1)

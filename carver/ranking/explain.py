@@ -118,7 +118,7 @@ class Explanation:
         h, d, arch = self.hint, self.hint.details, self.arch
         slots = arch.sm_count * d["blocks_per_sm"]
         blocks = d["waves"] * slots
-        if arch.kind == "gpu":
+        if h.num_warps is not None:
             limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
             yield (
                 "occupancy",

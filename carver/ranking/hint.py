@@ -59,7 +59,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Hint:
-    """A ranked configuration. Lists follow the output's axes (`block`, `warp`, `thread`) or the reduced ones (`rstep`).
+    """A ranked configuration. What a kernel does not have is None, or absent from a mapping.
+
+    `block`, `warp` and `thread` are elements of the output, an entry for each of its axes that is tiled: (rows,
+    columns) of a contraction, (rows,) or (columns,) of a reduction, (elements,) where memory is walked as one line.
+    `rstep` and `reduce_thread` have an entry for the axes that are summed over.
 
     `rank` counts from 1, as tables and exports do; places in a Python list, as in `hints[0]`, count from 0, and so does
     `index`, the place in the list given to `rank` or in carver's own space. `config` is the backend's own vocabulary;
@@ -78,17 +82,26 @@ class Hint:
     terms_ms: Mapping[str, float]
     launch: Launch
     block: tuple[int, ...]
-    warp: tuple[int, ...]
-    thread: tuple[int, ...]
-    rstep: tuple[int, ...]
-    reduce_thread: tuple[int, ...]
-    num_warps: int
-    pipeline_stage: int
+    """Of one block."""
+    warp: tuple[int, ...] | None
+    """Of one warp that multiplies with a matrix instruction."""
+    thread: tuple[int, ...] | None
+    """Of one thread that has a tile of its own."""
+    rstep: tuple[int, ...] | None
+    """Elements of the sum that a block takes in one step of its loop."""
+    reduce_thread: tuple[int, ...] | None
+    """Threads that share the sum of one output."""
+    num_warps: int | None
+    """Of a block of a GPU."""
+    pipeline_stage: int | None
+    """Buffers that the tiles of a contraction's loop pass through."""
     use_async: bool
     use_tc: bool
     vectorize: Mapping[str, int]
+    """Elements that one instruction moves of each input."""
     rasterization_plan: RasterizationPlan
-    split_k: int
+    split_k: int | None
+    """Parts that a sum is split into over blocks."""
     cluster: tuple[int, ...]
     cached_tensors: tuple[str, ...]
     details: Mapping[str, float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -29,18 +30,9 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
     if arch.kind == "gpu":  # the compiler spills what is more
         registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
-    split, group = col("split", 1), col("group", 1)
-    kind = col("instruction", 0)
-    contraction = problem.contracts
-    axes = ("tile_m", "tile_n") if contraction else ("tile_r", "tile_c")
-    block = tuple(col(axis, 1) for axis in axes)
-    grid_of_warps = (col("warps_m", 1), col("warps_n", 1))
-    warp = tuple(max(1, size // count) for size, count in zip(block, grid_of_warps, strict=True)) if kind else ()
-    thread: tuple[int, ...] = () if kind else (threads,)
-    if not kind and "thread_m" in space.columns:
-        thread = (col("thread_m", 1), col("thread_n", 1))
-    rstep = (col("tile_k", 1),) if problem.statement.reduced else ()
-    plan: RasterizationPlan = Rasterization2DColumn(group) if contraction and group > 1 else NoRasterization
+    split, kind, tile = col("split", 1), col("instruction", 0), _Tile.of(space, row)
+    group = col("group", 1)
+    plan: RasterizationPlan = Rasterization2DColumn(group) if problem.contracts and group > 1 else NoRasterization
     inputs = [t.name for t in problem.statement.inputs]
     trusted = trust(kernel, arch, multiply_dtype(problem))
     terms = {name: float(t[row]) * 1e3 for name, t in est.terms.items()}
@@ -59,13 +51,53 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         config=space.config(row), predicted_ms=seconds * 1e3, terms_ms=terms,
         bound=_bound(terms, LIMITERS[int(est.limiter[row])]),
         launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
-        block=block, warp=warp, thread=thread, rstep=rstep, reduce_thread=(col("reduce_threads", 1),),
-        num_warps=warps, pipeline_stage=col("stages", col("ahead", 1) + 1) if contraction else 1,
+        block=tile.block, warp=tile.warp, thread=tile.thread, rstep=tile.rstep, reduce_thread=tile.reduce_thread,
+        num_warps=warps if arch.kind == "gpu" else None, pipeline_stage=_stages(space, row),
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(space, row),
-        rasterization_plan=plan, split_k=split, cluster=(1, 1, 1),
-        cached_tensors=tuple(inputs[:2]) if contraction and smem_bytes else (), details=details, limited_by=limited_by,
+        rasterization_plan=plan, split_k=split if problem.statement.reduced else None, cluster=(1, 1, 1),
+        cached_tensors=tuple(inputs[:2]) if problem.contracts and smem_bytes else (), details=details,
+        limited_by=limited_by,
         band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The fields of a hint that say what a block, a warp, a thread and a step have."""
+
+    block: tuple[int, ...]
+    warp: tuple[int, ...] | None
+    thread: tuple[int, ...] | None
+    rstep: tuple[int, ...] | None
+    reduce_thread: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, space: Space, row: int) -> _Tile:
+        """From the columns of a declaration: `tile_m tile_n tile_k` of a contraction; `tile_r tile_c` of a matrix as it
+        lies in memory, whose columns are summed where `axis` is 1; `tile_elements` of what is walked as a line.
+        """
+
+        def those(*names: str) -> tuple[int, ...] | None:
+            return tuple(space.at(row, name, 1) for name in names if name in space.columns) or None
+
+        block, rstep = those("tile_m", "tile_n"), those("tile_k")
+        if "tile_r" in space.columns:
+            kept, summed = ("tile_r", "tile_c") if space.scope["axis"] else ("tile_c", "tile_r")
+            block, rstep = those(kept), those(summed)
+        warp = None
+        if space.at(row, "instruction", 0) and block is not None:
+            warps = space.at(row, "warps_m", 1), space.at(row, "warps_n", 1)
+            warp = tuple(max(1, size // count) for size, count in zip(block, warps, strict=True))
+        block = block or those("tile_elements") or ()
+        return cls(block, warp, those("thread_m", "thread_n"), rstep, those("reduce_threads"))
+
+
+def _stages(space: Space, row: int) -> int | None:
+    """As the declaration says; else one more than the steps that a contraction's loads run ahead."""
+    if "stages" in space.columns:
+        return space.at(row, "stages", 1)
+    looped = space.problem.contracts and {"tile_m", "tile_k", "ahead"} <= space.columns.keys()
+    return space.at(row, "ahead", 1) + 1 if looped else None
 
 
 def _bound(terms: Mapping[str, float], loop: str) -> str:
@@ -76,12 +108,13 @@ def _bound(terms: Mapping[str, float], loop: str) -> str:
 
 
 def _vectorize(space: Space, row: int) -> dict[str, int]:
-    """Elements that one instruction moves of each input."""
+    """Elements that one instruction moves of each input; empty where the declaration does not say."""
     problem = space.problem
     inputs = [t.name for t in problem.statement.inputs]
+    copies: dict[str, int] = {}
     if "access_elements" in space.columns:
         copies = {name: space.at(row, "access_elements", 1) * problem.itemsize(name) for name in inputs}
-    else:
+    elif "instruction" in space.columns:
         copies = {name: space.at(row, f"copy_{x}_bytes", 16) for name, x in zip(inputs, "ab", strict=False)}
     return {name: max(1, min(n, problem.align_bytes[name]) // problem.itemsize(name)) for name, n in copies.items()}
 

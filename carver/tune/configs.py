@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -77,8 +77,8 @@ def answering_for(arch: Arch) -> Iterator[None]:
 
 
 _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
-    "block_m": lambda h: h.block[0],
-    "block_n": lambda h: h.block[1] if len(h.block) > 1 else None,
+    "block_m": lambda h: h.block[0] if len(h.block) == 2 else None,
+    "block_n": lambda h: h.block[1] if len(h.block) == 2 else None,
     "block_k": lambda h: h.rstep[0] if h.rstep else None,
     "num_stages": lambda h: h.pipeline_stage,
     "stages": lambda h: h.pipeline_stage,
@@ -89,14 +89,18 @@ _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
     "split_k": lambda h: h.split_k,
     "enable_rasteration": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
     "enable_rasterization": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
-    "group_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1),
-    "group_size_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1),
+    "group_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
+    "group_size_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
 }
-"""What tunables are called by people, in lower case, and where a hint says the same."""
+"""What tunables are called by people, in lower case, and where a hint says the same; None where its kernel has no such
+thing."""
 
 
-def from_hint(hint: Hint, wanted: Iterable[str]) -> Config:
-    """A hint in a function's own words: the names of its config, and the usual ones for what follows from it."""
+def from_hint(hint: Hint, wanted: Iterable[str], optional: Collection[str] = ()) -> Config:
+    """A hint in a function's own words: the names of its config, and the usual ones for what follows from it.
+
+    Raises ConfigError for a usual name that this hint's kernel has nothing for, unless it is in `optional`.
+    """
     own = {name.lower(): value for name, value in hint.config.items()}
     config: Config = {}
     for name in wanted:
@@ -104,6 +108,9 @@ def from_hint(hint: Hint, wanted: Iterable[str]) -> Config:
         value = own.get(word)
         if value is None and word in _HINT_NAMES:
             value = _HINT_NAMES[word](hint)
+            if value is None and name not in optional:
+                what, has = f"{hint.problem.operator} of kernel {hint.kernel}", ", ".join(hint.config)
+                raise ConfigError(f"{name!r} cannot be filled: {what} has none; it has {has}. Rename it, or default it")
         if value is not None:
             config[name] = value
     return config
@@ -176,7 +183,8 @@ def _entry(
     if isinstance(given, Hint):
         if "hint" in signature.parameters:
             return Entry(index, {"hint": given}, given, given.predicted_ms)
-        config = from_hint(given, names)
+        defaults = [name for name in names if signature.parameters[name].default is not inspect.Parameter.empty]
+        config = from_hint(given, names, defaults)
         if not config:
             offered = ", ".join((*given.config, *_HINT_NAMES))
             taken = ", ".join(names) or "nothing"
