@@ -23,7 +23,8 @@ from carver.base.errors import ConfigError, DeviceError, RunError
 from carver.cli.main import main
 from carver.kernels.declaration import kernels
 from carver.kernels.space import enumerate_space
-from carver.problem.problem import REDUCTIONS, Problem
+from carver.ops.reduction import REDUCTIONS
+from carver.problem.problem import Problem
 from carver.ranking.hint import Hint
 from carver.ranking.ranking import Ranking
 from carver.run import bench, reference
@@ -270,7 +271,7 @@ def test_a_problem_that_cannot_be_set_up_is_an_error(
     monkeypatch.setattr(
         Script, "call", lambda s, j, t: Reply("out_of_memory", "full") if j["do"] == "setup" else answer(s, j, t)
     )
-    with pytest.raises(RunError, match=r"elementwise r=1 c=1000 .* cannot be set up on scripted: out_of_memory: full"):
+    with pytest.raises(RunError, match=r"elementwise rows=1 cols=1000 .* set up on scripted: out_of_memory: full"):
         run(tmp_path, 1)
 
 

@@ -284,5 +284,6 @@ def test_an_element_wise_operator_of_ones_own_gets_all_its_operands() -> None:
     assert np.array_equal(mixed.equivalent_function()(c, b, a), c + b * a)
     start = time.perf_counter()
     many = " * ".join(f"{x}[i,j,k]" for x in "ABCDEFGH")
-    assert str(carver.OpTemplate(f"Z[i,j,k] = {many}", i=4, j=6, k=8).problem) == "elementwise r=24 c=8 (float16)"
+    problem = carver.OpTemplate(f"Z[i,j,k] = {many}", i=4, j=6, k=8).problem
+    assert str(problem) == "elementwise rows=24 cols=8 inputs=8 (float16)"
     assert time.perf_counter() - start < 1

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.shipped import folder
+from ..problem.words import declared
 from . import expr
 from .expr import Expression
 
@@ -284,9 +285,8 @@ class _Reader:
 
 @lru_cache(maxsize=1)
 def operators() -> Mapping[str, str]:
-    """Every shipped operator and its index notation, as `templates/<operator>/op.toml` declares it."""
-    found = sorted(folder("templates").glob("*/op.toml"))
-    return MappingProxyType({p.parent.name: tomllib.loads(p.read_text())["computes"] for p in found})
+    """Every shipped operator and its index notation."""
+    return {name: words.computes for name, words in declared().items()}
 
 
 @lru_cache(maxsize=256)

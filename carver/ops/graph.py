@@ -29,11 +29,12 @@ from ..base.errors import NotationError, ProblemError, nearest
 from ..cost.constants import CONSTANTS
 from ..problem import notation
 from ..problem.notation import Tensor
-from ..problem.problem import ACTIVATIONS, Problem, size
+from ..problem.problem import Problem, size
 from ..ranking.ranking import Ranking
 from .attention import FlashAttentionTemplate
 from .elementwise import ElementwiseTemplate
 from .gated_mlp import GatedMLPTemplate
+from .matmul import ACTIVATIONS
 from .matmul_softmax import MatmulSoftmaxTemplate
 from .reduction import ReductionTemplate
 from .template import Template, accumulator

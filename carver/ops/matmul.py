@@ -11,7 +11,8 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem.problem import ACTIVATIONS, MAX_ALIGN_BYTES, Problem, size
+from ..problem import words
+from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
 from . import arrays
 from .operator import (
     ACCUM_DTYPE,
@@ -24,6 +25,9 @@ from .operator import (
     respelt,
 )
 from .template import Template, accumulator, output_type
+
+ACTIVATIONS = {word or "none": code for code, word in enumerate(words.of("matmul").options["activation"])}
+"""Code of each activation, as sources know it."""
 
 
 class MatmulTemplate(Template):
@@ -164,6 +168,6 @@ OPERATOR = Operator(
     reference=reference,
     library=library,
     macros=macros,
-    approximates=lambda problem: bool(problem.options.get("activation")),
+    approximates=lambda problem: problem.options.get("activation", 0) > ACTIVATIONS["relu"],
     recognise=lambda problem: respelt(problem, _forms()),
 )  # fmt: skip

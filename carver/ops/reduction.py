@@ -12,11 +12,16 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem.problem import NORMALISATIONS, REDUCTIONS, Problem, size
+from ..problem import words
+from ..problem.problem import Problem, size
 from . import arrays
 from .operator import DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, wide
 
+REDUCTIONS = words.of("reduction").options["reduce_op"]
+"""By their codes, as sources know them."""
+NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
+"""Those whose result has the shape of the input."""
 EPSILON = 1e-5
 """What layer norm and RMS norm add to the mean square."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..base.types import FrozenDict, check_fields
-from . import notation
+from . import notation, words
 from .notation import Statement, Tensor
 
 MAX_SIZE = 2**48
@@ -21,11 +21,6 @@ MAX_COUNT = 2**62
 
 MAX_ALIGN_BYTES = 128
 """A cache line; no copy is wider."""
-
-ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
-REDUCTIONS = ("sum", "max", "mean", "softmax", "layer_norm", "rms_norm")
-NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
-"""Those whose result has the shape of the input."""
 
 _NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
@@ -100,11 +95,6 @@ class Problem:
         """Whether it sums products of operands that are walked differently."""
         return bool(self.statement.reduced) and len({t.index for t in self.statement.inputs}) > 1
 
-    @property
-    def reduction(self) -> str:
-        """Which of REDUCTIONS a problem of that operator is; empty for any other."""
-        return REDUCTIONS[self.options.get("reduce_op", 0)] if self.operator == "reduction" else ""
-
     def stored(self, tensor: Tensor) -> Tensor:
         """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
         input's shape (`keeps_shape`).
@@ -138,20 +128,26 @@ class Problem:
             together = held | set(tensor.axes)
             total += 2 * prod(self.sizes[axis] for axis in together)
             held = together & {axis for t in (out, *inputs[i:]) for axis in t.axes}
-        return total * self.attended_pairs // (self.sizes["q"] * self.sizes["s"]) if self.masked else total
+        pairs = prod(self.sizes[axis] for axis in self.words.mask)
+        return total * self.attended_pairs // pairs if self.masked else total
+
+    @property
+    def words(self) -> words.Words:
+        """What the operator's folder says of it."""
+        return words.of(self.operator)
 
     @property
     def masked(self) -> bool:
-        """Whether an attention leaves out some of its (query, key) pairs."""
+        """Whether some pairs of the axes that the operator masks, (query, key) of an attention, are left out."""
         return bool(self.options.get("causal")) or "visited" in self.options
 
     @property
     def attended_pairs(self) -> int:
-        """(query, key) pairs of one head of an attention that are multiplied.
+        """Those pairs, of one head, that are multiplied.
 
         Causal: the last query sees every key, each query before it one fewer. Block-sparse: every query `visited`.
         """
-        queries, keys = self.sizes["q"], self.sizes["s"]
+        queries, keys = (self.sizes[axis] for axis in self.words.mask)
         if "visited" in self.options:
             return queries * min(self.options["visited"], keys)
         if not self.options.get("causal"):
@@ -161,10 +157,11 @@ class Problem:
 
     @cached_property
     def compulsory_bytes(self) -> int:
-        """Each input read once, the output written once; of an attention's keys those that a query visits. [bytes]"""
-        seen = min(1.0, self.options["visited"] / self.sizes["s"]) if "visited" in self.options else 1.0
+        """Each input read once, the output written once; of masked keys those that a query visits. [bytes]"""
+        keys = self.words.mask[1] if "visited" in self.options else ""
+        seen = min(1.0, self.options["visited"] / self.sizes[keys]) if keys else 1.0
         return sum(
-            ceil(self.elements[t.name] * (seen if "s" in t.axes else 1.0)) * self.itemsize(t.name)
+            ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name)
             for t in self.statement.tensors
         )
 
@@ -197,12 +194,14 @@ class Problem:
         return cls(**d)
 
     def __str__(self) -> str:
-        names = self.names
-        axes = " ".join(f"{names.get(axis, axis)}={n}" for axis, n in self.sizes.items() if n > 1 or axis != "b")
-        types = ", ".join(dict.fromkeys(self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output)))
-        along = "rows" if self.options.get("axis", 1) else "columns"
-        what = f"{self.reduction} along {along}" if self.reduction else self.operator
-        return f"{what} {axes} ({types})"
+        """Title, extents, then types and options: "matmul m=64 n=64 k=64 (float16, trans_B)"."""
+        called, spoken = {**self.words.axes, **self.names}, self.words.spoken(self.options)
+        counts = {name: n for name, n in self.options.items() if self.words.options.get(name) == () and n}
+        shown = {called.get(axis, axis): n for axis, n in self.sizes.items() if n > 1 or axis != "b"} | counts
+        types = (self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output))
+        said = [word for name, word in spoken.items() if word and f"{{{name}}}" not in self.words.title]
+        title = self.words.title.format_map({name: name for name in self.words.options} | spoken)
+        return f"{title} {' '.join(f'{k}={n}' for k, n in shown.items())} ({', '.join((*dict.fromkeys(types), *said))})"
 
 
 def size(name: str, value: object) -> int:

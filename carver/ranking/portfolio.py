@@ -226,19 +226,14 @@ def portfolio(
     return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
 
 
-_CALLED = (("rows", "r"), ("cols", "c"), ("batch", "b"), ("batch", "z"), ("seq_kv", "s"))
-"""What templates call the axes whose names are single letters."""
-SEQ = ("q", "s")
-"""Queries and keys of self-attention, which are one sequence: "seq" varies both."""
-
-
 def _axis(problem: Problem, name: str) -> str:
-    """The axis that the user calls so, in capitals or not; "seq" where queries and keys are of one sequence."""
+    """The axis that the user calls so, in capitals or not; one that is masked stands for both where they are equal."""
     sizes = problem.sizes
-    ours = {word: axis for word, axis in _CALLED if axis in sizes} | {a: a for a in sizes}
+    ours = {word: axis for axis, word in problem.words.axes.items() if axis in sizes} | {a: a for a in sizes}
     ours |= {problem.names[axis]: axis for axis in sizes if axis in problem.names}
-    if problem.operator == "attention":
-        ours["seq"] = "seq" if sizes["q"] == sizes["s"] else "q"
+    if len({sizes[axis] for axis in problem.words.mask}) == 1:  # queries and keys are one sequence
+        word = problem.words.axes[problem.words.mask[0]]
+        ours[word] = word
     for word in (name, name.lower()):
         if word in ours:
             return ours[word]
@@ -246,7 +241,7 @@ def _axis(problem: Problem, name: str) -> str:
 
 
 def _varied(problem: Problem, axis: str) -> tuple[str, ...]:
-    return (axis,) if axis in problem.sizes else SEQ
+    return (axis,) if axis in problem.sizes else problem.words.mask
 
 
 def at(problem: Problem, axis: str, size: int) -> Problem:

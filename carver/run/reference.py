@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ops.operator import named as operator
-from ..problem.problem import ACTIVATIONS, Problem
+from ..problem.problem import Problem
 from .device import decode, encode
 
 Array = npt.NDArray[Any]
@@ -156,7 +156,7 @@ def tolerance_exact(problem: Problem, value: Any) -> Any:
 def _rounding(problem: Problem, value: Any) -> Any:
     out = problem.dtypes[problem.statement.output.name]
     allowed = 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
-    exact = problem.accumulate == "int32" and not problem.options.get("activation", 0) > ACTIVATIONS["relu"]
+    exact = problem.accumulate == "int32" and not operator(problem.operator).approximates(problem)
     return allowed if exact or out not in ("int8", "int32") else allowed + 0.5 + 1e-6
 
 

@@ -1,0 +1,59 @@
+"""What `templates/<operator>/op.toml` says of an operator: its notation, and words for the numbers of a problem.
+
+    computes = "Y[r] += X[r,c]"
+    title = "{reduce_op} along {axis}"      # the operator's name without one
+    mask = ["q", "s"]                       # axes of which a mask leaves pairs out: `causal`, `visited`
+    [axes]                                  # what people call an axis
+    r = "rows"
+    [options]
+    axis = ["columns", "rows"]              # a word for each value; "" says nothing
+    max_delay = []                          # a count
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..base.errors import KernelError, nearest
+from ..base.shipped import folder
+from ..base.types import FrozenDict
+
+_KEYS = ("computes", "title", "mask", "axes", "options")
+
+
+@dataclass(frozen=True)
+class Words:
+    computes: str = ""
+    title: str = ""
+    mask: tuple[str, ...] = ()
+    axes: Mapping[str, str] = field(default_factory=FrozenDict)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+
+    def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
+        """The word for the value of each option that has one."""
+        given = {name: (words, options[name]) for name, words in self.options.items() if name in options}
+        return {name: words[value] for name, (words, value) in given.items() if 0 <= value < len(words)}
+
+
+@lru_cache(maxsize=1)
+def declared() -> Mapping[str, Words]:
+    """Of every shipped operator. Raises KernelError that names the file and what is wrong in it."""
+    found = {}
+    for path in sorted(folder("templates").glob("*/op.toml")):
+        raw = tomllib.loads(path.read_text())
+        if unknown := raw.keys() - set(_KEYS):
+            raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), _KEYS)}")
+        options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
+        found[path.parent.name] = Words(
+            raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
+            FrozenDict(raw.get("axes", {})), FrozenDict(options),
+        )  # fmt: skip
+    return FrozenDict(found)
+
+
+def of(operator: str) -> Words:
+    """Those of an operator; none where templates/ has no folder for it."""
+    return declared().get(operator, Words(title=operator))
