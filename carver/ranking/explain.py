@@ -75,7 +75,7 @@ class Explanation:
     def lines(self) -> Iterator[str]:
         """The text, a line at a time, of at most `WIDTH` characters."""
         h = self.hint
-        yield f"{h.problem} on {self.arch.title}"
+        yield from wrap(f"{h.problem} on {self.arch.title}", WIDTH, subsequent_indent="    ")
         yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
         contraction = h.problem.contracts
         gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
