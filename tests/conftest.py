@@ -31,6 +31,7 @@ def _no_descriptors_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Non
     """A calibrated descriptor in the user's own folder would change every number."""
     patch = pytest.MonkeyPatch()
     patch.setenv("CARVER_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+    patch.setenv("CARVER_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))  # else runs of the suite wait for each other
 
 
 @pytest.fixture

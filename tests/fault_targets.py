@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -48,6 +50,25 @@ def work(job: Mapping[str, Any]) -> Mapping[str, Any]:
             if pid == 0:
                 time.sleep(600)
             return {"pid": pid}
+        case "signal":
+            os.kill(os.getpid(), job["number"])
+        case "forge":  # as a kernel that writes to every descriptor
+            for fd in range(1, 64):
+                with contextlib.suppress(OSError):
+                    os.write(fd, job["line"].encode() + b"\n")
+        case "outcome":
+            return {"outcome": job["outcome"]}
+        case "alarm":
+            signal.setitimer(signal.ITIMER_REAL, job["seconds"])
+        case "daemon":
+            read, write = os.pipe()
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    os.write(write, b"%d" % os.getpid())
+                    time.sleep(600)
+                os._exit(0)
+            return {"pid": int(os.read(read, 20))}
         case "raise":
             raise {
                 "compile": CompileError("no", "log line"),

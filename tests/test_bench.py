@@ -50,6 +50,7 @@ class Script:
         self.samples: dict[int, list[float]] = {}
         self.replies: dict[tuple[str, int], Reply] = {}
         self.started, self.stopped, self.set_up = 1, False, None
+        self.owners: set[str] = set()
 
     def __enter__(self) -> Script:
         return self
@@ -57,6 +58,8 @@ class Script:
     def __exit__(self, *_: object) -> None: ...
 
     def start(self) -> None: ...
+
+    def close(self) -> None: ...
 
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         if job["do"] == "describe":
@@ -259,7 +262,7 @@ def test_failures_of_later_rounds_are_kept_with_the_samples(script: Script, tmp_
 
 
 def test_killed_worker_is_tried_once_more(script: Script, tmp_path: Path) -> None:
-    script.replies = {("check", 0): Reply("crash", "SIGKILL came", killed=True)}
+    script.replies = {("check", 0): Reply("crash", "SIGKILL came", passing=True)}
     (m,) = run(tmp_path, 1, rounds=1)
     assert script.asked == [("check", 0)] * 2 and m.outcome == "crash" and m.message.count("SIGKILL came") == 2
 

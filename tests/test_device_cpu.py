@@ -6,7 +6,10 @@ import ctypes
 import json
 import math
 import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +21,16 @@ import pytest
 from scipy.special import erf
 
 import carver
-from carver.base.errors import CompileError, CompileTimeout, ConfigError, DeviceError, RunError
+from carver.base.errors import (
+    CompileError,
+    CompilerFailed,
+    CompileTimeout,
+    ConfigError,
+    DeviceError,
+    KernelError,
+    RunError,
+)
+from carver.base.folders import cache_folder, private, scratch
 from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.space import static_scope
@@ -511,7 +523,7 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
 
 
 def entry_of(source: Source) -> Path:
-    return compiling.cache_folder() / "binaries" / f"{source.key(c_compiler().identity)}.json"
+    return cache_folder() / "binaries" / f"{source.key(c_compiler().identity)}.json"
 
 
 @pytest.mark.parametrize("path", sorted(folder("templates").glob("*/*.c")), ids=lambda p: f"{p.parent.name}-{p.stem}")
@@ -553,6 +565,7 @@ def test_key_changes_with_all_that_matters(answer: Source, tmp_path: Path) -> No
         ('#define HEADER "named.h"\n#include HEADER', (), "named.h"),
         ("#include GIVEN", ('-DGIVEN="given.h"', "-I."), "given.h"),
         ("", ("-include", "{tmp}/kernels/forced.h"), "forced.h"),
+        ("", ("-imacros", "{tmp}/kernels/forced.h"), "forced.h"),
     ],
 )
 def test_an_edited_header_is_compiled_anew(
@@ -618,9 +631,13 @@ def test_a_folder_that_others_can_write_to_is_refused(answer: Source, monkeypatc
     with pytest.raises(DeviceError, match=r"can be written to by others.*CARVER_CACHE_DIR"):
         compile_source(answer, c_compiler())
     folder.chmod(0o700)
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    if os.getuid():
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, 4321, -1)
     with pytest.raises(DeviceError, match="belongs to another user"):
         compile_source(answer, c_compiler())
+    monkeypatch.setenv("CARVER_TRUST_CACHE", str(folder.parent))
+    assert compile_source(answer, c_compiler()).cached
 
 
 def test_a_compiler_may_say_what_is_no_utf_8(tmp_path: Path, answer: Source) -> None:
@@ -638,7 +655,7 @@ def test_compile_error_carries_the_log(answer: Source) -> None:
     with pytest.raises(CompileError) as caught:
         compile_source(answer, c_compiler())
     assert "missing" in caught.value.log and "answer.c" in str(caught.value)
-    assert [p.name for p in (compiling.cache_folder() / "binaries").iterdir()] == []
+    assert [p.name for p in (cache_folder() / "binaries").iterdir()] == []
 
 
 def test_a_compiler_that_hangs_is_stopped(answer: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -653,6 +670,95 @@ def test_a_compiler_that_hangs_is_stopped(answer: Source, tmp_path: Path, monkey
     threading.Timer(0.1, stop.set).start()
     with pytest.raises(CompileTimeout):
         compile_source(answer, compiling.Compiler("cc", slow, "0"), None, stop)
+
+
+def script(path: Path, text: str) -> compiling.Compiler:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return compiling.Compiler("cc", path, path.read_text())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "kill -9 $$",
+        "echo 'answer.c:1: fatal error: error writing to /tmp/cc.s: No space left on device' >&2; exit 1",
+        "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1",
+        "echo 'cc1: out of memory allocating 65536 bytes after a total of 12345 bytes' >&2; exit 1",
+        "echo 'answer.c:9:1: internal compiler error: Segmentation fault' >&2; exit 1",
+        "exit 4",
+    ],
+)
+def test_what_a_compiler_lacks_says_nothing_of_the_source(answer: Source, tmp_path: Path, said: str) -> None:
+    once = f"test -e {tmp_path}/asked || {{ touch {tmp_path}/asked; {said}; }}"
+    assert compile_source(answer, script(tmp_path / "once", f"({once}) || exit $?; exec cc \"$@\"")).path.is_file()
+    with pytest.raises(CompilerFailed):
+        compile_source(answer, script(tmp_path / "always", said))
+    assert issubclass(CompilerFailed, CompileError)
+
+
+def test_a_compiler_that_prints_without_end_costs_no_memory(answer: Source, tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_source(answer, script(tmp_path / "loud", "echo 'x.c:1: error: this'; yes | head -c 300000000; exit 1"))
+    assert len(caught.value.log) <= 2 * compiling._LOG_BYTES
+
+
+def test_a_compiler_in_a_session_of_its_own_ends_with_the_time(answer: Source, tmp_path: Path) -> None:
+    compiler = script(tmp_path / "hidden", f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & sleep 600")
+    with pytest.raises(CompileTimeout):
+        compile_source(answer, compiler, 1.0)
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_what_a_killed_compilation_leaves_is_swept(answer: Source) -> None:
+    home = private("binaries")
+    code = (
+        "import sys; from pathlib import Path; from carver.base.folders import scratch\n"
+        "with scratch(Path(sys.argv[1]), 'building-'):\n    print('in', flush=True); sys.stdin.read()"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, str(home)], stdin=-1, stdout=-1)
+    assert child.stdout is not None and child.stdout.readline() == b"in\n"
+    compile_source(answer, c_compiler())
+    assert len(list(home.glob("building-*"))) == 2, "it lives"
+    child.kill()
+    child.wait()
+    with scratch(home, "building-"):
+        assert len(list(home.glob("building-*"))) == 2
+    assert not list(home.glob("building-*"))
+
+
+def test_the_cache_is_private_whatever_the_umask(answer: Source) -> None:
+    before = os.umask(0)
+    try:
+        path = compile_source(answer, c_compiler()).path
+    finally:
+        os.umask(before)
+    assert all(p.stat().st_mode & 0o077 == 0 for p in (path, path.parent, path.parent.parent))
+    path.parent.parent.chmod(0o770)
+    with pytest.raises(DeviceError, match=r"can be written to by others.*chmod go-w"):
+        compile_source(answer, c_compiler())
+
+
+def test_a_binary_is_looked_at_again_before_it_is_loaded(answer: Source) -> None:
+    binary = compile_source(answer, c_compiler())
+    binary.checked()
+    binary.path.chmod(0o666)
+    with pytest.raises(DeviceError, match="can be written to by others"):
+        binary.checked()
+    binary.path.chmod(0o600)
+    binary.path.write_bytes(binary.path.read_bytes() + b"\0")
+    with pytest.raises(RunError, match="is not the file that was compiled"):
+        binary.checked()
+
+
+@pytest.mark.parametrize("flag", ["@flags", "-fplugin=evil.so", "-specs=mine", "-wrapper", "-B/tmp"])
+def test_flags_that_no_key_covers_are_refused(answer: Source, flag: str) -> None:
+    with pytest.raises(KernelError, match="of which the cache would not see a change"):
+        compile_source(replace(answer, flags=(*answer.flags, flag)), c_compiler())
 
 
 def test_missing_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import fault_table
 import fault_targets
 import pytest
 
 from carver.base.errors import DeviceError, RunError
 from carver.run.worker import GRACE_S, Worker, ask
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+import faults as faults_of
 
 HERE = Path(__file__).parent
 
@@ -34,7 +36,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @functools.cache
 def faults(device: str) -> dict[str, dict[str, Any]]:
-    return {row["fault"]: row for row in fault_table.table(device, 1.5 if device == "cpu" else 5.0)}
+    return {row["fault"]: row for row in faults_of.table(device, 1.5 if device == "cpu" else 5.0)}
 
 
 SAID = {
@@ -61,7 +63,7 @@ def test_fault_on_the_cpu(fault: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    "fault", [*fault_table.FAULTS["cuda"], "out of memory", "worker killed", "benchmark killed, run again"]
+    "fault", [*faults_of.FAULTS["cuda"], "out of memory", "worker killed", "benchmark killed, run again"]
 )
 def test_fault_on_the_gpu(fault: str) -> None:
     if not gpu():
@@ -126,9 +128,7 @@ def test_a_set_up_that_fails_leaves_none() -> None:
 @pytest.mark.parametrize("forked", [False, True])
 def test_what_sigkill_took_is_asked_once_more(forked: bool) -> None:
     with worker(forked) as w:
-        w.start()
-        assert w.pid is not None
-        os.kill(w.pid, signal.SIGKILL)
+        os.kill(w.call({"do": "pid"}, 20).data["pid"], signal.SIGKILL)
         reply = ask(w, {"do": "pid"}, {"do": "pid"}, 20, lambda reply: RunError(reply.message))
         assert reply.outcome == "ok" and "SIGKILL" in reply.message and w.started == 2
         w.stop()
@@ -161,16 +161,16 @@ def test_killed_from_outside_is_told_apart() -> None:
         pid = w.call({"do": "pid"}, 20).data["pid"]
         os.kill(pid, signal.SIGKILL)
         reply = w.call({"do": "pid"}, 20)
-        assert reply.outcome == "crash" and reply.killed and "SIGKILL" in reply.message
-        assert not w.call({"do": "exit", "status": 1}, 20).killed
+        assert reply.outcome == "crash" and reply.passing and "SIGKILL" in reply.message
+        assert not w.call({"do": "exit", "status": 1}, 20).passing
 
 
 def test_nothing_of_the_group_survives_a_timeout() -> None:
     with worker() as w:
         child = w.call({"do": "fork"}, 20).data["pid"]
-        assert fault_table._exists(child)
+        assert faults_of._exists(child)
         assert w.call({"do": "sleep", "seconds": 60}, 0.2).outcome == "timeout"
-        fault_table._until(lambda: not fault_table._exists(child), 10)
+        faults_of._until(lambda: not faults_of._exists(child), 10)
 
 
 def test_a_busy_worker_does_not_outlive_its_parent() -> None:
@@ -187,4 +187,92 @@ def test_a_busy_worker_does_not_outlive_its_parent() -> None:
     time.sleep(0.3)
     parent.kill()
     parent.wait()
-    fault_table._until(lambda: not fault_table._exists(pid), GRACE_S + 10)
+    faults_of._until(lambda: not faults_of._exists(pid), GRACE_S + 10)
+
+
+# What one candidate must not do to the others.
+
+
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ({"do": "exit", "status": os.EX_SOFTWARE}, "ended with status 70"),
+        ({"do": "signal", "number": 35}, "signal 3"),
+        ({"do": "signal", "number": signal.SIGALRM}, "SIGALRM"),
+        ({"do": "forge", "line": "noise"}, "is none: b'noise'"),
+        ({"do": "forge", "line": "[]"}, "is none"),
+        ({"do": "forge", "line": '{"token": "", "outcome": "ok", "message": "", "data": {}}'}, "is none"),
+        ({"do": "outcome", "outcome": "splendid"}, "is none"),
+    ],
+)
+def test_no_candidate_ends_the_run(job: dict[str, Any], said: str, forked: bool) -> None:
+    if forked and job["do"] == "forge":
+        pytest.skip("it would write to the files of the tests")
+    with worker(forked) as w:
+        reply = w.call(job, 20)
+        assert reply.outcome == "crash" and said in reply.message, reply
+        assert w.call({"do": "pid"}, 20).outcome == "ok"
+
+
+def test_a_worker_that_is_killed_as_it_starts_is_started_again() -> None:
+    with worker() as w:
+        w.spawn()
+        assert w.pid is not None
+        os.kill(w.pid, signal.SIGKILL)
+        assert w.call({"do": "pid"}, 20).outcome == "ok" and w.started == 2
+
+
+def test_an_innocent_job_is_tried_again_in_a_new_process() -> None:
+    def failed(reply: Any) -> RunError:
+        return RunError(reply.message)
+
+    def asked(w: Worker, job: dict[str, Any], owner: str) -> Any:
+        return ask(w, {"do": "pid"}, job, 20, failed, owner)
+
+    with worker() as w:
+        assert asked(w, {"do": "alarm", "seconds": 0.3}, "guilty").outcome == "ok"
+        innocent = asked(w, {"do": "sleep", "seconds": 1.0}, "innocent")
+        assert innocent.outcome == "ok" and "SIGALRM" in innocent.message and w.started == 2
+        assert asked(w, {"do": "exit", "status": 7}, "innocent").outcome == "crash" and w.started == 2
+        assert asked(w, {"do": "exit", "status": 7}, "guilty").outcome == "crash", "in a fresh one it counts at once"
+        assert w.started == 3
+
+
+@pytest.mark.parametrize("module", ["numpy", "queue", "types", "json"])
+def test_a_worker_imports_nothing_from_the_current_directory(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setenv("PYTHONPATH", f":{os.environ.get('PYTHONPATH', '')}")
+    with worker() as w:
+        assert w.call({"do": "pid"}, 20).outcome == "ok"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize("ended", ["closed", "timeout", "worker killed", "warden killed"])
+def test_nothing_that_a_job_started_survives(ended: str, forked: bool) -> None:
+    if ended == "warden killed" and forked:
+        pytest.skip("a fork has no mark of its own to be found by")
+    with worker(forked) as w:
+        hidden = w.call({"do": "daemon"}, 20).data["pid"]
+        assert faults_of._exists(hidden)
+        if ended == "timeout":
+            assert w.call({"do": "sleep", "seconds": 60}, 0.2).outcome == "timeout"
+        elif ended != "closed":
+            pid = w.pid if ended == "warden killed" else w.call({"do": "pid"}, 20).data["pid"]
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            w.call({"do": "sleep", "seconds": 5}, 20)
+    faults_of._until(lambda: not faults_of._exists(hidden), 10)
+
+
+@pytest.mark.parametrize("limit", ["-v 8000000", "-v 4000000"])
+def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> None:
+    command = f"ulimit {limit}; exec {sys.executable} -m carver bench elementwise 64 64 --arch cpu --topk 1"
+    shell = ["bash", "-c", f"{command} --json --quiet"]
+    done = subprocess.run(shell, check=False, capture_output=True, text=True, cwd=HERE.parent)
+    assert done.returncode == 0, done.stderr

@@ -364,7 +364,7 @@ def test_temporary_files_go_where_they_are_told_and_are_removed(
     seen: list[list[str]] = []
 
     def ref_prog(x: Any) -> Any:
-        seen.append([p.name for p in (tmp_path / "scratch").iterdir()])
+        seen.append([p.name for p in (tmp_path / "scratch").iterdir() if p.is_dir()])
         return 2 * x
 
     tuner(scale, [{"ways": 1}], ref_prog=ref_prog).run()

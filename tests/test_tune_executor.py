@@ -124,3 +124,11 @@ def test_dask_survives_a_worker_that_is_killed_in_the_middle(cluster: Any) -> No
     assert killed
     cluster.wait_for_workers(2, timeout=60)
     assert killed[0] not in set(cluster.run(os.getpid).values())
+
+
+def test_what_a_dead_worker_left_is_swept_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_TMP_DIR", str(tmp_path / "scratch"))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        tune(executor=pool)
+    tune()
+    assert not list((tmp_path / "scratch").iterdir())

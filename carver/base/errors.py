@@ -10,6 +10,7 @@
   x DeviceError      no device, or no compiler, to run on
   x CompileError     the compiler refused a kernel; carries its log
     x CompileTimeout  it did not end in time
+    x CompilerFailed  it could not do its work, which says nothing of the kernel
   x RunError         a kernel failed on the device
   x RecordsError     a database of measurements that cannot be read or written (carver.run.records)
   x Foreign          a folder that holds no saved result, or a changed one (carver.tune.cache)
@@ -53,6 +54,9 @@ class CompileError(CarverError):
 
 
 class CompileTimeout(CompileError): ...
+
+
+class CompilerFailed(CompileError): ...
 
 
 class NoCandidates(CarverError):

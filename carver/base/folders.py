@@ -1,74 +1,133 @@
-"""Where carver keeps what it can make again: compiled kernels and measurements."""
+"""Where carver keeps what it can make again, compiled kernels and measurements, and who may use what at a time."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+import platformdirs
+
 from .errors import DeviceError
 
 
 def cache_folder() -> Path:
-    """`CARVER_CACHE_DIR`, else `carver` in the platform's cache folder; not created here.
+    """`CARVER_CACHE_DIR`, else `carver` in the platform's cache folder; not created here."""
+    chosen = os.environ.get("CARVER_CACHE_DIR")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("carver", appauthor=False)
 
-    Source: XDG Base Directory Specification; Apple, File System Programming Guide; Windows KNOWNFOLDERID.
+
+def private(*names: str) -> Path:
+    """The folder of these names in the cache, made if it is not there, for this user alone whatever the umask says.
+
+    Raises DeviceError where others could put into it, or into the cache, what we would run.
     """
-    if chosen := os.environ.get("CARVER_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "carver"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "carver" / "Cache"
-    xdg = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(xdg) if xdg.startswith("/") else Path.home() / ".cache") / "carver"
-
-
-def private(folder: Path) -> Path:
-    """The folder, made if it is not there; refused where others could put into it what we would run."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stat = folder.stat()
-    if sys.platform != "win32" and (stat.st_uid != os.getuid() or stat.st_mode & 0o022):
-        whose = "belongs to another user" if stat.st_uid != os.getuid() else "can be written to by others"
-        raise DeviceError(
-            f"the cache folder {folder} {whose}, and compiled code in it would be run: remove it, make it yours "
-            "('chmod go-w'), or set CARVER_CACHE_DIR to another folder"
-        )
+    folder = cache_folder()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
+        try:
+            place.mkdir(mode=0o700)
+            place.chmod(0o700)
+        except FileExistsError:
+            check_owner(place)
+        folder = place
     return folder
 
 
+def check_owner(path: Path) -> None:
+    """Raises DeviceError unless what is there belongs to this user, or to root, and only its owner may write to it.
+
+    `CARVER_TRUST_CACHE` names a cache folder of another user that is trusted all the same.
+    """
+    found = path.stat()
+    trusted = os.environ.get("CARVER_TRUST_CACHE")
+    if sys.platform == "win32" or (trusted and Path(trusted).expanduser() == cache_folder()):
+        return
+    foreign = found.st_uid not in (os.getuid(), 0)
+    if foreign or found.st_mode & 0o022:
+        whose = "belongs to another user" if foreign else "can be written to by others"
+        raise DeviceError(
+            f"the cache folder {path} {whose}, and compiled code in it would be run: remove it, make it yours "
+            "('chmod go-w'), set CARVER_CACHE_DIR to another folder, or, if you trust whoever can write there, set "
+            f"CARVER_TRUST_CACHE={cache_folder()}"
+        )
+
+
 @contextmanager
-def lease(name: str, *, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+def scratch(home: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `home` for the length of the block. Those of processes that died in theirs are removed."""
+    import fcntl
+
+    for lock in home.glob(f"{prefix}*.lock"):
+        with contextlib.suppress(OSError), lock.open("rb") as old:
+            fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink()
+    while True:
+        file, name = tempfile.mkstemp(".lock", prefix, home)
+        lock, folder = Path(name), Path(name).with_suffix("")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is(file, lock):
+                continue  # swept before it was locked
+            folder.mkdir(mode=0o700)
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+                lock.unlink(missing_ok=True)
+                fcntl.flock(file, fcntl.LOCK_UN)  # a forked child has the file open too
+            return
+        finally:
+            os.close(file)
+
+
+def lock_folder() -> Path:
+    """`CARVER_LOCK_DIR`, else where all users of this machine keep locks: containers that share a GPU share this."""
+    if chosen := os.environ.get("CARVER_LOCK_DIR"):
+        return Path(chosen)
+    system = (p for p in map(Path, ("/run/lock", "/var/lock")) if os.access(p, os.W_OK))
+    return next(system, Path(tempfile.gettempdir()))
+
+
+@contextmanager
+def lease(
+    name: str, *, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None, shared: bool = False
+) -> Iterator[None]:
     """Hold `name` against all other processes with this cache folder, until the block or the process ends.
 
-    While another holds it, waits up to `wait_s` [s] and tells `waiting` once who that is, then raises DeviceError.
+    With `shared`, against those of every user of this machine: for a device. While another holds it, waits up to
+    `wait_s` [s] and tells `waiting` once who that is, then raises DeviceError.
     """
     import fcntl
 
-    path = cache_folder() / "leases" / sha256(name.encode()).hexdigest()[:32]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    digest = sha256(name.encode()).hexdigest()[:32]
+    path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest
     deadline, told = time.monotonic() + wait_s, False
     while True:
-        with path.open("a+") as file:
+        with _opened(path, shared) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                file.seek(0)
-                holder = file.read() or "another process"
+                holder = os.pread(file, 200, 0).decode(errors="replace") or "another process"
             else:
-                if _is(file.fileno(), path):
-                    file.truncate(0)
-                    file.write(f"process {os.getpid()} on {platform.node()}")
-                    file.flush()
+                if _is(file, path):
+                    with contextlib.suppress(OSError):  # of another user: locked all the same
+                        os.ftruncate(file, 0)
+                        os.pwrite(file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
                     try:
                         yield
                     finally:
-                        path.unlink(missing_ok=True)
+                        if not shared:
+                            path.unlink(missing_ok=True)
                         fcntl.flock(file, fcntl.LOCK_UN)  # a forked child has the file open too
                     return
                 continue  # its last holder has just removed it
@@ -78,6 +137,20 @@ def lease(name: str, *, wait_s: float = 0.0, waiting: Callable[[str], None] | No
             waiting(holder)
             told = True
         time.sleep(0.1)
+
+
+@contextmanager
+def _opened(path: Path, shared: bool) -> Iterator[int]:
+    """A descriptor of the lock file. One that another user has made can be read, which is enough to lock it."""
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644 if shared else 0o600)
+    except PermissionError:
+        file = os.open(path, os.O_RDONLY | flags)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def _is(fd: int, path: Path) -> bool:

@@ -157,7 +157,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
             raise DeviceError(f"the device does not answer: {said.message}")
         arch, state = arch_from_dict(said.data["arch"]), said.data["state"]
         hz, micro = arch.clock_hz, NOTHING
-        with lease(said.data["lease"], wait_s=inf, waiting=lambda who: say(f"waiting for {who}")):
+        with lease(said.data["lease"], shared=True, wait_s=inf, waiting=lambda who: say(f"waiting for {who}")):
             for name in said.data["parts"]:
                 reply = worker.call({"do": name, "hz": hz}, PART_TIMEOUT_S)
                 if reply.outcome == "ok":

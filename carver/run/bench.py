@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import CompileError, ConfigError, DeviceError, KernelError, RunError, nearest
+from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, KernelError, RunError, nearest
 from ..base.folders import lease
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
@@ -207,8 +207,8 @@ class Bench:
                 return Reply("does_not_fit", candidate.refused)
             try:
                 return compile_source(candidate.program.source, self._compiler)
-            except (CompileError, RunError) as e:
-                return Reply(outcome_of(e), str(e))
+            except (CompileError, KernelError, RunError) as e:
+                return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
 
         def told(_: Future[Binary | Reply]) -> None:
             each()
@@ -259,7 +259,7 @@ class Bench:
             where = f"{problem} cannot be set up on {self.machine.name}"
             return RunError(f"{where}: {reply.outcome}: {reply.message}")
 
-        return ask(self.worker, setup, job, timeout_s, failed)
+        return ask(self.worker, setup, job, timeout_s, failed, owner=job.get("key", LIBRARY))
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
         """The record of a candidate, which that key identifies, whose compilation or check ended so."""
@@ -419,7 +419,7 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: 
     identity = [bench.settings.identity, sorted(keyed), machine.name, machine.state.get("driver"), versions()]
     run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     waiting = f"waiting for {{}}, which measures on {machine.name}"
-    with lease(machine.lease, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
+    with lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
         limits = bench.settings.limits
         run = store.begin(run_key, machine.name, bench.settings.identity | limits, fresh=fresh)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
@@ -431,8 +431,7 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: 
             shown.say(
                 f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
             )
-        if run.finished_at is None:
-            _rounds(bench, run, keyed, known, shown)
+        if run.finished_at is None and _rounds(bench, run, keyed, known, shown):
             store.finish(run)
     return [_predicted(known[key], c.hint) for key, c in keyed.items()]
 
@@ -451,16 +450,24 @@ def _rounds(
     every: Mapping[str, Candidate],
     known: dict[str, Measurement],
     shown: _Progress,
-) -> None:
-    """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date."""
+) -> bool:
+    """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date.
+
+    Whether that is all: a candidate that no compiler could do is told, and left to another time.
+    """
     settings, store = bench.settings, bench.records
     todo = [key for key in every if key not in known or not done(known[key])]
     built = dict(zip(todo, bench.compile([every[key] for key in todo], shown.bar("compile", len(todo))), strict=True))
+    lost = {k: reply for k, reply in built.items() if isinstance(reply, Reply) and reply.passing}
+    known |= {k: bench.measurement(run, k, every[k], reply) for k, reply in lost.items()}
+    todo = [k for k in todo if k not in lost]
     spent = run.spent_s
     for place in range(settings.rounds):
         turn = [k for k in todo if len(known[k].rounds_ms) == place and not done(known[k])] if place else todo
         turn = [k for k in turn if place or k not in known]
-        if not turn or (place and spent >= settings.budget_s):
+        if place and (spent >= settings.budget_s or all(done(known[k]) for k in todo)):
+            break
+        if not turn:
             continue
         random.Random(f"{run.run_key} {place}").shuffle(turn)
         bench.refresh()
@@ -468,13 +475,14 @@ def _rounds(
         seconds, advance = min(max(share, ROUND_S[0]), ROUND_S[1]), shown.bar(f"round {place + 1}", len(turn))
         for key in turn:
             if place and spent >= settings.budget_s:
-                return
+                return not lost
             began = time.monotonic()
             known[key] = _one(bench, run, key, every[key], built[key], known.get(key), seconds)
             elapsed = time.monotonic() - began
             store.put(known[key], spent_s=elapsed)
             spent += elapsed
             advance()
+    return not lost
 
 
 def _one(

@@ -7,32 +7,33 @@ does not hash to what its entry says is built again; a folder that others may wr
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import ctypes.util
+import errno
 import hashlib
 import json
 import os
 import re
+import selectors
 import shutil
-import signal
 import subprocess
 import sysconfig
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from ..base.errors import CompileError, CompileTimeout, DeviceError
-from ..base.folders import cache_folder, private
+from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
+from ..base.folders import check_owner, private, scratch
 from ..base.shipped import folder
+from . import warden
 from .render import Source
 
 TIMEOUT_S = 300.0
+_LOG_BYTES = 1 << 20
 _LOOK_S = 0.05
 """How often a running compiler is asked whether it is still wanted."""
 _USUAL_CUDA = "/usr/local/cuda/bin"
@@ -56,6 +57,14 @@ class Binary:
     log: str
     seconds: float
     cached: bool
+
+    def checked(self) -> Path:
+        """The file, right before it is loaded. Raises RunError if it is not the one that was compiled."""
+        check_owner(self.path.parent)
+        check_owner(self.path)
+        if _sha256(self.path) != self.sha256:
+            raise RunError(f"{self.path} is not the file that was compiled: it was changed; remove it")
+        return self.path
 
     @property
     def resources(self) -> Mapping[str, Resources]:
@@ -136,23 +145,25 @@ def compile_source(
     """The binary of a source, from the cache where it is there. Raises CompileError with the compiler's log.
 
     A compiler that takes longer than `timeout_s` (`TIMEOUT_S`), or that runs when another thread sets `stop`, is killed
-    with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for.
+    with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for. Where the compiler could not
+    do its work, for want of memory or disk or because it was killed, it is asked once more; then CompilerFailed.
     """
+    check_flags(source.flags)
     key = source.key(compiler.identity)
-    home = private(cache_folder() / "binaries")
+    home = private("binaries")
     if found := _cached(home, key):
         return found
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
-    with tempfile.TemporaryDirectory(dir=home, prefix="building-") as workshop:
-        out = Path(workshop) / f"out{suffix}"
+    with scratch(home, "building-") as workshop:
+        out = workshop / f"out{suffix}"
         began = time.perf_counter()
-        if compiler.kind == "nvrtc":
-            log = _run_nvrtc(source, compiler, out)
-        else:
-            log = _run(source, compiler, out, timeout_s or TIMEOUT_S, stop)
+        try:
+            log = _made(source, compiler, out, timeout_s or TIMEOUT_S, stop)
+        except CompilerFailed:
+            log = _made(source, compiler, out, timeout_s or TIMEOUT_S, stop)
         seconds = time.perf_counter() - began
         sha256 = _sha256(out)
-        entry = Path(workshop) / "entry.json"
+        entry = workshop / "entry.json"
         path = home / f"{key}-{sha256[:16]}{suffix}"
         entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
         for made, public in ((out, path), (entry, home / f"{key}.json")):
@@ -161,10 +172,23 @@ def compile_source(
     return Binary(path, sha256, log, seconds, cached=False)
 
 
+def check_flags(flags: Sequence[str]) -> None:
+    """Raises KernelError for a flag that makes the compiler read or run a file which no key of a binary covers."""
+    if refused := [flag for flag in flags if _UNKNOWN_FILE.match(flag)]:
+        raise KernelError(
+            f"the flag {refused[0]!r} names a file that decides what is compiled, and of which the cache would not "
+            "see a change: write out what it says"
+        )
+
+
+_UNKNOWN_FILE = re.compile(r"@|-fplugin|-specs|--specs|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use")
+
+
 def _cached(home: Path, key: str) -> Binary | None:
     try:
         entry = json.loads((home / f"{key}.json").read_text())
         path = home / Path(entry["binary"]).name
+        check_owner(path)
         if _sha256(path) != entry["sha256"]:
             return None
         return Binary(path, entry["sha256"], str(entry["log"]), float(entry["seconds"]), cached=True)
@@ -180,7 +204,10 @@ def _defines(source: Source) -> list[str]:
     return [f"-D{name}={value}" for name, value in source.defines.items()]
 
 
-def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop: threading.Event | None) -> str:
+def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop: threading.Event | None) -> str:
+    """Compiles the source to `out`; the compiler's log."""
+    if compiler.kind == "nvrtc":
+        return _run_nvrtc(source, compiler, out)
     target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
     command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
@@ -190,35 +217,55 @@ def _run(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop: 
         raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
     log = (done.stdout + done.stderr).strip()
     if done.returncode or not out.is_file():
-        raise CompileError(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
+        kind = CompilerFailed if done.returncode < 0 or not _says_of_source(log) else CompileError
+        raise kind(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
     return log
+
+
+_LACKS = "|".join(
+    [re.escape(os.strerror(e)) for e in (errno.ENOSPC, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
+                                         errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES)]
+    + ["killed", "terminated", "out of memory", "memory exhausted", "internal compiler error", "cannot allocate",
+       "bus error"]
+)  # fmt: skip
+_TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
+_DIAGNOSTIC = re.compile(r"\berror\b ?[:#]|undefined reference|multiple definition|undefined symbol", re.IGNORECASE)
+
+
+def _says_of_source(log: str) -> bool:
+    """Whether a compiler's log finds fault with the source, and with nothing that another time may be better."""
+    return bool(_DIAGNOSTIC.search(log)) and not _TRANSIENT.search(log)
 
 
 def _process(
     command: Sequence[str], timeout_s: float = TIMEOUT_S, stop: threading.Event | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Like `subprocess.run`; past the timeout, or once `stop` is set, the whole group is killed, since a compiler's
-    driver starts others."""
+    """Like `subprocess.run`, of whose output the first `_LOG_BYTES` are kept. Past the timeout, or once `stop` is set,
+    all that the command started is killed: TimeoutExpired."""
     began = time.monotonic()
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace", start_new_session=True,
-    ) as child:  # fmt: skip
+        [*warden.command(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child, selectors.DefaultSelector() as pipes:  # fmt: skip
+        said: dict[Any, bytes] = dict.fromkeys((child.stdout, child.stderr), b"")
+        for each in said:
+            pipes.register(each, selectors.EVENT_READ)
         try:
-            while True:
-                left_s = timeout_s - (time.monotonic() - began)
-                try:
-                    said, complained = child.communicate(timeout=left_s if stop is None else min(left_s, _LOOK_S))
-                    break
-                except subprocess.TimeoutExpired:
-                    passed_s = time.monotonic() - began
-                    if passed_s >= timeout_s or (stop is not None and stop.is_set()):
-                        raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s)) from None
+            while pipes.get_map():
+                passed_s = time.monotonic() - began
+                if passed_s >= timeout_s or (stop is not None and stop.is_set()):
+                    raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s))
+                left_s = timeout_s - passed_s
+                for key, _ in pipes.select(left_s if stop is None else min(left_s, _LOOK_S)):
+                    if chunk := os.read(key.fd, 1 << 16):
+                        said[key.fileobj] += chunk[: _LOG_BYTES - len(said[key.fileobj])]
+                    else:
+                        pipes.unregister(key.fileobj)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+            child.terminate()
             raise
-    return subprocess.CompletedProcess(command, child.returncode, said, complained)
+    out, err = (text.decode(errors="replace") for text in said.values())
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
 @lru_cache(maxsize=8)

@@ -82,7 +82,7 @@ class CpuDevice:
     """`threads` is how many cores a kernel uses; all that this process may, unless said."""
 
     kind = "cpu"
-    lease: str = f"cpu of {platform.node()}"
+    lease: str = "cpu"
 
     def __init__(self, threads: int | None = None) -> None:
         available = cores_available()
@@ -99,7 +99,7 @@ class CpuDevice:
         return compiling.compile_source(source, compiling.c_compiler())
 
     def load(self, binary: Binary, program: Program) -> CpuProgram:
-        return CpuProgram(_open(binary.path), program, self.threads)
+        return CpuProgram(_open(binary), program, self.threads)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = size_bytes(shape, dtype)
@@ -152,7 +152,7 @@ class CpuDevice:
         """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
         if self._flush is None:
             source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
-            library = _open(self.compile(source).path)
+            library = _open(self.compile(source))
             size = 2 * (self.arch.l2_bytes + self.arch.l3_bytes)
             buffer = np.zeros(size, np.uint8)
             library.carver_flush.argtypes = [_POINTER, ctypes.c_int64]
@@ -185,11 +185,11 @@ class CpuDevice:
         return percent
 
 
-def _open(path: Path) -> ctypes.CDLL:
+def _open(binary: Binary) -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(binary.checked()))
     except OSError as e:
-        raise RunError(f"{path.name} does not load: {e}") from None
+        raise RunError(f"{binary.path.name} does not load: {e}") from None
 
 
 def _text(path: str) -> str:

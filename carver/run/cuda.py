@@ -90,7 +90,7 @@ class CudaProgram:
         resources: dict[str, Resources] = {}
         self._calls = []
         with _errors(driver, f"loading {program.source.path.name}"):
-            self._module = driver.module_from_file(str(binary.path))
+            self._module = driver.module_from_file(str(binary.checked()))
             for call in program.calls:
                 function = self._module.get_function(call.entry)
                 if call.dynamic_smem_bytes:

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from ..base.errors import CarverError, nearest
-from ..base.folders import cache_folder
+from ..base.folders import cache_folder, private
 
 OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
 
@@ -244,7 +244,7 @@ class Records:
     def __init__(self, path: Path | str | None = None) -> None:
         self.path = Path(path) if path is not None else cache_folder() / "records.sqlite"
         with self._guard():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private() if path is None else self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             self._db.row_factory = sqlite3.Row
             try:

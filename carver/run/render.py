@@ -36,7 +36,7 @@ _FLAGS_FROM = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _FOLDERS_FROM = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 """Environment variables that compilers take flags and include folders from."""
 _FOLDER_FLAG = re.compile(r"(?:-I|-iquote|-isystem|--include-path)=?(.*)")
-_FILE_FLAG = re.compile(r"(?:-include|--pre-include)=?(.*)")
+_FILE_FLAG = re.compile(r"(?:-include|-imacros|--pre-include)=?(.*)")
 _INCLUDED = re.compile(r"^[ \t]*#[ \t]*(?:include(?:_next)?|embed|define[ \t]+\w+)[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -84,7 +84,8 @@ class Source:
                 if (path := Path(os.path.normpath(where / name))).is_file():
                     yield path
 
-        todo = [(self.path.name, self.path), *((n, p) for n in named for p in places(n, self.path.parent))]
+        begin = (Path.cwd(), self.path.parent)  # a file that a flag names may lie in either
+        todo = [(self.path.name, self.path), *((n, p) for n in named for where in begin for p in places(n, where))]
         seen = set()
         while todo:
             name, path = todo.pop()

@@ -160,7 +160,8 @@ class Trial(Stand):
         super().__init__(device)
         if self.device.kind == "cpu" and sys.platform == "linux":  # a greedy candidate fails before the system does
             memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+            limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
+            resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes, *limits]),) * 2)
         self._xp: Any = None
         self._sets: list[Inputs] = []
         self._inputs: Inputs

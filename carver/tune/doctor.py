@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 SETTINGS = {
     "CARVER_CACHE_DIR": "where everything is kept that can be made again",
+    "CARVER_LOCK_DIR": "locks on devices, one for all users and containers of a machine [/run/lock]",
+    "CARVER_TRUST_CACHE": "a cache folder of another user whose binaries may run",
     "CARVER_CONFIG_DIR": "where your own descriptors are",
     "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
     "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",

@@ -6,6 +6,7 @@ GPU, or in a worker of an executor on another host.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from ..arch import devices as archs
-from ..base.errors import CarverError, CompileError, CompileTimeout, ConfigError, RunError
-from ..base.folders import lease
+from ..base.errors import CarverError, CompileError, CompilerFailed, CompileTimeout, ConfigError, KernelError, RunError
+from ..base.folders import lease, scratch
 from ..run.device import c_compiler, compile_source, cuda_compiler, lease_name
 from ..run.trial import program_from_dict, program_to_dict
 from ..run.worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
@@ -134,10 +136,10 @@ class Lane:
                 "that is no plain value, and a process that uses CUDA cannot be forked: define the function in a "
                 "module, or pass isolate=False, which gives up timeouts"
             )
-        tmp = os.environ.get("CARVER_TMP_DIR")
-        if tmp:
-            Path(tmp).mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="carver-tune-", dir=tmp))
+        tmp = Path(os.environ.get("CARVER_TMP_DIR") or tempfile.gettempdir())
+        tmp.mkdir(parents=True, exist_ok=True)
+        self._held = ExitStack()
+        self._folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
         self._manifest: list[dict[str, Any]] | None = None
         self._checked = False
         self._described: Mapping[str, Any] | None = None
@@ -150,7 +152,7 @@ class Lane:
 
     def close(self) -> None:
         self.worker.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.close()
 
     def stop(self) -> None:
         """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
@@ -256,7 +258,7 @@ class Lane:
         def failed(reply: Reply) -> ConfigError:
             return ConfigError(f"the inputs cannot be set up: {reply.message}")
 
-        return ask(self.worker, setup, job, timeout_s, failed)
+        return ask(self.worker, setup, job, timeout_s, failed, owner=job["work"]["key"])
 
 
 def build(
@@ -278,8 +280,8 @@ def build(
         binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s, stop)
     except CompileTimeout as e:
         return Reply("timeout", str(e))
-    except (CompileError, RunError) as e:
-        return Reply(outcome_of(e), str(e))
+    except (CompileError, KernelError, RunError) as e:
+        return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
     return replace(
         work, program=program_to_dict(program), binary=(str(binary.path), binary.sha256, binary.log), files=None
     )
@@ -297,13 +299,15 @@ def _lane_here(spec: Spec, references: str) -> Lane:
     """Kept between the tasks of one tuning; its worker ends with this process."""
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
-    return Lane(spec, json.loads(references))
+    lane = Lane(spec, json.loads(references))
+    atexit.register(lane.close)
+    return lane
 
 
 def measure_remote(spec: Spec, references: Mapping[str, Any], work: Work, best_ms: float | None) -> dict[str, Any]:
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
     lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
-    with lease(lease_name(spec.device), wait_s=float("inf")):
+    with lease(lease_name(spec.device), shared=True, wait_s=float("inf")):
         return lane.measure(work, best_ms) | {"worker_pid": os.getpid()}
 
 

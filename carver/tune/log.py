@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from ..base.folders import cache_folder
+from ..base.folders import cache_folder, private
 from ..run.records import Measurement, now
 from .result import first_line, words
 
@@ -21,12 +21,11 @@ class RunLog:
     """Appends to `autotune.log` in the folder of one run. A context manager."""
 
     def __init__(self, run_id: str) -> None:
-        self.path = runs_folder() / run_id / "autotune.log"
+        self.path = private("tune-runs", run_id) / "autotune.log"
         self._shown = os.environ.get("CARVER_PRINT_AUTOTUNING", "") not in ("", "0")
         self._file: IO[str] | None = None
 
     def __enter__(self) -> RunLog:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("a", encoding="utf-8")
         return self
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -16,8 +20,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base import dtypes
-from ..base.errors import ConfigError, KernelError
-from ..base.folders import cache_folder
+from ..base.errors import ConfigError, DeviceError, KernelError
+from ..base.folders import check_owner, private, scratch
 from ..ranking.hint import Hint
 from ..run.buffers import STORAGE, is_gpuarray, is_torch
 from ..run.device import Call, Program, Scalar, Source, TensorSpec
@@ -306,20 +310,47 @@ def bundle(source: Source) -> dict[str, bytes]:
 
 
 def unpack(files: Mapping[str, bytes]) -> Path:
-    """The first of the files, all written to a folder of the cache that is named after their contents."""
+    """The first of the files, all in a folder of the cache that is named after their contents.
+
+    Whatever differs there, or others could write to, is made anew. A cache that cannot be written is left alone: the
+    files go into a folder of this process.
+    """
     digest = hashlib.sha256()
     for name, content in files.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    home = cache_folder() / "sources" / digest.hexdigest()[:32]
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, content in files.items():
-        path = home / below(name)
-        if not path.is_file() or path.read_bytes() != content:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            private = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-            private.write_bytes(content)
-            private.replace(path)
+    try:
+        home = private("sources", digest.hexdigest()[:32])
+        for name, content in files.items():
+            path = home / below(name)
+            folder = private("sources", home.name, *below(name).parts[:-1])
+            if not _is_unchanged(path, content):
+                fresh = folder / f".{uuid.uuid4().hex}"
+                fresh.touch(0o600)
+                fresh.write_bytes(content)
+                fresh.replace(path)
+    except OSError:
+        home = _own_sources()
+        for name, content in files.items():
+            path = home / digest.hexdigest()[:32] / below(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return home / digest.hexdigest()[:32] / next(iter(files))
     return home / next(iter(files))
+
+
+def _is_unchanged(path: Path, content: bytes) -> bool:
+    try:
+        check_owner(path)
+        return path.read_bytes() == content
+    except (FileNotFoundError, DeviceError):
+        return False
+
+
+@cache
+def _own_sources() -> Path:
+    folders = ExitStack()
+    atexit.register(folders.close)
+    return folders.enter_context(scratch(Path(tempfile.gettempdir()), "carver-sources-"))
 
 
 def element(dtype: str) -> np.dtype[Any]:

@@ -151,7 +151,7 @@ class AutoTuner:
             lanes = list(dict.fromkeys(devices or (plan.device,)))
             if executor is None:
                 for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
-                    stack.enter_context(lease(name, wait_s=float("inf")))
+                    stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
             pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
             attempt = _Attempt(plan, records, run.run_id, pool, log, kept, since)
             result = attempt.search()

@@ -1,6 +1,6 @@
 """Faults injected into real kernels and processes, and what the records say of each.
 
-    python tests/fault_table.py --device cuda --json faults.json
+    python benchmarks/faults.py --device cuda --json faults.json
 
 Every fault is measured among healthy candidates. Exits with 1 if an outcome is not the expected one, or if a
 healthy candidate or a finished measurement was lost.
@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+HOME = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 from kernels import candidate  # noqa: E402
 
