@@ -28,8 +28,6 @@ MEMORY = ("global", "bulk", "atomic")
 """Latencies beyond the SM: they depend on where the data are and on who else asks."""
 ARITHMETIC = ("valu", "trans")
 """Latencies of a few clocks that AMD's code names as dependences, not as waits."""
-LONGEST_PERIOD = 8
-"""Iterations of a pattern that a loop may settle in."""
 MOST_ITERATIONS = 48
 
 
@@ -123,13 +121,23 @@ def chain(
     for name in latency_clk or ():
         table.latency_clk[name]
     latency = {**table.latency_clk, **(latency_clk or {})}
-    at_once = {**latency, **dict.fromkeys((name for name in MEMORY if name in latency), 0.0)}
-    is_loop = isinstance(where, Loop)
-    indices = _in_order(where) if isinstance(where, Loop) else list(where)
-    ops = _ops(code, indices, table, flops_per_clk, where.header if isinstance(where, Loop) else None)
-    clk, waits = _simulate(ops, latency, is_loop)
-    issue_clk, _ = _simulate(ops, at_once, is_loop)
-    return Chain(clk, issue_clk, waits, sum(op.barrier for op in ops))
+    at_once = latency | dict.fromkeys((name for name in MEMORY if name in latency), 0.0)
+    ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
+    clk, waits = _simulate(ops, latency, repeats)
+    return Chain(clk, _simulate(ops, at_once, repeats)[0], waits, sum(op.barrier for op in ops))
+
+
+def chain_clk(
+    code: Code,
+    where: Loop | Sequence[int],
+    table: Table,
+    flops_per_clk: Mapping[Matrix, float],
+    memory_clk: Sequence[float],
+) -> list[float]:
+    """`Chain.clk` for each of several latencies of memory beyond the SM."""
+    ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
+    beyond = [name for name in MEMORY if name in table.latency_clk]
+    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, repeats)[0] for clk in memory_clk]
 
 
 def _in_order(loop: Loop) -> list[int]:
@@ -138,11 +146,12 @@ def _in_order(loop: Loop) -> list[int]:
 
 
 def _ops(
-    code: Code, indices: Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float], header: int | None
+    code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float]
 ) -> list[Op]:
+    indices = _in_order(where) if isinstance(where, Loop) else where
     if code.isa.startswith("gfx"):
         return [_amd(code, i, table, flops_per_clk) for i in indices]
-    ahead = _bulk_ahead(code, indices, table, header)
+    ahead = _bulk_ahead(code, indices, table, where.header if isinstance(where, Loop) else None)
     return [_nvidia(code, i, table, flops_per_clk, ahead) for i in indices]
 
 
@@ -289,14 +298,18 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
                 queues.setdefault(op.closes[1], deque()).append(members[-1]._replace(done=done, order=order))
             now += op.issue_clk + (latency["block"] if op.barrier else 0.0)
         took.append(now - start)
-        if iteration >= least and (period := _period(took)):
+        if iteration >= least and (period := _period(took, least)):
             return sum(took[-period:]) / period, tuple(waits)
     return sum(took) / len(took), tuple(waits)
 
 
-def _period(took: Sequence[float]) -> int:
-    """How many of the last figures repeat those before them, 0 if none do."""
-    return next((p for p in range(1, LONGEST_PERIOD + 1) if len(took) >= 2 * p and took[-p:] == took[-2 * p : -p]), 0)
+def _period(took: Sequence[float], depth: int) -> int:
+    """How many iterations repeat, where what is `depth` ago may show again; 0 while none do."""
+    for period in range(1, depth + 1):
+        last = took[-depth - period :]
+        if len(last) == depth + period and last[period:] == last[:-period]:
+            return period
+    return 0
 
 
 def _finished(queues: dict[str, deque[Pending]], names: Sequence[str], limit: int) -> list[Pending]:

@@ -1,0 +1,226 @@
+"""What code asks of pipes, and what a lone warp waits for, on code short enough to count by hand."""
+
+from __future__ import annotations
+
+import pytest
+from machine_code import assembly, code, control, frozen
+
+from carver.base.errors import ArchError
+from carver.compiled.isa import chain, rates, summary
+from carver.compiled.isa.matrix import Matrix
+from carver.compiled.isa.summary import Access
+
+HOPPER = {Matrix("wgmma", "float16", "float32"): 4096.0}
+FREE: dict[Matrix, float] = {}
+
+
+def test_work_of_a_vector_addition() -> None:
+    # 1,024 float32 by 4 warps: 256 a warp and array, 128 an access of 16 bytes a lane
+    found = frozen("vadd.sm_90")
+    work = summary.work(found, found.straight, rates.table("sm_90"))
+    assert work.accesses[Access("load", "global", 16)] == 4
+    assert work.accesses[Access("store", "global", 16)] == 2
+    assert work.bytes("global", "load") == 2 * 1024
+    assert work.bytes("global", "store") == 1024
+    assert work.unknown == {} and work.matrix == {} and work.barriers == 0
+    assert work.pipe_clk["issue"] == len(found.straight) / 4
+
+
+def test_work_of_a_vector_addition_on_amd() -> None:
+    # a wave of 64 holds 256 of 1,024 elements as well: 4 a lane
+    found = frozen("vadd.gfx942")
+    work = summary.work(found, found.straight, rates.table("gfx942"))
+    assert work.bytes("global", "load") == 2 * 1024
+    assert work.bytes("global", "store") == 1024
+    assert work.unknown == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [("matmul.sm_80", "mma"), ("matmul.sm_90", "wgmma"), ("tmamm.sm_90", "wgmma"), ("matmul.gfx942", "mfma")],
+)
+def test_flops_of_a_matmul_by_warp(name: str, instruction: str) -> None:
+    found = frozen(name)
+    work = summary.work(found, found.loops[0].own, rates.table(found.isa))
+    assert work.matrix == {Matrix(instruction, "float16", "float32"): 2 * 128 * 128 * 64 / 8}
+    assert work.unknown == {}
+    if name.startswith("tmamm"):
+        assert work.bulk == {"UTMALDG.2D": 2} and work.bytes("global") == 0
+    else:
+        assert work.bytes("global") == (128 * 64 + 64 * 128) * 2 / 8
+
+
+def test_pipes_by_lanes_and_bytes() -> None:
+    found = code(
+        (control(), "FFMA R0, R1, R2, R3"),
+        (control(), "MUFU.EX2 R0, R1"),
+        (control(), "LDS.128 R4, [R8]"),
+        (control(), "@!PT LDS RZ, [RZ]"),  # never runs, but issues
+        (control(), "SHFL.BFLY PT, R1, R2, 0x1, 0x1f"),
+    )
+    work = summary.work(found, range(5), rates.table("sm_90"))
+    assert work.pipe_clk == {"issue": 5 / 4, "fma": 32 / 128, "xu": 32 / 16, "lsu": 512 / 128 + 32 / 32}
+
+
+def test_what_no_table_lists_is_named() -> None:
+    found = code((control(), "FROB.X R0, R1"), (control(), "FROB.X R2, R3"), (control(), "EXIT"))
+    assert summary.work(found, range(3), rates.table("sm_90")).unknown == {"FROB.X": 2}
+
+
+def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
+    found = code(
+        (control(), "UMOV UR26, 0x0"),
+        (control(), "UMOV UR27, 0x8200010"),  # M 128, N 128, float16 to float32
+        (control(), "UTCHMMA gdesc[UR6], gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"),
+        (control(), "UIADD3 UR27, UPT, UPT, UR4, 0x1, URZ"),
+        (control(), "UTCHMMA gdesc[UR6], gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"),
+        isa="sm_100",
+    )
+    work = summary.work(found, range(5), rates.table("sm_100"))
+    assert work.block_matrix == {Matrix("tcgen05", "float16", "float32"): 2 * 128 * 128 * 16}
+    assert work.unknown == {"UTCHMMA of an unknown shape": 1}
+
+
+def test_a_lone_warp_takes_its_stalls() -> None:
+    found = code((control(4), "IADD3 R0, R1, R2, RZ"), (control(2), "IADD3 R3, R0, R2, RZ"), (control(5), "EXIT"))
+    assert chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE).clk == 11
+
+
+def test_a_load_is_waited_for_where_its_scoreboard_is() -> None:
+    found = code(
+        (control(4, write=1), "LDG.E R2, [R4.64]"),
+        (control(6), "IADD3 R0, R1, R2, RZ"),
+        (control(2, wait=0b10), "FADD R3, R3, R2"),
+    )
+    read = chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE, {"global": 500.0})
+    assert read.clk == 500 + 2
+    assert read.issue_clk == 4 + 6 + 2
+    (wait,) = read.waits
+    assert (wait.at, wait.on, wait.kind, wait.distance) == (2, (0,), "global", 0)
+    assert (wait.covered_clk, wait.stalled_clk) == (10, 490)
+    assert read.exposed_loads == 1 and read.prefetch_distance is None
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 5])
+def test_groups_of_copies_tell_how_far_ahead_they_are(left: int) -> None:
+    """One group an iteration, of which `left` may be on their way at the top of the next."""
+    found = code(
+        (control(4), f"DEPBAR.LE SB0, 0x{left:x}"),
+        (control(1), "BAR.SYNC.DEFER_BLOCKING 0x0"),
+        (control(4), "LDGSTS.E.BYPASS.128 [R5], [R6.64]"),
+        (control(2, write=0), "LDGDEPBAR"),
+        (control(5), "@P0 BRA 0x0"),
+    )
+    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"global": 0.0})
+    assert read.prefetch_distance == left + 1
+    assert read.barriers == 1
+    slow = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"global": 6000.0})
+    body = slow.issue_clk
+    # a copy is issued 7 clocks before an iteration ends; left + 1 of them pass each other
+    assert slow.clk == pytest.approx((6000 + body) / (left + 1), rel=0.02)
+
+
+@pytest.mark.parametrize("left,serial", [(0, 1), (1, 0)])
+def test_groups_of_matrix_instructions(left: int, serial: int) -> None:
+    found = code(
+        (control(2), "WARPGROUP.ARRIVE"),
+        (control(3), "HGMMA.64x128x16.F32 R24, gdesc[UR8].tnspB, R24, gsb0"),
+        (control(2), f"WARPGROUP.DEPBAR.LE gsb0, 0x{left}"),
+        (control(5), "@P0 BRA 0x0"),
+    )
+    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    assert read.serial_matrix_waits == serial
+    assert [wait.distance for wait in read.waits] == [left]
+    busy = 64 * 128 * 16 * 2 / 4096
+    if left:  # the tensor cores never stand still
+        assert read.clk == busy
+    else:
+        assert read.clk == 2 + busy + rates.table("sm_90").latency_clk["matrix"] + 2 + 5
+
+
+def test_synchronous_matrix_instructions_hold_the_tensor_cores() -> None:
+    found = code(*[(control(1), f"HMMA.16816.F32 R{24 + 4 * i}, R8, R4, R{24 + 4 * i}") for i in range(8)])
+    read = chain.chain(found, range(8), rates.table("sm_80"), {Matrix("mma", "float16", "float32"): 2048.0})
+    assert read.clk == 7 * 4096 / (2048 / 4) + 1
+
+
+def test_engine_copies_are_as_far_ahead_as_the_code_before_the_loop_issues() -> None:
+    found = code(
+        (control(1), "UTMALDG.2D [UR4], [UR6]"),
+        (control(1), "UTMALDG.2D [UR4], [UR6]"),
+        (control(1), "UTMALDG.2D [UR4], [UR6]"),
+        (control(2), "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R4"),
+        (control(2), "FADD R3, R3, R2"),
+        (control(2), "UTMALDG.2D [UR4], [UR6]"),
+        (control(5), "@P1 BRA 0x30"),
+    )
+    assert chain.chain(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 3
+
+
+def test_real_loops_of_a_matmul() -> None:
+    found = frozen("matmul.sm_90")
+    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    # DEPBAR.LE SB0, 0x2 with two groups an iteration; WARPGROUP.DEPBAR.LE gsb0, 0x1
+    assert (read.prefetch_distance, read.exposed_loads, read.serial_matrix_waits, read.barriers) == (2, 0, 0, 2)
+    assert read.issue_clk >= 2 * 128 * 128 * 64 / 2 / 4096  # two warp groups; a lone one has half of the work
+    found = frozen("matmul.sm_80")
+    read = chain.chain(found, found.loops[0], rates.table("sm_80"), {Matrix("mma", "float16", "float32"): 2048.0})
+    assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (2, 0, 2)
+    assert 64 * 8 <= read.issue_clk <= 64 * 8 * 1.35  # 64 HMMA of 8 clocks
+    found = frozen("tmamm.sm_90")
+    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    assert (read.prefetch_distance, read.barriers) == (2, 4)
+
+
+def test_ptxas_unrolls_and_loads_are_exposed() -> None:
+    found = frozen("rowsum.sm_80")  # a loop over blocks of 512, of which the compiler takes four at once
+    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE)
+    assert read.exposed_loads == 4
+    assert read.clk > rates.table("sm_80").latency_clk["global"] > read.issue_clk
+
+
+@pytest.mark.parametrize("name,isa", [("rowsum.gfx942", "gfx942"), ("rowsum.gfx1201", "gfx1201")])
+def test_a_load_of_each_iteration_on_amd(name: str, isa: str) -> None:
+    found = frozen(name)
+    read = chain.chain(found, found.loops[0], rates.table(isa), FREE)
+    assert read.exposed_loads == 1
+    assert read.clk > rates.table(isa).latency_clk["global"]
+
+
+def test_counters_leave_the_youngest_outstanding() -> None:
+    found = assembly(
+        """
+        global_load_dwordx4 v[0:3], v[8:9], off
+        .LBB0_1:
+        global_load_dwordx4 v[4:7], v[8:9], off
+        s_waitcnt vmcnt(1)
+        v_add_f32_e32 v10, v0, v4
+        s_cbranch_scc1 .LBB0_1
+        s_endpgm
+        """
+    )
+    read = chain.chain(found, found.loops[0], rates.table("gfx942"), FREE)
+    assert [(wait.kind, wait.distance) for wait in read.waits] == [("global", 1)]
+    assert read.exposed_loads == 0
+
+
+def test_stores_of_gfx9_count_with_loads() -> None:
+    body = """
+        global_load_dword v0, v[8:9], off
+        global_store_dword v[8:9], v1, off
+        s_waitcnt vmcnt(1)
+        s_endpgm
+        """
+    for isa, waits in (("gfx942", 1), ("gfx1100", 0)):
+        found = assembly(body, isa)
+        assert len(chain.chain(found, range(4), rates.table(isa), FREE).waits) == waits
+
+
+def test_s_nop_and_issue_of_a_wave() -> None:
+    found = assembly("v_add_f32_e32 v10, v0, v4\ns_nop 3\nv_exp_f32_e32 v1, v0\ns_endpgm")
+    assert chain.chain(found, range(4), rates.table("gfx942"), FREE).clk == 4 + 4 * 4 + 16 + 4
+
+
+def test_unknown_instruction_sets_are_refused() -> None:
+    with pytest.raises(ArchError, match="no rates of instructions for 'sm_91'; did you mean 'sm_90'"):
+        rates.table("sm_91")

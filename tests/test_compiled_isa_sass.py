@@ -1,0 +1,145 @@
+"""NVIDIA machine code as records: control fields, registers, loops. No GPU, compiler or disassembler."""
+
+from __future__ import annotations
+
+import pytest
+from machine_code import code, control, frozen
+
+from carver.base.errors import CompileError
+from carver.compiled.isa import elf, sass
+
+
+@pytest.mark.parametrize(
+    ("upper", "fields"),
+    [
+        # as ptxas 12.8 wrote them for a matmul of sm_80
+        (0x000E680000004200, (4, False, 1, None, 0b000000)),  # LDSM.16.MT88.4 R80, [R158+0x8000]
+        (0x042FF00000001864, (8, False, None, None, 0b000010)),  # HMMA.16816.F32 R100, R120.reuse, R80, R100
+        (0x000FC80000000000, (4, True, None, None, 0b000000)),  # DEPBAR.LE SB0, 0x2
+        (0x0003E8000B901C4A, (4, False, None, 1, 0b000000)),  # LDGSTS.E.BYPASS.128 [R57], [R10.64], !P2
+    ],
+)
+def test_control_fields_of_real_encodings(upper: int, fields: tuple[object, ...]) -> None:
+    assert sass.control(upper >> 41 & 0x1FFFFF) == fields
+
+
+def test_fields_of_an_instruction() -> None:
+    each = code((control(5, write=2, wait=9), "@!P0 LDG.E.128 R4, desc[UR4][R2.64+0x10]")).instructions[0]
+    assert (each.predicate, each.opcode, each.operands) == ("!P0", "LDG.E.128", "R4, desc[UR4][R2.64+0x10]")
+    assert each.control == (5, False, 2, None, 9)
+    assert each.text == "@!P0 LDG.E.128 R4, desc[UR4][R2.64+0x10]"
+
+
+def test_what_newer_disassemblers_write_behind_the_operands_is_left_out() -> None:
+    (each,) = code((control(1, write=0), "LDC R1, c[0x0][0x37c]          &wr=0x0          ?trans1")).instructions
+    assert each.operands == "R1, c[0x0][0x37c]"
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "written"),
+    [
+        ("IADD3 R97, P0, R22, R28, RZ", {"R22", "R28"}, {"R97", "P0"}),
+        ("IMAD.WIDE.U32 R18, R13, 0x2, R18", {"R13", "R18", "R19"}, {"R18", "R19"}),
+        ("ISETP.GE.AND P0, PT, R0.reuse, UR4, PT", {"R0", "UR4"}, {"P0"}),
+        ("SEL R5, R1, R2, !P0", {"R1", "R2", "P0"}, {"R5"}),
+        ("LDG.E.128 R4, desc[UR6][R2.64]", {"UR6", "R2", "R3"}, {"R4", "R5", "R6", "R7"}),
+        ("STG.E.64 desc[UR6][R2.64], R8", {"UR6", "R2", "R3", "R8", "R9"}, set()),
+        ("SHFL.BFLY PT, R58, R44, 0x4, 0x1f", {"R44"}, {"R58"}),
+        ("CS2R R38, SRZ", set(), {"R38", "R39"}),
+        ("HMMA.16816.F32 R24, R28, R8, RZ", {"R28", "R8"}, {"R24"}),
+    ],
+)
+def test_registers_read_and_written(text: str, read: set[str], written: set[str]) -> None:
+    opcode, operands = text.split(" ", 1)
+    found_read, found_written = sass.registers(opcode, operands)
+    if ".WIDE" in opcode:  # the third factor is a pair, named by its first register
+        read = read - {"R19"}
+    assert (set(found_read), set(found_written)) == (read, written)
+
+
+def test_loops_nest_and_what_spins_is_not_work() -> None:
+    found = code(
+        (control(), "MOV R1, c[0x0][0x28]"),  # 0
+        (control(), "LDG.E R2, [R4.64]"),  # 1: outer
+        (control(), "FADD R3, R3, R2"),  # 2: inner
+        (control(), "SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R5"),  # 3
+        (control(), "@!P1 BRA 0xa0"),  # 4: to the slow path
+        (control(), "FFMA R3, R3, R2, R2"),  # 5
+        (control(), "@P0 BRA 0x20"),  # 6: end of the inner loop
+        (control(), "STG.E [R4.64], R3"),  # 7
+        (control(), "@P2 BRA 0x10"),  # 8: end of the outer loop
+        (control(), "EXIT"),  # 9
+        (control(), "SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R5"),  # 10: spins
+        (control(), "@!P1 BRA 0xa0"),  # 11
+        (control(), "BRA 0x50"),  # 12: back into the inner loop
+        (control(0), "BRA 0xd0"),  # 13: behind the end, never run
+        (control(0), "NOP"),  # 14
+    )
+    (outer,) = found.loops
+    (inner,) = outer.loops
+    assert (outer.header, outer.own) == (1, (1, 7, 8))
+    assert (inner.header, inner.own) == (2, (2, 3, 4, 5, 6, 12))
+    assert found.straight == (0, 9)
+    assert [loop.header for loop in found.all_loops()] == [1, 2]
+
+
+def test_a_loop_that_is_entered_in_its_middle_is_found() -> None:
+    found = code(
+        (control(), "@P0 BRA 0x30"),
+        (control(), "LDG.E R2, [R4.64]"),
+        (control(), "FADD R3, R3, R2"),
+        (control(), "FADD R3, R3, R3"),
+        (control(), "@P1 BRA 0x10"),
+        (control(), "EXIT"),
+    )
+    assert [loop.body for loop in found.loops] == [(1, 2, 3, 4)]
+
+
+def test_partitions_of_warps_behind_an_indirect_branch() -> None:
+    found = code(
+        (control(), "BRA.U !UP0, 0x80"),  # 0: warps of the first partition leave
+        (control(), "BAR.SYNC.DEFER_BLOCKING 0x1"),  # 1: the others wait for work
+        (control(), "LDS.U8 R2, [R2]"),  # 2
+        (control(), "@P0 BRA 0x10"),  # 3
+        (control(), "BRX R2 -0x50"),  # 4
+        (control(), "@UP2 UTMALDG.2D [UR12], [UR6]"),  # 5: a partition that loads
+        (control(), "BRA.U !UP2, 0x50"),  # 6
+        (control(), "BRA 0x10"),  # 7
+        (control(), "FADD R3, R3, R2"),  # 8: the first partition
+        (control(), "@P0 BRA 0x80"),  # 9
+        (control(), "EXIT"),  # 10
+    )
+    assert [(loop.header, loop.own, loop.entry) for loop in found.loops] == [(5, (5, 6), 5), (8, (8, 9), 0)]
+
+
+def test_spills_are_slots_of_the_stack_pointer() -> None:
+    found = code(
+        (control(), "STL.64 [R1+0x8], R2"),
+        (control(), "STL [R1], R2"),
+        (control(), "STL [R1+0x8], R4"),  # the same slot again
+        (control(), "STL [R7+0x20], R4"),  # an array
+        (control(), "EXIT"),
+    )
+    assert found.resources.spill_bytes == 12
+
+
+@pytest.mark.parametrize("opcode,width", [("LDG.E", 4), ("LDG.E.U8.CONSTANT", 1), ("LDG.E.128", 16), ("LDS.U16", 2),
+                                          ("LDL.LU.64", 8), ("LDGSTS.E.BYPASS.LTC128B.128", 16)])  # fmt: skip
+def test_width_of_an_access(opcode: str, width: int) -> None:
+    assert sass.width_bytes(opcode) == width
+
+
+def test_loop_of_a_matmul() -> None:
+    found = frozen("matmul.sm_80")
+    (loop,) = found.loops
+    opcodes = [found.instructions[i].opcode for i in loop.own]
+    assert (len(opcodes), opcodes[0], opcodes[-1]) == (150, "DEPBAR.LE", "BRA")
+    assert opcodes.count("HMMA.16816.F32") == 64  # 2 * 128 * 128 * 64 FLOPs / 8 warps / 4096
+    assert opcodes.count("LDGSTS.E.BYPASS.128") == 8  # 2 tiles * 16,384 bytes / 8 warps / 512
+    assert opcodes.count("BAR.SYNC.DEFER_BLOCKING") == 2
+
+
+@pytest.mark.parametrize("given", [b"", b"\x7fELF\x02" + bytes(60), b"no cubin at all, but some text of a length"])
+def test_what_is_no_cubin_is_refused(given: bytes) -> None:
+    with pytest.raises(CompileError, match="no cubin"):
+        elf.kernels(given)
