@@ -120,7 +120,8 @@ class TestWhatIsPassedOver:
         kernel_tuner(tmp_path, "good", [CONV, CONV | {"block_size_x": 64, "time_ms": 2.0}])
         kernel_tuner(tmp_path, "lacking", [{k: v for k, v in CONV.items() if k != "tile_size_x"}])
         remarks: list[Remark] = []
-        assert [row.name for row in evaluate(tmp_path, workers=1, say=remarks.append)] == ["good"]
+        rows, won = evaluate(tmp_path, workers=1, say=remarks.append)
+        assert ([row.name for row in rows], won) == (["good"], [])
         assert remarks[0].broken and "1 problems not ranked, the first: conv2d" in remarks[0].text
         assert "lacks tile_size_x" in remarks[0].text
 

@@ -325,5 +325,5 @@ def test_arguments_of_the_cute_dsl_are_for_blackwell_and_listed_once() -> None:
 
 
 def test_the_kernel_of_scaled_blocks_takes_8_bit_floats() -> None:
-    with pytest.raises(NoCandidates, match="requires that A and B are 8-bit floats"):
+    with pytest.raises(NoCandidates, match="requires that A and B are of 8 bits"):
         OP.recommend_hints(1, backend="triton_block_fp8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path))
 @click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
 @click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
@@ -37,6 +38,10 @@ def evaluate(
     """How good the rankings are on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and what its picks cost is summed up.
 
+    PATH is a file, a folder, or the name of an installed package whose tuned files are read, such as vllm.
+
+    Of lists that hold winners only, carver says where its order has them.
+
     Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
     best over all problems in hindsight.
 
@@ -50,20 +55,34 @@ def evaluate(
         raise ConfigError(f"evaluate takes one PATH; {more[0]} after it belongs behind --k")
     ks = tuple(sorted({*ks, *more})) or summary.KS
     remarks: list[Remark] = []
-    rows = summary.evaluate(path, ks, by, workers, say=remarks.append)
+    rows, won = summary.evaluate(_where(path), ks, by, workers, say=remarks.append)
     for remark in remarks:
         tell(remark)
     if rows:
         save_plot(plot, lambda: summary.plot(rows, ks))
     if as_json:
-        found = {"rows": [row.to_dict() for row in rows], "remarks": [vars(remark) for remark in remarks]}
-        click.echo(json.dumps(found, indent=1))
-    elif rows:
-        console().print(summary.table(rows, ks, screen_width(), by))
+        found = {"rows": [row.to_dict() for row in rows], "winners": [row.to_dict() for row in won]}
+        click.echo(json.dumps(found | {"remarks": [vars(remark) for remark in remarks]}, indent=1))
+    else:
+        if rows:
+            console().print(summary.table(rows, ks, screen_width(), by))
+        if won:
+            console().print(summary.winners_table(won, screen_width()))
     if any(remark.broken for remark in remarks):
         sys.exit(2)
-    if not rows:
+    if not rows and not won:
         raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
+
+
+def _where(path: Path) -> Path:
+    """A path that is there, or the folder of an installed package, which is not imported."""
+    if path.exists():
+        return path
+    name = str(path)
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError(f"{name!r} is no file, no folder and no package installed here")
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def tell(remark: Remark) -> None:

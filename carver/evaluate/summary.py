@@ -20,7 +20,9 @@ from ..ranking.uncertainty import COVERAGE, NEAR
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
-from .tables import read
+from .tables import read_all
+from .winners import Place, Winner, WinnerSummary, place
+from .winners import summarise as summarise_winners
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,15 +71,15 @@ def evaluate(
     workers: int | None = None,
     progress: bool = True,
     say: Callable[[Remark], None] = insist,
-) -> list[Summary]:
-    """Rank every problem of every table with the shipped model and sum up what its picks cost.
+) -> tuple[list[Summary], list[WinnerSummary]]:
+    """Rank every problem of every table with the shipped model and sum up what its picks cost, and where winners stand.
 
     `say` is told what could not be read, as in `tables.read`, and what could not be ranked.
     """
     from rich.console import Console
     from rich.progress import track
 
-    cases = list(read(path, say))
+    cases = list(read_all(path, say))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool:
         attempt = partial(_attempt, ks=ks)
         done = pool.map(attempt, cases, chunksize=8) if pool else map(attempt, cases)
@@ -85,22 +87,25 @@ def evaluate(
             done, "ranking", len(cases), console=Console(stderr=True), disable=not (progress and sys.stderr.isatty())
         )
         scores: list[Score] = []
+        places: list[Place] = []
         failed: dict[str, list[Remark]] = {}
         for one in shown:
             if isinstance(one, Score):
                 scores.append(one)
+            elif isinstance(one, Place):
+                places.append(one)
             else:
                 failed.setdefault(one.table, []).append(one)
     for table, remarks in failed.items():
         text = f"{len(remarks)} problems not ranked, the first: {remarks[0].text}"
         say(Remark(table, text, any(remark.broken for remark in remarks)))
-    return summarise(scores, ks, by)
+    return summarise(scores, ks, by), summarise_winners(places)
 
 
-def _attempt(case: Case, ks: Sequence[int]) -> Score | Remark:
+def _attempt(case: Case | Winner, ks: Sequence[int]) -> Score | Place | Remark:
     """One table's oddity must not hide the scores of the others, nor a fault of the model's."""
     try:
-        return score(case, ks)
+        return score(case, ks) if isinstance(case, Case) else place(case)
     except Exception as error:
         return Remark(case.table, f"{case.problem}: {reason(error)}", not isinstance(error, ProblemError))
 
@@ -206,6 +211,37 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
         f"p95, worst: over the problems, k={ks[0]} · fixed: the one configuration that is best over all problems in "
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
         f"{COVERAGE:.0%}"
+    )
+    return Group(Text(title, "bold"), rich_table(columns, width), Text(legend, "dim"))
+
+
+def winners_table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
+    """Where carver's order has the winners of each list, beside chance and beside what won most on other problems."""
+    from rich.console import Group
+    from rich.text import Text
+
+    def shares(heading: str, values: Iterable[float], **how: Any) -> Column:
+        return Column(heading, tuple(f"{value:.0%}" for value in values), **how)
+
+    columns = [
+        Column("list", tuple(r.name for r in rows), is_text=True, may_shrink=True),
+        Column("device", tuple(r.device for r in rows), is_text=True),
+        Column("winners\nof", tuple(f"{r.problems} / {r.candidates:.0f}" for r in rows)),
+        Column("percentile\nmedian", tuple(f"{r.percentile:.1f}" for r in rows)),
+        Column("predicted\nloss", tuple(_short(r.loss, 3) if np.isfinite(r.loss) else "-" for r in rows)),
+        shares("first", (r.first for r in rows)),
+        shares("elsewh.\nfirst", (r.elsewhere_first for r in rows), spare=1),
+        shares("in first\nten", (r.first_ten for r in rows)),
+        shares("random\nten", (r.random_ten for r in rows)),
+        shares("elsewh.\nten", (r.elsewhere_ten for r in rows)),
+        shares("refused", (r.refused for r in rows), spare=2),
+    ]
+    title = "Where carver's order has the winners that others tuned, among all that the list names"
+    legend = (
+        "percentile: 0 is carver's first pick · predicted loss: time of the winner over carver's first pick, by the "
+        "model · first, in first ten: share of winners whose tile those picks have; random: so many drawn blindly; "
+        "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
+        "counted as last"
     )
     return Group(Text(title, "bold"), rich_table(columns, width), Text(legend, "dim"))
 

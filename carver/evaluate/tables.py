@@ -4,6 +4,7 @@ A table is recognised by what its description says it holds, never by its name:
 
 * `NAME.meta.json` beside its data, whose `op` and `dataset` say which kernel was tuned
 * `*.json.gz` with `configs` and `results`, or with `cases`, as `benchmarks/confirm.py` writes them
+* lists of tuned winners: folders of vLLM's and SGLang's JSON files, AITER's CSVs, logic files and stream-K's YAML
 * a database of carver's own measurements (`*.sqlite`, `*.db`)
 * `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
   column a tunable, `time_ms`, and optionally `valid` (0 or 1); columns `note.NAME` are passed over
@@ -30,8 +31,9 @@ from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
-from . import attention, clblast, kernel_tuner, tensile, tilelang, triton
+from . import attention, clblast, kernel_tuner, lists, logic, serving, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
+from .winners import Winner
 
 Adapter = Callable[[Path, str, Mapping[str, Any], Arch], Iterator[Case | str]]
 """Folder, name, description and device of a table, to its cases and remarks."""
@@ -47,11 +49,24 @@ ADAPTERS: Mapping[str, Adapter] = {
     "Tensile": tensile.gemm,
 }
 """Which adapter reads a table, by the `op` of its description, else by the first word of its `dataset`."""
-ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
+LISTS: Mapping[str, Callable[[Path, str, Mapping[str, Any]], Iterator[Winner | str]]] = {
+    "Tuned": serving.table,
+    "AITER": lists.aiter_table,
+    "ROCm/triton": lists.streamk_table,
+    "ROCm/rocBLAS": logic.table,
+    "ROCm/hipBLASLt": logic.table,
+}
+"""The same for lists of winners, which may be of many devices."""
+ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv", ".yaml", ".yml")
 
 
 def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
-    """Every case in a file, or in all files below a folder, in the order of their names.
+    """Every measured problem of `read_all`."""
+    return (found for found in read_all(path, say) if isinstance(found, Case))
+
+
+def read_all(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case | Winner]:
+    """Every case and winner in a file, or in all files below a folder, in the order of their names.
 
     Files of one name in two folders are two tables, named with their folders. `say` is told of every table that is not
     read, or not as it stands, and why; the others are read all the same.
@@ -60,7 +75,7 @@ def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
         raise ConfigError(
             f"{path} is no file and no folder; give a table, a folder of tables, or a database of records"
         )
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.name.endswith(ENDINGS))
+    files = [path] if path.is_file() else sorted(_tables(path))
     alike = Counter(file.name for file in files)
     for file in files:
         table = str(path if file == path else file.relative_to(path))
@@ -79,20 +94,39 @@ def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
             remarks.append(f"{idle} of {len(cases)} problems passed over: no configuration of them ran")
         for text in remarks:
             say(Remark(table, text))
+        won = [winner for winner in found if isinstance(winner, Winner)]
         if alike[file.name] > 1:
             timed = [replace(case, table=f"{file.parent.relative_to(path) / case.table}") for case in timed]
+            won = [replace(winner, table=f"{file.parent.relative_to(path) / winner.table}") for winner in won]
         yield from timed
+        yield from won
 
 
-def _read_file(path: Path) -> Iterator[Case | str]:
-    if path.name.endswith(".meta.json"):
+def _tables(folder: Path) -> set[Path]:
+    """The files below a folder that may be tables; a folder of tuned files is one."""
+    files = [p for p in folder.rglob("*") if p.name.endswith(ENDINGS)]
+    return {*files, *(p.parent for p in folder.rglob("*.json") if serving.is_tuned_file(p))}
+
+
+def _read_file(path: Path) -> Iterator[Case | Winner | str]:
+    if path.is_dir():
+        yield from serving.folder(path, path.name)
+    elif serving.is_tuned_file(path):
+        raise ConfigError("one of many tuned files: give the folder")
+    elif path.suffix in (".yaml", ".yml"):
+        yield from lists.streamk_file(path, path.name) if lists.is_streamk(path) else logic.logic_file(path, path.name)
+    elif path.name.endswith(".meta.json"):
         facts = json.loads(path.read_text())
         if not isinstance(facts, dict):
             raise ConfigError("a description is a JSON object")
-        adapter = ADAPTERS.get(facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0])
+        said = facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0]
+        if said in LISTS:
+            yield from LISTS[said](path.parent, path.name.removesuffix(".meta.json"), facts)
+            return
+        adapter = ADAPTERS.get(said)
         if adapter is None:
             named = f"op {facts['op']!r}" if facts.get("op") else f"dataset {facts.get('dataset')!r} without an op"
-            raise ProblemError(f"no adapter reads {named}; there are {', '.join(ADAPTERS)}")
+            raise ProblemError(f"no adapter reads {named}; there are {', '.join((*ADAPTERS, *LISTS))}")
         arch, remark = device(str(facts.get("gpu", "")), str(facts.get("arch", "")))
         yield remark
         yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
@@ -117,6 +151,8 @@ def _read_file(path: Path) -> Iterator[Case | str]:
         yield from form(path.name, data, arch)
     elif path.suffix in (".sqlite", ".db"):
         yield from records_cases(path)
+    elif lists.is_aiter(path):
+        yield from lists.aiter_file(path, path.name)
     elif not path.with_suffix(".meta.json").exists():  # else it is the data of that table
         yield from csv_cases(path)
 
