@@ -354,7 +354,7 @@ def cpu_hints(grid: Ranking, template: carver.ranking.ranking.Ranking | Any, cou
     rows = [i * (len(space) - 1) // max(count - 1, 1) for i in range(count)]
     return [
         replace(
-            grid[0], rank=i, index=row, backend="cpu", kernel=kernel.name, arch=device.name, problem=template.problem,
+            grid[0], rank=i, index=row, backend="cpu", kernel=kernel.name, arch=device, problem=template.problem,
             config=space.config(row), predicted_ms=1.0 + i,
         )
         for i, row in enumerate(rows)

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -247,7 +248,7 @@ def test_unknown_kernel_or_tunable_or_profile() -> None:
         concrete(profile, problem, {}, H200)
     hint = MatmulTemplate(64, 64, 64).with_arch(H200).recommend_hints(topk=1)[0]
     with pytest.raises(ConfigError, match="no cuda kernel 'mmma'; did you mean 'mma'"):
-        render(type(hint)(**{**{f: getattr(hint, f) for f in hint.__dataclass_fields__}, "kernel": "mmma"}), H200)
+        render(replace(hint, kernel="mmma"), H200)
 
 
 def test_grid_beyond_the_device_is_refused(tmp_path: Path) -> None:
