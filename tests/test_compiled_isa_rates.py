@@ -1,0 +1,112 @@
+"""Tables of instruction rates, and matrix instructions by their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from carver.base.errors import ArchError
+from carver.compiled.isa import matrix, rates
+from carver.compiled.isa.matrix import Matrix
+from carver.compiled.isa.rates import load
+
+FOLDER = rates.folder("arch") / "isa"
+
+
+@pytest.mark.parametrize("name", rates.families())
+def test_each_table_is_whole(name: str) -> None:
+    table = load(FOLDER / f"{name}.toml")
+    assert table.covers and table.sources.keys() >= {"latency_clk"}
+    listed = Counter(pattern for group in table.groups for pattern in group.opcodes)
+    assert [pattern for pattern, n in listed.items() if n > 1] == []
+    assert all(group.source for group in table.groups)
+    assert all(value > 0 for group in table.groups for value in (*group.lanes.values(), *group.bytes_per_clk.values()))
+
+
+def test_an_instruction_set_is_in_one_table() -> None:
+    covered = Counter(isa for name in rates.families() for isa in load(FOLDER / f"{name}.toml").covers)
+    assert max(covered.values()) == 1
+    assert covered.keys() >= {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"}
+    assert covered.keys() >= {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1200", "gfx1201"}
+
+
+def test_the_longest_pattern_wins() -> None:
+    table = rates.table("sm_90")
+    assert table.group("IMAD.WIDE.U32").lanes == {"fma": 64, "fma_heavy": 32}
+    assert table.group("IMAD.U32").lanes == {"fma": 128, "fma_heavy": 64}
+    assert table.group("IMADSP").lanes == table.group("IMAD").lanes
+    assert table.group("IMAGINARY") is rates.UNKNOWN
+    table = rates.table("gfx942")
+    assert table.group("buffer_load_dwordx4").access == ("load", "global")
+    assert table.group("buffer_load_dwordx4.lds").access == ("copy", "global")
+    assert table.group("buffer_load_dword.spill").access == ("load", "local")
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ('opcodes = ["X"]', "it needs opcodes and source"),
+        ('opcodes = ["X"]\nsource = "s"\nlane = { a = 1 }', "it needs opcodes and source"),
+        ('opcodes = ["X"]\nsource = "s"\nlatency = "globel"', "latency 'globel' has no clocks; did you mean 'global'"),
+        ('opcodes = ["X"]\nsource = "s"\nrole = "barier"', "role 'barier'; did you mean 'barrier'"),
+    ],
+)
+def test_a_fault_in_a_table_is_named(tmp_path: Path, group: str, message: str) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(f'covers = ["x"]\nschedulers = 4\n[latency_clk]\nglobal = 1.0\n[source]\n[[group]]\n{group}\n')
+    with pytest.raises(ArchError, match=message):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "flops"),
+    [
+        ("HMMA.1688.F16", ("mma", "float16", "float16"), 2048),
+        ("HMMA.16816.F32", ("mma", "float16", "float32"), 4096),
+        ("HMMA.16816.F32.BF16", ("mma", "bfloat16", "float32"), 4096),
+        ("HMMA.1684.F32.TF32", ("mma", "tf32", "float32"), 1024),
+        ("IMMA.8816.S8.S8", ("mma", "int8", "int32"), 2048),
+        ("IMMA.16832.U8.S8", ("mma", "int8", "int32"), 8192),
+        ("DMMA.884", ("mma", "float64", "float64"), 512),
+        ("DMMA.16x8x16", ("mma", "float64", "float64"), 4096),
+        ("QMMA.16832.F32.E5M2.E4M3", ("mma", "float8_e5m2", "float32"), 8192),
+        ("HGMMA.64x128x16.F32.BF16", ("wgmma", "bfloat16", "float32"), 2 * 64 * 128 * 16 / 4),
+        ("HGMMA.64x256x8.F32.TF32", ("wgmma", "tf32", "float32"), 2 * 64 * 256 * 8 / 4),
+        ("HGMMA.64x64x16.F16", ("wgmma", "float16", "float16"), 2 * 64 * 64 * 16 / 4),
+        ("IGMMA.64x128x32.S8.S8", ("wgmma", "int8", "int32"), 2 * 64 * 128 * 32 / 4),
+        ("QGMMA.64x128x32.F32.E4M3.E4M3", ("wgmma", "float8_e4m3", "float32"), 2 * 64 * 128 * 32 / 4),
+    ],
+)
+def test_matrix_instructions_of_nvidia(opcode: str, kind: tuple[str, str, str], flops: float) -> None:
+    assert matrix.sass(opcode) == (Matrix(*kind), flops)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "flops"),
+    [
+        ("v_mfma_f32_32x32x8f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 8),
+        ("v_mfma_f32_32x32x4f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 4 * 2),
+        ("v_mfma_f32_4x4x4f16", ("mfma", "float16", "float32"), 2 * 4 * 4 * 4 * 16),
+        ("v_mfma_f32_16x16x16bf16_1k", ("mfma", "bfloat16", "float32"), 2 * 16**3),
+        ("v_mfma_f32_16x16x16_bf16", ("mfma", "bfloat16", "float32"), 2 * 16**3),
+        ("v_mfma_f32_32x32x4_2b_f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 4 * 2),
+        ("v_mfma_i32_32x32x16_i8", ("mfma", "int8", "int32"), 2 * 32 * 32 * 16),
+        ("v_mfma_f64_16x16x4_f64", ("mfma", "float64", "float64"), 2 * 16 * 16 * 4),
+        ("v_mfma_f32_16x16x8_xf32", ("mfma", "tf32", "float32"), 2 * 16 * 16 * 8),
+        ("v_mfma_f32_16x16x32_bf8_fp8", ("mfma", "float8_e5m2", "float32"), 2 * 16 * 16 * 32),
+        ("v_mfma_f32_32x32x64_f8f6f4", ("mfma", "float8_e4m3", "float32"), 2 * 32 * 32 * 64),
+        ("v_mfma_scale_f32_16x16x128_f8f6f4", ("mfma", "float8_e4m3", "float32"), 2 * 16 * 16 * 128),
+        ("v_wmma_f32_16x16x16_f16", ("wmma", "float16", "float32"), 2 * 16**3),
+        ("v_wmma_f16_16x16x16_f16", ("wmma", "float16", "float16"), 2 * 16**3),
+        ("v_wmma_i32_16x16x16_iu8", ("wmma", "int8", "int32"), 2 * 16**3),
+    ],
+)
+def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flops: float) -> None:
+    assert matrix.gcn(opcode) == (Matrix(*kind), flops)
+
+
+@pytest.mark.parametrize("opcode", ["FFMA", "IMMAX.16816", "v_add_f32", "MUFU.EX2", "HADD2.F32"])
+def test_other_instructions_multiply_no_matrices(opcode: str) -> None:
+    assert matrix.sass(opcode) is None and matrix.gcn(opcode) is None

@@ -1,0 +1,126 @@
+"""Small kernels compiled by Triton for every target, against counts made by hand. Needs Triton, no GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+triton = pytest.importorskip("triton")
+kernels = pytest.importorskip("isa_kernels")
+
+from triton.backends.compiler import GPUTarget  # noqa: E402
+from triton.compiler import ASTSource  # noqa: E402
+
+from carver.compiled.isa import chain, gcn, rates, sass, summary  # noqa: E402
+from carver.compiled.isa.code import Code  # noqa: E402
+from carver.compiled.isa.matrix import Matrix  # noqa: E402
+
+NVIDIA = {"sm_80": "mma", "sm_86": "mma", "sm_90": "wgmma", "sm_100": "tcgen05", "sm_120": "mma"}
+AMD = {"gfx90a": "mfma", "gfx942": "mfma", "gfx950": "mfma", "gfx1100": "wmma", "gfx1201": "wmma"}
+TARGETS = [*NVIDIA, *AMD]
+WAVES = {"gfx9": 64, "gfx1": 32}
+WARPS = 4
+
+
+@cache
+def compiled(name: str, target: str, stages: int = 2) -> Code:
+    """A kernel of `isa_kernels` with the sizes below, 4 warps."""
+    kernel = getattr(kernels, name)
+    half = {"a": "*fp16", "b": "*fp16", "c": "*fp16" if name == "matmul" else "*fp32"}
+    constants = {"B": 1024, "M": 64, "K": 64} | ({"W": 64, "D": 32} if name == "matmul" else {"N": 64})
+    if name == "matmul":
+        del constants["K"]
+    names = list(kernel.arg_names)
+    signature = {n: "constexpr" if n in constants else half.get(n, "*fp32" if n in "xyz" else "i32") for n in names}
+    given = {(names.index(n),): value for n, value in constants.items() if n in names}
+    aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in constants}
+    nvidia = target.startswith("sm_")
+    backend = GPUTarget("cuda", int(target[3:]), 32) if nvidia else GPUTarget("hip", target, WAVES[target[:4]])
+    made = triton.compile(
+        ASTSource(kernel, signature, constexprs=given, attrs=aligned),
+        target=backend,
+        options={"num_warps": WARPS, "num_stages": stages},
+    )
+    return sass.read(made.asm["cubin"]) if nvidia else gcn.read(made.asm["amdgcn"])
+
+
+def count(code: Code, start: str) -> int:
+    return sum(each.opcode.startswith(start) for each in code.instructions)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "triton"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_vector_addition(target: str) -> None:
+    code = compiled("vadd", target)
+    work = summary.work(code, code.straight, rates.table(target))
+    # 1,024 elements of 4 bytes in each of three arrays, dealt to 4 warps
+    assert work.bytes("global", "load") == 2 * 1024 * 4 / WARPS
+    assert work.bytes("global", "store") == 1024 * 4 / WARPS
+    assert (work.matrix, work.barriers, work.unknown, code.loops) == ({}, 0, {}, ())
+    assert code.resources.spill_bytes == 0 and 0 < code.resources.registers < 64
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exponentials(target: str) -> None:
+    code = compiled("exponential", target)
+    work = summary.work(code, code.straight, rates.table(target))
+    a_lane = 1024 // (WARPS * code.warp_size)
+    assert count(code, "MUFU.EX2" if target in NVIDIA else "v_exp_f32") == a_lane
+    # at 16 results a clock
+    pipe, rate = ("xu", 16) if target in NVIDIA else ("trans", 16) if target.startswith("gfx1") else ("valu", 16)
+    if target == "gfx950":
+        rate = 32
+    assert work.pipe_clk[pipe] >= a_lane * code.warp_size / rate
+    assert work.unknown == {}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_product(target: str) -> None:
+    code = compiled("one_dot", target)
+    work = summary.work(code, code.straight, rates.table(target))
+    kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
+    flops = 2 * 64 * 64 * 64
+    if kind.instruction == "tcgen05":  # one thread issues for the block
+        assert (work.matrix, work.block_matrix) == ({}, {kind: flops})
+    else:
+        assert (work.matrix, work.block_matrix) == ({kind: flops / WARPS}, {})
+    assert work.bytes("global", "load") == 2 * 64 * 64 * 2 / WARPS
+    assert work.bytes("global", "store") == 64 * 64 * 4 / WARPS
+    assert work.barriers >= 1 and work.unknown == {}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loop_with_two_loads(target: str) -> None:
+    code = compiled("row_maximum", target)
+    (loop,) = code.loops
+    work = summary.work(code, loop.own, rates.table(target))
+    assert work.bytes("global", "load") == 2 * 1024 * 4 / WARPS
+    assert work.bytes("global", "store") == 0
+    read = chain.chain(code, loop, rates.table(target), {})
+    assert read.exposed_loads >= 1  # nothing is prefetched: the address comes from the iteration before
+    assert read.clk > rates.table(target).latency_clk["global"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stages", [2, 4])
+def test_loop_of_a_matmul(target: str, stages: int) -> None:
+    code = compiled("matmul", target, stages)
+    (loop,) = code.loops
+    work = summary.work(code, loop.own, rates.table(target))
+    kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
+    flops = 2 * 64 * 64 * 32
+    assert work.block_matrix == ({kind: flops} if kind.instruction == "tcgen05" else {})
+    assert work.matrix == ({} if kind.instruction == "tcgen05" else {kind: flops / WARPS})
+    assert work.bytes("global", "load", "copy") == 2 * 64 * 32 * 2 / WARPS
+    assert work.unknown == {} and work.barriers >= 1
+    read = chain.chain(code, loop, rates.table(target), {})
+    if target in NVIDIA:  # cp.async: the stages less the one at work
+        assert read.prefetch_distance == stages - 1
+        assert read.exposed_loads == 0
+    else:
+        assert read.prefetch_distance is None
