@@ -227,7 +227,7 @@ def _bulk_ahead(code: Code, indices: Sequence[int], table: Table, header: int | 
     a_step = copies(indices)
     if header is None or not a_step or "block matrix" in roles or "memory wait" not in roles:
         return None
-    inside = {i for loop in code.all_loops() for i in loop.own}
+    inside = {i for loop in code.all_loops() if header not in loop.body for i in loop.own}
     before = copies([i for i in range(header) if i not in inside])
     first = copies(indices[: roles.index("memory wait")])
     return max(0, before + first - a_step)
