@@ -85,7 +85,7 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     (lambda: M(8, 8, 8).with_arch(H200).rank([{"BLOCK": 1}]), ConfigError, ("unknown key 'BLOCK'", "did you mean")),
     (lambda: M(8, 8, 8).with_arch(H200).rank([]), ConfigError, ("no configurations given",)),
     (lambda: M(8, 8, 8).with_arch(H200.replace(smem_per_block_bytes=512)).recommend_hints(1, "triton"), NoCandidates,
-     ("no candidate can run matmul m=8 n=8 k=8", "shared memory of one block fits")),
+     ("no candidate can run matmul M=8 N=8 K=8", "shared memory of one block fits")),
 ]  # fmt: skip
 
 

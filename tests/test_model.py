@@ -69,9 +69,17 @@ def test_one_block_more_than_a_wave_costs_a_tail_that_runs_alone() -> None:
     full = estimated(grid=264, resident=2, math_clk=1000, warps=4, steps=100)
     over = estimated(grid=265, resident=2, math_clk=1000, warps=4, steps=100)
     tail = term(over, "tail wave")
-    assert term(over, "main loop") == pytest.approx(term(full, "main loop"))
+    assert term(over, "main loop") == pytest.approx(term(full, "main loop") * 265 / 264)
     # a block that has the SM to itself finishes in half the time of two that share it
     assert 0.4 * term(full, "main loop") < tail < 0.75 * term(full, "main loop")
+
+
+def test_a_wave_that_is_all_but_full_wastes_next_to_nothing() -> None:
+    full = estimated(grid=2 * 264, resident=2, math_clk=1000, warps=4, steps=100)
+    less = estimated(grid=2 * 264 - 1, resident=2, math_clk=1000, warps=4, steps=100)
+    assert term(less, "tail wave") < 0.01 * term(full, "main loop")
+    assert term(less, "main loop") == pytest.approx(term(full, "main loop"), rel=0.03)
+    assert sum(term(less, name) for name in less.terms) == pytest.approx(float(less.seconds[0]))
 
 
 def test_idle_processors_do_not_speed_up_the_rest() -> None:

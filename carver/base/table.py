@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log10
 from shutil import get_terminal_size
-from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -55,28 +54,30 @@ def total(columns: Iterable[Column], gap: int) -> int:
 
 
 def fitted(columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns made to fit: headings on more lines, texts cut that may be, columns left out, headings in pieces."""
+    """The columns made to fit: headings on more lines, texts cut that may be, columns left out. No word of a heading is
+    broken; a name is, at its underscores, before a column is left out.
+    """
     out = list(columns)
-    if total(out, 2) > width:  # BLOCK_M on two lines is still BLOCK_M
-        out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading)) for c in out]
+    for mark in (" ", "_"):
+        if total(out, 1) > width:
+            out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading, mark)) for c in out]
     for i, c in enumerate(out):
         if c.may_shrink and (excess := total(out, 1) - width) > 0:
             most = max(8, c.width - excess)
             out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
     while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
         out.remove(spare)
-    for most in (5, 4, 3):  # headings inside their words, before a terminal cuts them
-        if total(out, 1) > width:
-            out = [replace(c, heading=_folded(c.heading, most)) for c in out]
     return out
 
 
-def _broken(heading: str) -> str:
-    return heading.replace("_", "_\n").replace(" ", "\n")
+def left_out(columns: Sequence[Column], width: int) -> list[str]:
+    """Headings of the columns that `fitted` leaves out."""
+    kept = {column.spare for column in fitted(columns, width)}
+    return [column.heading for column in columns if column.spare not in kept]
 
 
-def _folded(heading: str, most: int) -> str:
-    return "\n".join(piece for line in heading.split("\n") for piece in wrap(line, most))
+def _broken(heading: str, mark: str) -> str:
+    return heading.replace(mark, f"{mark}\n".lstrip(" "))
 
 
 def rich_table(columns: Sequence[Column], width: int) -> Table:

@@ -59,7 +59,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     DRAM serves the whole device: while one SM starts or drains its blocks the others use its share, so it bounds
     the sum of all work and not a step of it. What a lone block cannot keep in flight shows as latency. The last
     wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are in flight.
-    Without this the tail of a grid just above a full wave is misjudged by up to a whole wave.
+    Without this the tail of a grid just above a full wave is misjudged by up to a whole wave. Of that wave's time the
+    term "tail wave" is what idle SMs waste: what it takes beyond the share of a full wave that its blocks are.
     """
     sms = float(arch.sm_count)
     slots = sms * work.resident
@@ -86,6 +87,13 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     latency = np.where(in_waves, head.latency, tail.latency)
     limiter = np.argmax(np.stack([*rows, latency]), axis=0)
     seconds: FloatArray = np.add.reduce(list(terms.values()))
+    full = hidden * (head.start + head.store) + head.loop
+    wasted = np.maximum(terms["tail wave"] - left / slots * full / clk, 0.0)
+    filled = (terms["tail wave"] - wasted) / full
+    terms["prologue"] = terms["prologue"] + filled * hidden * head.start
+    terms["main loop"] = terms["main loop"] + filled * head.loop
+    terms["epilogue"] = terms["epilogue"] + filled * hidden * head.store
+    terms["tail wave"] = wasted
     return Estimate(seconds, terms, limiter, work.grid / slots, dict(zip(LIMITERS, (*rows, latency), strict=True)))
 
 

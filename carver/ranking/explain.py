@@ -13,6 +13,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates
+from ..cost.constants import resolve
+from ..cost.estimate import dram_seconds
 from ..cost.occupancy import LIMITS, occupancy_limits
 from ..cost.pricing import Priced, price, roofline_seconds
 from ..kernels.declaration import Kernel, named
@@ -49,7 +51,7 @@ class Explanation:
     arch: Arch
     kernel_title: str
     loop_ms: Mapping[str, float]
-    """The main loop if each resource alone had to be waited for."""
+    """The main loop if each resource alone had to be waited for; of DRAM, which works beyond it, all bytes."""
     limits: Mapping[str, int]
     """Blocks that one SM could hold by each limit of occupancy alone."""
     roofline_ms: float
@@ -97,6 +99,8 @@ class Explanation:
                         continue
                     bar = "░" * round(BAR * alone / whole)
                     yield f"    {resource:<13s} {self._time(alone)} {alone / whole:6.1%}  {bar}".rstrip()
+                if self.loop_ms["DRAM"] > ms:
+                    yield "    DRAM is above the main loop: it works from the first load of a block to the last store"
         yield ""
         yield "What it asks of the device"
         for name, text in self.facts():
@@ -206,8 +210,9 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
             f"The hint itself says {_ms(hint.predicted_ms)}: it was priced on another descriptor or by another version."
         )
     work, est = priced.work, priced.estimate
-    steps = float(max(np.floor(est.waves[0]), 1.0) * work.steps[0])
+    steps = float(max(est.waves[0], 1.0) * work.steps[0])
     loop = {name: steps * float(clk[0]) / arch.clock_hz * 1e3 for name, clk in est.rows.items()}
+    loop["DRAM"] = float(np.broadcast_to(dram_seconds(work, arch, resolve(kernel, arch)), 1)[0]) * 1e3
     counts = occupancy_limits(
         arch,
         work.warps,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
-from ..base.table import Column, rich_table, screen_width, without_colour
+from ..base.table import Column, left_out, rich_table, screen_width, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
@@ -163,18 +163,21 @@ class Portfolio:
         every = [self.configs[bucket.config][1] for bucket in self.table]
         cells = {key: tuple(str(c.get(key, "")) for c in every) for key in dict.fromkeys(k for c in every for k in c)}
         same = {key: texts[0] for key, texts in cells.items() if len(every) > 1 and len(set(texts)) == 1}
+        differ = [key for key in cells if key not in same]
         ends = [bucket.upto for bucket in self.table]
         axis = self.problem.names.get(self.axis, self.axis)
         columns = [
             Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
             Column("to", tuple(map(str, ends))),
-            *(Column(key, texts) for key, texts in cells.items() if key not in same),
+            *(Column(key, cells[key], spare=place) for place, key in enumerate(differ, 1)),
         ]
         width = screen_width()
+        left = left_out(columns, width)
         lines = [
             f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
             f"{self.arch.title}, backend {self.backend}",
             without_colour(rich_table(columns, width), width),
+            *([f"left out for want of width: {', '.join(left)}"] if left else []),
             *([f"in all: {' '.join(f'{key}={text}' for key, text in same.items())}"] if same else []),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
             f"the best configuration alone {self.single_loss:.1%} in the mean",

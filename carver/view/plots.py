@@ -234,7 +234,9 @@ def plot_explanation(explanation: Explanation) -> Figure:
     top.barh(rows, list(alone.values()), height=0.6, color="#dddddd", edgecolor=GREY, hatch="///", lw=0.5)
     for row, ms in zip(rows, alone.values(), strict=True):
         beside(top, ms, row, f"{ms:.{len(told.partition('.')[2])}f} ms")
-    top.set_yticks([0, *rows], ["predicted", *(f"main loop, {name} alone" for name in alone)], fontsize=9)
+    part = {"DRAM": "all bytes"}  # it works beyond the loop
+    labels = (f"{part.get(name, 'main loop')}, {name} alone" for name in alone)
+    top.set_yticks([0, *rows], ["predicted", *labels], fontsize=9)
     top.set_ylim(len(alone) + 0.6, -0.6)
     top.set_xlim(0, max([whole, *alone.values()]) * room([told]))
     config = fill(" ".join(f"{name}={value}" for name, value in hint.config.items()), 110)

@@ -8,7 +8,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..base.table import MOST, WIDTH, Column, aligned, fitted, rich_table, screen_width, total, without_colour
+from ..base.table import MOST, WIDTH, Column, aligned, left_out, rich_table, screen_width, total, without_colour
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
 
@@ -100,8 +100,7 @@ def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
 
     shown, same = columns(ranking, most, width)
     foot = footing(ranking, same, most)
-    kept = {column.spare for column in fitted(shown, width)}
-    if left := [column.heading for column in shown if column.spare not in kept]:
+    if left := left_out(shown, width):
         foot.insert(0, f"left out for want of width: {', '.join(left)}")
     return Group(Text(heading(ranking), "bold"), rich_table(shown, width), Text("\n".join(foot), "dim"))
 
