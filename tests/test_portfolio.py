@@ -190,7 +190,7 @@ def test_rows_along_the_axis_are_dense_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(Q=range(1, 9)), "no axis 'Q' to vary; known: b, batch, k, m, n"),
+        (dict(Q=range(1, 9)), "no axis 'Q' to vary; known: K, M, N, b, batch, k, m, n"),
         (dict(), "name the one axis"),
         (dict(M=range(1, 9), N=range(1, 9)), "name the one axis"),
         (dict(M=range(0, 9)), "starts at 1 or above"),

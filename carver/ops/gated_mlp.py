@@ -31,7 +31,7 @@ class GatedMLPTemplate(Template):
         types = {"A": kind, "W": kind, "C": output_type(kind, out_dtype)}
         sizes, accumulate = {"m": M, "n": N, "k": K, "u": 2}, accumulator(kind, accum_dtype)
         computes = f"C[m,n] += A[m,k] * W[u,{'n,k' if trans_B else 'k,n'}]"
-        super().__init__(Problem("gated_mlp", computes, sizes, types, accumulate))
+        super().__init__(Problem("gated_mlp", computes, sizes, types, accumulate, {"trans_b": trans_B}))
 
 
 def _product(trans_b: bool) -> str:

@@ -31,7 +31,7 @@ class MatmulSoftmaxTemplate(Template):
         types = {"A": kind, "B": kind, "P": output_type(kind, out_dtype)}
         computes = f"P[b,m,n] += A[b,m,k] * B[b,{'n,k' if trans_B else 'k,n'}]"
         sizes = {"b": batch, "m": M, "n": N, "k": K}
-        super().__init__(Problem("matmul_softmax", computes, sizes, types, accumulator(kind)))
+        super().__init__(Problem("matmul_softmax", computes, sizes, types, accumulator(kind), {"trans_b": trans_B}))
 
 
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
