@@ -44,7 +44,7 @@ def model_faults(kernel: Kernel) -> list[Fault]:
             near = nearest(name, known)
             says = f"model {model!r} reads no column {name!r}; {near} A helper of other expressions stands under [let]"
             out.append(Fault("schedule", name, says))
-    for name in kernel.derived.keys() - kernel.schedule.keys():
+    for name in kernel.let:
         if name in known:
             says = f"{name!r} is a column that model {model!r} reads: it stands under [schedule]"
             out.append(Fault("let", name, says))

@@ -21,11 +21,12 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
+from .compiler import COMPILERS, Formula, filled
 from .expr import Expression
 
 _KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "let", "schedule", "rules", "launches",
-    "avoid", "workspace", "constants", "fitted", "constants_of", "isa",
+    "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
 }  # fmt: skip
 _LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
 
@@ -83,10 +84,13 @@ class Kernel:
     tunables: Mapping[str, tuple[int, ...] | Expression]
     """Values that carver enumerates for each, or the expression that it derives one from."""
     defaults: Mapping[str, int]
+    let: Mapping[str, Expression]
+    """Helpers of other expressions."""
     schedule: Mapping[str, Expression]
     """The columns that the model reads."""
-    derived: Mapping[str, Expression]
-    """Those and the helpers under [let], in an order that computes each after what it uses."""
+    derived: Mapping[str, Formula]
+    """Those, the helpers under [let] and what the compiler decides, in an order that computes each after what it
+    uses."""
     rules: Mapping[str, Expression]
     avoid: Mapping[str, Expression]
     launches: tuple[Launch, ...]
@@ -102,11 +106,11 @@ class Kernel:
         return "cpu" if self.model.startswith("cpu_") else "gpu"
 
     @property
-    def every_expression(self) -> tuple[Expression, ...]:
+    def every_expression(self) -> tuple[Formula, ...]:
         """All that a declaration computes."""
-        tables = (self.requires, self.derived, self.rules, self.avoid)
         return (
-            *(e for table in tables for e in table.values()),
+            *(e for table in (self.requires, self.rules, self.avoid) for e in table.values()),
+            *self.derived.values(),
             *(e for e in self.tunables.values() if isinstance(e, Expression)),
             *(e for n in self.launches for e in (*n.grid, n.block, n.dynamic_smem_bytes, n.when)),
             *(expr.parse(arg) for n in self.launches for arg in n.args if not arg.endswith("*")),
@@ -172,8 +176,9 @@ class _Reader:
             requires=MappingProxyType(self.expressions("requires")),
             tunables=MappingProxyType(tunables),
             defaults=MappingProxyType(defaults),
+            let=MappingProxyType(self.expressions("let")),
             schedule=MappingProxyType(self.expressions("schedule")),
-            derived=MappingProxyType(self.ordered(self.expressions("let") | self.expressions("schedule"))),
+            derived=MappingProxyType(self.ordered()),
             rules=MappingProxyType(self.expressions("rules")),
             avoid=MappingProxyType(self.expressions("avoid")),
             launches=launches,
@@ -259,10 +264,15 @@ class _Reader:
             part("when", 1),
         )
 
-    def ordered(self, columns: dict[str, Expression]) -> dict[str, Expression]:
-        """The columns in an order that computes each after those it uses."""
-        out: dict[str, Expression] = {}
-        rest = dict(columns)
+    def ordered(self) -> dict[str, Formula]:
+        """Helpers and columns in an order that computes each after those it uses."""
+        out: dict[str, Formula] = {}
+        rest: dict[str, Formula] = {**self.expressions("let"), **self.expressions("schedule")}
+        if compiler := self.text("compiler"):
+            if compiler in COMPILERS:
+                rest = {**filled(compiler, self.text("model"), {*self.table("tunables"), *rest}), **rest}
+            else:
+                self.fault("", "", f"unknown compiler {compiler!r}; {nearest(compiler, COMPILERS)}")
         while rest:
             ready = [name for name, e in rest.items() if not (e.names & rest.keys())]
             if not ready:
@@ -274,12 +284,11 @@ class _Reader:
 
     def helpers(self, kernel: Kernel) -> None:
         """Each name under [let] is new, and something uses it."""
-        let = self.table("let")
-        for name in let:
+        for name in kernel.let:
             if name in kernel.schedule or name in kernel.tunables:
                 self.fault("let", name, f"{name!r} is a {'column' if name in kernel.schedule else 'tunable'} too")
         used = {name for e in kernel.every_expression for name in e.names}
-        for name in sorted(let.keys() - used):
+        for name in sorted(kernel.let.keys() - used):
             self.fault("let", name, f"{name!r} is used nowhere; a column that the model reads stands under [schedule]")
 
 

@@ -25,12 +25,17 @@ _OPERATORS = (
 )  # fmt: skip
 
 
+def pow2(x: Any) -> Any:
+    """The least power of two that is not less; 1 for what is below."""
+    return 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64)
+
+
 _ENV: dict[str, Any] = {
     "__builtins__": {},
     "min": lambda *a: reduce(np.minimum, a),
     "max": lambda *a: reduce(np.maximum, a),
     "ceil": lambda a, b: -(-a // b),
-    "pow2": lambda x: 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64),
+    "pow2": pow2,
     "log2": lambda x: np.log2(np.maximum(x, 1)),
     "_and": lambda *a: reduce(np.logical_and, a),
     "_or": lambda *a: reduce(np.logical_or, a),

@@ -24,6 +24,7 @@ from ..base.types import BoolArray, FloatArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
+from .compiler import Formula
 from .declaration import Kernel, operators
 from .expr import Expression, parse
 
@@ -313,7 +314,7 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
 def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
-    said = kernel.schedule.get("instruction")
+    said = kernel.derived.get("instruction")
     scope = static_scope(problem, arch)
     if said is None or said.names <= scope.keys():
         return set() if said is None else {int(said(scope))}
@@ -389,7 +390,7 @@ def _static_half(kernel: Kernel, arch: Arch, sizeless: Problem) -> tuple[_Table,
     return table, steps
 
 
-_Step: TypeAlias = tuple[str, Expression, bool]
+_Step: TypeAlias = tuple[str, Formula, bool]
 """A column to compute, or, where the last entry is true, a rule to enforce."""
 
 
@@ -443,7 +444,7 @@ _DEVICE_RULES = {
 
 
 def _device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
-    return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.schedule]
+    return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.derived]
 
 
 def _column(value: Any, n: int) -> np.ndarray:

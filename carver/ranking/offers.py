@@ -86,7 +86,7 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
     if too_old or arch.vendor not in RUNS_ON.get(backend, (arch.vendor,)):
         whose = "carver's CUDA" if backend == "cuda" else f"{backend}'s"
         notes.append(f"{whose} kernels do not run on {arch.title}: take the tiles as advice")
-    contracts = any("instruction" in kernel.schedule for kernel in offered)
+    contracts = any("instruction" in kernel.derived for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
     if odd := copied_singly(problem, arch, offered):

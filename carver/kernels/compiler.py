@@ -1,0 +1,48 @@
+"""Columns that a compiler decides: functions in place of expressions, named by a declaration's key `compiler`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from . import triton
+from .expr import Expression
+
+COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {"triton": triton.COLUMNS}
+"""For each compiler and each cost model, the function of every column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A column that a function computes; call it with the values of the names that its parameters are."""
+
+    text: str
+    """The name of the function."""
+    names: frozenset[str]
+    function: Callable[..., Any]
+
+    def __call__(self, scope: Mapping[str, Any]) -> Any:
+        return self.function(**{name: scope[name] for name in self.names})
+
+
+Formula: TypeAlias = Expression | Derivation
+
+
+def filled(compiler: str, model: str, declared: Collection[str]) -> dict[str, Derivation]:
+    """The columns of a model that a compiler decides, without those that the declaration gives itself.
+
+    Parameters with a default are passed where a declaration has that name.
+    """
+    functions = COMPILERS[compiler].get(model, {})
+    return {
+        name: Derivation(f"{compiler}.{function.__name__}", _parameters(function, declared), function)
+        for name, function in functions.items()
+        if name not in declared
+    }
+
+
+def _parameters(function: Callable[..., Any], declared: Collection[str]) -> frozenset[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in parameters if p.default is p.empty or p.name in declared)

@@ -1,0 +1,104 @@
+"""`kernels/triton.py` against Triton's own compiler: instruction and shared memory of matmuls, fused and plain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import KERNELS
+
+import carver
+from carver.compiled.arguments import Tensor
+from carver.compiled.triton import Target, function_of, specialise
+from carver.kernels import triton as rules
+from carver.kernels.compiler import COMPILERS
+from carver.kernels.space import given_space
+
+SIZE = 4096
+OPCODES = {rules.WGMMA: "wgmma.mma_async", rules.MMA: "mma.sync", rules.VECTOR: "fma.rn.f32"}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    pytest.importorskip("triton")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+    import triton_kernels
+
+    yield triton_kernels
+    patch.undo()
+
+
+@pytest.mark.parametrize("device", ["t4", "a100_sxm_80", "h200_sxm"])
+@pytest.mark.parametrize(("name", "operator"), [("matmul", "matmul"), ("gated", "gated_mlp")])
+@pytest.mark.parametrize("tile", [(64, 64, 32, 4, 3), (32, 64, 32, 4, 4)], ids=str)
+def test_instruction_and_shared_memory(
+    sources: Any, name: str, operator: str, device: str, tile: tuple[int, ...]
+) -> None:
+    config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"), tile, strict=True))
+    arch = carver.load_arch(device)
+    kernel = next(k for k in KERNELS if (k.operator, k.name) == (operator, "triton"))
+    template = (carver.MatmulTemplate if name == "matmul" else carver.GatedMLPTemplate)(SIZE, SIZE, SIZE)
+    space, why = given_space(template.problem, arch, kernel, [config])
+    assert not why
+    built = compiled(getattr(sources, name), arch, config)
+    kind = int(np.asarray(space["instruction"])[0])
+    assert OPCODES[kind] in built.asm["ptx"]
+    assert not any(OPCODES[other] in built.asm["ptx"] for other in range(kind + 1, rules.TCGEN05))
+    if kind != rules.VECTOR:  # there conversions of its layouts take what is left
+        assert space["smem_bytes"][0] == built.metadata.shared
+
+
+def compiled(kernel: Any, arch: carver.Arch, config: dict[str, int]) -> Any:
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    from carver.compiled.triton import _source
+
+    target = Target.of(arch)
+    names = function_of(kernel).arg_names
+    tensors = {name: Tensor("float16", (SIZE, SIZE)) for name in names if name in ("a", "b", "b2", "c")}
+    sizes = {name: SIZE for name in names if name in ("M", "N", "K", "lda", "ldb", "ldc")}
+    given = specialise(kernel, tensors | sizes, {}, config, target)
+    options = {name: config[name] for name in ("num_warps", "num_stages")}
+    return triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), options)
+
+
+def test_triton_declarations_say_nothing_that_the_compiler_decides() -> None:
+    """But what a kernel does otherwise than the plain one: both are listed here."""
+    own = {k: set(k.schedule) & set(COMPILERS["triton"][k.model]) for k in KERNELS if k.backend.startswith("triton")}
+    assert {f"{k.operator}/{k.name}": names for k, names in own.items() if names} == {
+        f"{name}": {"serialized"}
+        for name in ("gated_mlp/triton", "matmul/triton_block_fp8", "matmul_softmax/triton")
+    }
+
+
+DOTS = [kernel for kernel in KERNELS if kernel.backend == "triton" and "instruction" in kernel.derived]
+
+
+@pytest.mark.parametrize("kernel", DOTS, ids=repr)
+def test_before_compute_capability_8_triton_multiplies_on_the_vector_units(kernel: Any) -> None:
+    scope = {"arch": carver.load_arch("t4"), "tcgen05": 0, "wgmma": 0, "mma": 1, "matrix": 1, "a_float8": 0}
+    scope |= {"a_bytes": 2, "q_bytes": 2, "tile_m": np.array([64, 128]), "tile_k": 64, "head": 64, "num_warps": 4}
+    assert kernel.derived["instruction"](scope).tolist() == [rules.VECTOR] * 2
+    a100 = scope | {"arch": carver.load_arch("a100_sxm_80")}
+    assert kernel.derived["instruction"](a100).tolist() == [rules.MMA] * 2
+    mi300x = scope | {"arch": carver.load_arch("mi300x"), "mma": 0}
+    assert kernel.derived["instruction"](mi300x).tolist() == [rules.MMA] * 2
+
+
+def test_functions_take_columns_and_numbers_alike() -> None:
+    """What they give for an array is what they give row by row."""
+    kernel = next(k for k in KERNELS if (k.operator, k.name) == ("matmul", "triton"))
+    problem = carver.MatmulTemplate(512, 1024, 768, in_dtype="int8").problem
+    arch = carver.CUDA("h200")
+    configs = [
+        {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "num_warps": w, "num_stages": s}
+        for m in (16, 64, 128) for n in (32, 256) for k in (32, 128) for w in (2, 4, 8) for s in (2, 4)
+    ]  # fmt: skip
+    space, _ = given_space(problem, arch, kernel, configs)
+    for row in range(len(space)):
+        scope = {**space.scope, **{name: int(column[row]) for name, column in space.columns.items()}}
+        for name in COMPILERS["triton"]["contraction"]:
+            assert int(kernel.derived[name](scope)) == space[name][row], name

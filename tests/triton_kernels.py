@@ -1,0 +1,43 @@
+"""Matmuls in Triton as its tutorials write them, for Triton's compiler to show what it makes of them."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul(a, b, c, M, N, K, lda, ldb, ldc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """C = A B."""
+    rows, cols = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_at = a + (rows % M)[:, None] * lda + depth[None, :]
+    b_at = b + depth[:, None] * ldb + (cols % N)[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k in range(0, tl.cdiv(K, BLOCK_K)):
+        left = K - k * BLOCK_K
+        x = tl.load(a_at, mask=depth[None, :] < left, other=0.0)
+        total = tl.dot(x, tl.load(b_at, mask=depth[:, None] < left, other=0.0), total)
+        a_at += BLOCK_K
+        b_at += BLOCK_K * ldb
+    inside = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c + rows[:, None] * ldc + cols[None, :], total.to(c.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def gated(a, b, b2, c, M, N, K, lda, ldb, ldc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """C = silu(A B) * (A B2)."""
+    rows, cols = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_at = a + (rows % M)[:, None] * lda + depth[None, :]
+    offset = depth[:, None] * ldb + (cols % N)[None, :]
+    gate = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    up = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k in range(0, tl.cdiv(K, BLOCK_K)):
+        left = K - k * BLOCK_K
+        x = tl.load(a_at, mask=depth[None, :] < left, other=0.0)
+        gate = tl.dot(x, tl.load(b + offset, mask=depth[:, None] < left, other=0.0), gate)
+        up = tl.dot(x, tl.load(b2 + offset, mask=depth[:, None] < left, other=0.0), up)
+        a_at += BLOCK_K
+        offset += BLOCK_K * ldb
+    inside = (rows[:, None] < M) & (cols[None, :] < N)
+    out = gate * tl.sigmoid(gate) * up
+    tl.store(c + rows[:, None] * ldc + cols[None, :], out.to(c.dtype.element_ty), mask=inside)
