@@ -114,27 +114,30 @@ def reduces_rows(problem: Problem) -> bool:
 
 
 def plain(problem: Problem) -> bool:
-    """Whether a matmul is spelt as the operator is, so that a kernel's arguments mean what they are called.
+    """Whether the statement is spelt as the operator is, so that a kernel's arguments mean what they are called.
 
-    Axes may be left out (the batch); with trans_a (trans_b) the last two dimensions of A (B) may be exchanged. A
-    convolution is a matmul to the model, but no kernel of ours reads its input so. Element-wise kernels walk all
-    operands alike, or one of them along the last axis only.
+    Where nothing is reduced, every operand is walked as the result is, or along its last axis. The operands of a
+    contraction have the names and axes that `op.toml` has; axes may be left out (the batch), and with trans_a (trans_b)
+    the last two dimensions of A (B) exchanged. A convolution is a matmul to the model, but no kernel of ours reads its
+    input so.
     """
-    if problem.operator == "elementwise":
-        out = problem.statement.output.index
-        return all(t.index in (out, out[-1:]) for t in problem.statement.inputs)
-    if problem.operator != "matmul":
-        return len(problem.statement.inputs) == len(notation.parse(operators()[problem.operator]).inputs)
-    declared = notation.parse(operators()[problem.operator])
-    for tensor, wanted in zip(problem.statement.tensors, declared.tensors, strict=False):
-        axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
-        orders = {axes}
-        if problem.options.get(f"trans_{wanted.name.lower()}"):
-            orders.add((*axes[:-2], *axes[:-3:-1]))
-        index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
-        if tensor.name != wanted.name or index not in orders:
-            return False
-    return len(problem.statement.tensors) == len(declared.tensors)
+    s, declared = problem.statement, notation.parse(operators()[problem.operator])
+    if not s.reduced:
+        return all(t.index in (s.output.index, s.output.index[-1:]) for t in s.inputs)
+    if len(s.tensors) != len(declared.tensors):
+        return False
+    return not problem.contracts or all(
+        _spelt_as(tensor, wanted, problem) for tensor, wanted in zip(s.tensors, declared.tensors, strict=True)
+    )
+
+
+def _spelt_as(tensor: Tensor, wanted: Tensor, problem: Problem) -> bool:
+    axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
+    orders = {axes}
+    if problem.options.get(f"trans_{wanted.name.lower()}"):
+        orders.add((*axes[:-2], *axes[:-3:-1]))
+    index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
+    return tensor.name == wanted.name and (index in orders or tensor.index == wanted.index)
 
 
 def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
@@ -150,10 +153,10 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
         scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
         scope |= _aligned(tensor.name.lower(), problem, tensor)
     scope |= _aligned("out", problem, s.output)
-    if problem.operator == "matmul":  # a declaration's A, B and C, whatever a statement of one's own calls them
-        for name, tensor in zip("abc", (*s.inputs[:2], s.output), strict=True):
-            scope[f"{name}_bytes"] = problem.itemsize(tensor.name)
-            scope |= _aligned(name, problem, tensor)
+    # a declaration's words are those of `op.toml`, whatever a statement of one's own calls its tensors
+    for ours, theirs in zip(notation.parse(operators()[problem.operator]).tensors, s.tensors, strict=False):
+        scope[f"{ours.name.lower()}_bytes"] = problem.itemsize(theirs.name)
+        scope |= _aligned(ours.name.lower(), problem, theirs)
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
     multiplied = multiply_dtype(problem)
