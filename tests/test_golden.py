@@ -16,6 +16,7 @@ from cases import BACKENDS, offered
 import carver
 from carver.ops.conv2d import Conv2DTemplate
 from carver.ops.dedispersion import DedispersionTemplate
+from carver.ops.transpose import TransposeTemplate
 
 GOLDEN = Path(__file__).parent / "golden"
 OPERATORS = {
@@ -30,6 +31,7 @@ OPERATORS = {
     "attention-decode": carver.FlashAttentionTemplate(8, 32, 8, seq=1, seq_kv=8192, head_dim=128),
     "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
     "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
+    "transpose": TransposeTemplate(4096, 6144),
     "convolution": Conv2DTemplate(4096, 4096, 15, 15),
     "dedispersion": DedispersionTemplate(2048, 25000, 1536, 650),
 }

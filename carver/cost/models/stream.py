@@ -50,6 +50,8 @@ class Stream:
     run_elements: FloatArray = column("elements", "side by side in one row of the tile")
     access_elements: FloatArray = column("elements", "that one instruction moves for a thread")
     row_align: FloatArray = column("bytes", "what each row starts on a multiple of", 128)
+    stored_run_elements: FloatArray | None = column("elements", "side by side in one row of what a step stores", None)
+    stored_align: FloatArray = column("bytes", "what each row of the output starts on a multiple of", 128)
     passes: FloatArray = column("", "over the input", 1)
     ahead: FloatArray = column("steps", "that loads are issued before their use", 1)
     outputs_per_element: FloatArray = column("", "elements stored for each that is read", 0)
@@ -78,15 +80,22 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     waste = sector_waste(run_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
+    # rows that one tile stores in part: a partly written sector is written as a whole, and its page opened again
+    stored: FloatArray | float = 1.0
+    stored_page: FloatArray | float = 1.0
+    if c.stored_run_elements is not None:
+        stored_bytes = c.stored_run_elements * width
+        stored = sector_waste(stored_bytes, c.stored_align, arch.sector_bytes)
+        stored_page = 1 + k["dram_run_bytes"] / stored_bytes
     # an operand that is not walked along its rows: each element is a sector of its own to L2, which joins them
     alone_bytes = c.scattered_elements * (arch.sector_bytes - width)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
     kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
-    dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes) / trips
+    dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
     # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
-    fill = (fresh * passes + write_bytes + alone_bytes + again) / trips
+    fill = (fresh * passes + write_bytes * stored + alone_bytes + again) / trips
 
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
