@@ -58,11 +58,17 @@ _LATE = (
 
 
 def __getattr__(name: str) -> typing.Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'carver' has no attribute {name!r}")
-    from . import tune
+    """The tuner, when it is first used, and the template of any file in carver/ops."""
+    if name in _LATE:
+        from . import tune
 
-    return getattr(tune, name)
+        return getattr(tune, name)
+    from .ops.operator import operators
+
+    for operator in operators().values():
+        if operator.template.__name__ == name:
+            return operator.template
+    raise AttributeError(f"module 'carver' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -109,6 +109,8 @@ def test_a_transpose_in_tiles_is_nearly_as_fast_as_a_copy() -> None:
             for op in (TransposeTemplate(8192, 8192), carver.ElementwiseTemplate((8192, 8192)))
         )
         assert copied < turned < 1.2 * copied
+    [small] = TransposeTemplate(64, 32).with_arch("h200").rank([{"BLOCK_R": 16, "BLOCK_C": 8, "num_warps": 2}])
+    assert small.block == (8, 16)
     narrow = {"BLOCK_R": 64, "BLOCK_C": 8, "num_warps": 4}
     [thin] = TransposeTemplate(8192, 8192).with_arch("h200").rank([narrow])
     [wide] = TransposeTemplate(8192, 8192).with_arch("h200").rank([{**narrow, "BLOCK_C": 64}])

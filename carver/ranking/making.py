@@ -74,14 +74,19 @@ class _Tile:
     @classmethod
     def of(cls, space: Space, row: int) -> _Tile:
         """From the columns of a declaration: `tile_m tile_n tile_k` of a contraction; `tile_r tile_c` of a matrix as it
-        lies in memory, whose columns are summed where `axis` is 1; `tile_elements` of what is walked as a line.
+        lies in memory, whose columns are summed where `axis` is 1, its rows where it is 0, if anything is summed;
+        `tile_elements` of what is walked as a line.
         """
 
         def those(*names: str) -> tuple[int, ...] | None:
             return tuple(space.at(row, name, 1) for name in names if name in space.columns) or None
 
         block, rstep = those("tile_m", "tile_n"), those("tile_k")
-        if "tile_r" in space.columns:
+        s = space.problem.statement
+        if "tile_r" in space.columns and not s.reduced:
+            turned = s.output.index[-1:] != s.inputs[0].index[-1:]
+            block = those("tile_c", "tile_r") if turned else those("tile_r", "tile_c")
+        elif "tile_r" in space.columns:
             kept, summed = ("tile_r", "tile_c") if space.scope["axis"] else ("tile_c", "tile_r")
             block, rstep = those(kept), those(summed)
         warp = None
