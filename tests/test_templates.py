@@ -206,6 +206,7 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     ("Y[i,j] += V[i,k] * X[i,k,j]", "jki", carver.GEMVTemplate(4, 5, batch=6, trans_A=True)),
     ("Y[] += X[i]", "i", carver.GeneralReductionTemplate("R", (4,))),
     ("Y[j] max= X[i,j]", "ij", carver.ReductionTemplate("max", (4, 5), axis=0)),
+    ("Y[j,i] = A[i,j]", "ij", carver.TransposeTemplate(4, 5)),
     ("Z[i,j] = B[j] + A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
 ])  # fmt: skip
 def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.ops.template.Template) -> None:
@@ -216,7 +217,7 @@ def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: c
 
 
 @pytest.mark.parametrize("computes", [
-    "C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[k,j] * S[j]", "Y[i,j] = A[j,i]",
+    "C[i,j] += A[i,2*k] * B[k,j]", "C[i,j] += A[i,k] * B[k,j] * S[j]", "Y[i,j] = A[j,i] + B[i,j]",
 ])  # fmt: skip
 def test_a_statement_that_says_something_else_keeps_its_names(computes: str) -> None:
     sizes = {axis: 8 for axis in "ijkl" if axis in computes}
@@ -244,7 +245,7 @@ def test_a_reduction_of_a_product_reads_both_operands() -> None:
 
 
 def test_an_operand_that_is_walked_across_its_rows_is_not_a_copy() -> None:
-    statements = ("Y[i,j] = X[i,j]", "Y[j,i] = X[i,j]")
+    statements = ("Y[i,j] = X[i,j] + Z[i,j]", "Y[j,i] = X[i,j] + Z[j,i]")
     copy, transpose = (carver.OpTemplate(s, i=8192, j=8192).with_arch("h200") for s in statements)
     assert transpose.recommend_hints(1).backend == "triton"
     across, along = (op.recommend_hints(1, "triton")[0].predicted_ms for op in (transpose, copy))

@@ -128,10 +128,14 @@ def _extent(tensor: Tensor) -> list[int]:
 def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
     """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
 
-    Tensors and axes may have any names, factors and summands any order; axes that all tensors of `declared` share, a
-    batch, may be left out.
+    Tensors and axes may have any names, factors and summands any order; axes that all tensors of `declared` begin
+    with, a batch, may be left out.
     """
-    batch = set(declared.spatial).intersection(*(t.axes for t in declared.inputs))
+    batch = []
+    for dims in zip(*(t.index for t in declared.tensors), strict=False):
+        if len(set(dims)) > 1 or len(dims[0]) > 1:
+            break
+        batch.append(dims[0][0][0])
     for form in (declared, declared.without(batch)):
         if sorted(map(_extent, form.inputs)) != sorted(map(_extent, written.inputs)):
             continue  # permutations of many inputs are many
