@@ -144,17 +144,42 @@ def test_synchronous_matrix_instructions_hold_the_tensor_cores() -> None:
     assert read.clk == 7 * 4096 / (2048 / 4) + 1
 
 
+ARRIVE = (control(2), "@P0 SYNCS.ARRIVE.TRANS64 RZ, [UR8+0x18000], R2")
+COPY = (control(1), "@UP0 UTMALDG.2D [UR4], [UR6]")
+COPIED = (control(2), "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7+0x18000], R4")
+
+
 def test_engine_copies_are_as_far_ahead_as_the_code_before_the_loop_issues() -> None:
-    found = code(
-        (control(1), "UTMALDG.2D [UR4], [UR6]"),
-        (control(1), "UTMALDG.2D [UR4], [UR6]"),
-        (control(1), "UTMALDG.2D [UR4], [UR6]"),
-        (control(2), "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R4"),
-        (control(2), "FADD R3, R3, R2"),
-        (control(2), "UTMALDG.2D [UR4], [UR6]"),
-        (control(5), "@P1 BRA 0x30"),
-    )
+    found = code(*[ARRIVE, COPY] * 3, COPIED, ARRIVE, COPY, (control(5), "@P1 BRA 0x60"))
     assert chain.chain(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 3
+
+
+def test_waits_of_the_code_before_the_loop_take_copies_away() -> None:
+    found = code(*[ARRIVE, COPY, COPY] * 3, COPIED, (control(5), "NOP"), COPIED, ARRIVE, COPY, COPY,
+                 (control(5), "@P1 BRA 0xb0"))  # fmt: skip
+    assert chain.chain(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 2
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_matrix_instructions_of_a_block_run_beside_it(ahead: int) -> None:
+    """Committed to a barrier without an offset; the loop copies as well, and waits for both."""
+    multiply = [
+        (control(1), "UMOV UR27, 0x8200010"),
+        (control(1), "UTCHMMA gdesc[UR6], gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"),
+        (control(1), "UTCBAR [UR4], URZ"),
+    ]
+    start = 16 * (2 + 3 * ahead)
+    found = code(
+        ARRIVE, COPY, *multiply * ahead, COPIED, *multiply,
+        (control(2), "SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR13], R5"),
+        ARRIVE, COPY, (control(5), f"@P1 BRA 0x{start:x}"), isa="sm_100",
+    )  # fmt: skip
+    rate = {Matrix("tcgen05", "float16", "float32"): 8192.0}
+    read = chain.chain(found, found.loops[0], rates.table("sm_100"), rate, {"bulk": 0.0})
+    assert [(wait.kind, wait.distance) for wait in read.waits] == [("bulk", 1), ("matrix", ahead)]
+    busy = 2 * 128 * 128 * 16 / 8192
+    assert read.clk == busy if ahead else read.clk > busy + rates.table("sm_100").latency_clk["matrix"]
+    assert read.serial_matrix_waits == 1 - ahead
 
 
 def test_real_loops_of_a_matmul() -> None:

@@ -151,8 +151,8 @@ def _ops(
     indices = _in_order(where) if isinstance(where, Loop) else where
     if code.isa.startswith("gfx"):
         return [_amd(code, i, table, flops_per_clk) for i in indices]
-    ahead = _bulk_ahead(code, indices, table, where.header if isinstance(where, Loop) else None)
-    return [_nvidia(code, i, table, flops_per_clk, ahead) for i in indices]
+    barriers = _memory_waits(code, indices, table, where.header) if isinstance(where, Loop) else {}
+    return [_nvidia(code, i, table, flops_per_clk, barriers.get(i)) for i in indices]
 
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
@@ -163,7 +163,9 @@ def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
     return tuple((pipe, max(clk, lanes.get(pipe, 0.0))) for pipe, clk in pipe_clk(group, each.opcode, code.warp_size))
 
 
-def _nvidia(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float], bulk_ahead: int | None) -> Op:
+def _nvidia(
+    code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float], waits_for: tuple[str, int] | None
+) -> Op:
     each = code.instructions[i]
     control = each.control
     assert control is not None  # readers of SASS always set it
@@ -193,8 +195,14 @@ def _nvidia(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, flo
             signals.append(("products", "matrix"))
             if commit := re.search(r"\bgsb\d", each.operands):
                 closes = ("products", commit[0])
-        case "memory wait" if bulk_ahead is not None:
-            waits.append((("bulk",), bulk_ahead))
+        case "block matrix" if found := mma.block(each.opcode, each.descriptor):
+            if rate := flops_per_clk.get(found[0]):
+                beside_clk = found[1] / rate
+            signals.append(("products", "matrix"))
+        case "matrix commit":
+            closes = ("products", "commits")
+        case "memory wait" if waits_for:
+            waits.append(((waits_for[0],), waits_for[1]))
         case "bulk" if group.access == ("bulk", "load"):
             signals.append(("bulk", "bulk"))
     if group.access == ("copy", "global"):
@@ -211,26 +219,50 @@ def _limit(operands: str) -> tuple[tuple[str, ...], int]:
     return tuple(f"{(found[1] or '').lower()}sb{name}" for name in names), int(found[4] or "0", 16)
 
 
-def _bulk_ahead(code: Code, indices: Sequence[int], table: Table, header: int | None) -> int | None:
-    """How many copies of the engine are younger than those that a loop's wait on a barrier in memory asks for.
+def _memory_waits(code: Code, indices: Sequence[int], table: Table, header: int) -> dict[int, tuple[str, int]]:
+    """What the waits of a loop for barriers in memory ask for: index -> queue, and how many there may stay outstanding.
 
-    The code before a loop issues the copies of its first iterations, so as many are ahead as were issued before the
-    first wait, less those of one iteration. None where the loop copies nothing so, or multiplies beside the warp as
-    well, where the code does not tell which barrier is whose.
+    A wait is for copies of the engine where its barrier has the offset of one that expects bytes, else for matrix
+    instructions that a barrier was committed to. Each takes the oldest; those that the code before the loop issued and
+    did not wait for are on their way when it begins. Waits for another partition of warps are not in the result.
     """
-
-    def copies(those: Sequence[int]) -> int:
-        groups = [table.group(code.instructions[i].opcode) for i in those]
-        return sum(group.role == "bulk" and group.access == ("bulk", "load") for group in groups)
-
-    roles = [table.group(code.instructions[i].opcode).role for i in indices]
-    a_step = copies(indices)
-    if header is None or not a_step or "block matrix" in roles or "memory wait" not in roles:
-        return None
     inside = {i for loop in code.all_loops() if header not in loop.body for i in loop.own}
-    before = copies([i for i in range(header) if i not in inside])
-    first = copies(indices[: roles.index("memory wait")])
-    return max(0, before + first - a_step)
+    before = [i for i in range(header) if i not in inside]
+    filled = {_offset(each.operands) for each in code.instructions if each.opcode == "SYNCS.ARRIVE.TRANS64"}
+    found: dict[int, tuple[str, int]] = {}
+
+    def events(those: Sequence[int], queue: str) -> list[int]:
+        """Indices at which a queue grows, and, as ~index, where it is waited for."""
+        marks = []
+        for i in those:
+            each = code.instructions[i]
+            group = table.group(each.opcode)
+            if group.role == "memory wait" and (_offset(each.operands) in filled) == (queue == "bulk"):
+                marks.append(~i)
+            elif (queue == "bulk" and group.access == ("bulk", "load")) or (
+                queue == "commits" and group.role == "matrix commit"
+            ):
+                marks.append(i)
+        return marks
+
+    for queue in ("bulk", "commits"):
+        step, earlier = events(indices, queue), events(before, queue)
+        grown = sum(mark >= 0 for mark in step)
+        if not grown or grown == len(step):
+            continue
+        share = grown / (len(step) - grown)
+        held = sum(1 if mark >= 0 else -share for mark in earlier)
+        for mark in step:
+            held += 1 if mark >= 0 else -share
+            if mark < 0:
+                found[~mark] = (queue, max(0, round(held)))
+    return found
+
+
+def _offset(operands: str) -> str:
+    """Constant part of the address of a barrier."""
+    found = re.search(r"\[[^\]]*?(\+0x[0-9a-f]+)?\]", operands)
+    return (found and found[1]) or ""
 
 
 def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]) -> Op:

@@ -32,7 +32,9 @@ class Control(NamedTuple):
 class Instruction(NamedTuple):
     """`opcode` with its modifiers ("HMMA.16816.F32"), `target` the address that a branch names.
 
-    `control` is None on AMD; `waits` is what an AMD wait instruction names, else None.
+    `control` is None on AMD; `waits` is what an AMD wait instruction names, else None. `descriptor` is the constant
+    that describes a matrix instruction of the fifth generation of tensor cores, None of others and where it is not
+    known.
     """
 
     address: int
@@ -42,6 +44,7 @@ class Instruction(NamedTuple):
     control: Control | None = None
     target: int | None = None
     waits: Waits | None = None
+    descriptor: int | None = None
 
     @property
     def text(self) -> str:

@@ -55,14 +55,16 @@ DEPTH_BYTES = 32
 """Of K in one instruction of the fifth generation of tensor cores: 16 halves, 32 bytes."""
 
 
-def block(opcode: str, descriptor: int) -> tuple[Matrix, float] | None:
+def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
     """The same of an instruction that one thread issues for its block (tcgen05), by its 32-bit instruction descriptor.
+
+    FLOPs are of the block. None of other opcodes, and where the descriptor is not known.
 
     Bits 4 and 5 name the sums, 7 to 9 the first factor, 17 to 22 hold N / 8 and 24 to 28 M / 16 (PTX ISA, "Instruction
     descriptor" of tcgen05.mma).
     """
     found = BLOCK.match(opcode)
-    if not found:
+    if not found or descriptor is None:
         return None
     m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
     dtype = FACTORS[found[1]].get(descriptor >> 7 & 7, "unknown")

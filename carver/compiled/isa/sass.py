@@ -136,6 +136,7 @@ def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) ->
 
 
 def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
+    instructions = _described(instructions)
     place = {each.address: i for i, each in enumerate(instructions)}
     flow = graph(len(instructions), {i: s for i, each in enumerate(instructions) if (s := _step(each, place))})
     roots, straight = loops(flow, lambda body: _only_waits(instructions, body))
@@ -168,6 +169,26 @@ def _instructions(listing: str) -> Iterator[Instruction]:
             target = int(found[1], 16)
         bits = int(high, 16) >> 41 & 0x1FFFFF
         yield Instruction(int(address, 16), predicate, opcode, operands, control(bits), target)
+
+
+def _described(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """With the descriptors of matrix instructions: the constant that was last moved to the uniform register they
+    name."""
+    known: dict[str, int] = {}
+    found = list(instructions)
+    for i, each in enumerate(instructions):
+        if not each.opcode.startswith("U"):
+            continue
+        target, _, value = each.operands.partition(", ")
+        if each.opcode.startswith("UTC"):
+            if named := re.search(r"idesc\[(UR\d+)\]", each.operands):
+                found[i] = each._replace(descriptor=known.get(named[1]))
+        elif each.opcode == "UMOV" and value.startswith("0x"):
+            known[target] = int(value, 16)
+        elif known:
+            for name in registers(each.opcode, each.operands)[1]:
+                known.pop(name, None)
+    return found
 
 
 def _step(each: Instruction, place: dict[int, int]) -> Step | None:

@@ -96,13 +96,12 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
             if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
                 factors[found[0]] += found[1]
     block = defaultdict[Matrix, float](float)
-    if any(table.group(opcode).role == "block matrix" for opcode in counted):
-        described = descriptors(code)
-        for i in indices:
-            if i in described and (found := mma.block(code.instructions[i].opcode, described[i])):
+    for each in instructions:
+        if table.group(each.opcode).role == "block matrix":
+            if found := mma.block(each.opcode, each.descriptor):
                 block[found[0]] += found[1]
-            elif table.group(code.instructions[i].opcode).role == "block matrix":
-                unknown[f"{code.instructions[i].opcode} of an unknown shape"] += 1
+            else:
+                unknown[f"{each.opcode} of an unknown shape"] += 1
     return Work(
         len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), dict(accesses), dict(bulk),
         barriers, dict(unknown),
@@ -146,27 +145,3 @@ def pipe_clk(group: Group, opcode: str, warp_size: int) -> list[tuple[str, float
         for pipe, rate in group.bytes_per_clk.items():
             clocks[pipe] = max(clocks.get(pipe, 0.0), size / rate)
     return list(clocks.items())
-
-
-def descriptors(code: Code) -> dict[int, int]:
-    """Instruction descriptors of matrix instructions that one thread issues: index -> 32 bits, where they are
-    constants.
-
-    A constant is the last that the code before, in its order, moves to the uniform register that is named.
-    """
-    known: dict[str, int] = {}
-    found: dict[int, int] = {}
-    for i, each in enumerate(code.instructions):
-        if not each.opcode.startswith("U"):
-            continue
-        if each.opcode.startswith("UTC"):
-            if (named := re.search(r"idesc\[(UR\d+)\]", each.operands)) and named[1] in known:
-                found[i] = known[named[1]]
-            continue
-        target, _, value = each.operands.partition(", ")
-        if each.opcode == "UMOV" and value.startswith("0x"):
-            known[target] = int(value, 16)
-        else:
-            for name in sass.registers(each.opcode, each.operands)[1]:
-                known.pop(name, None)
-    return found
