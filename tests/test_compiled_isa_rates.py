@@ -107,6 +107,27 @@ def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flo
     assert matrix.gcn(opcode) == (Matrix(*kind), flops)
 
 
+@pytest.mark.parametrize(
+    ("opcode", "operands", "size"),
+    [
+        ("HGMMA.64x128x16.F32", "R24, gdesc[UR8].tnspB, R24", (64 + 128) * 16 * 2 / 4),
+        ("HGMMA.64x128x16.F32", "R24, R4, gdesc[UR8].tnspB, R24", 128 * 16 * 2 / 4),
+        ("HGMMA.64x64x8.F32.TF32", "R24, gdesc[UR8], RZ, !UPT", (64 + 64) * 8 * 4 / 4),
+        ("QGMMA.64x64x32.F32.E4M3.E4M3", "R24, gdesc[UR8], R24", (64 + 64) * 32 / 4),
+        ("HMMA.16816.F32", "R24, R8, R4, R24", 0),
+    ],
+)
+def test_factors_in_shared_memory(opcode: str, operands: str, size: float) -> None:
+    assert matrix.sass_shared_bytes(opcode, operands) == size
+
+
+@pytest.mark.parametrize(("first", "size"), [("gdesc[UR6]", (128 + 128) * 32), ("tmem[UR6]", 128 * 32)])
+def test_factors_of_a_block(first: str, size: float) -> None:
+    operands = f"{first}, gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"
+    assert matrix.block("UTCHMMA", 0x8200010) == (Matrix("tcgen05", "float16", "float32"), 2 * 128 * 128 * 16)
+    assert matrix.block_shared_bytes(operands, 0x8200010) == size
+
+
 @pytest.mark.parametrize("opcode", ["FFMA", "IMMAX.16816", "v_add_f32", "MUFU.EX2", "HADD2.F32"])
 def test_other_instructions_multiply_no_matrices(opcode: str) -> None:
     assert matrix.sass(opcode) is None and matrix.gcn(opcode) is None

@@ -156,10 +156,10 @@ def _ops(
 
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
-    """Clocks that a lone warp holds the pipes of its scheduler: a share of the lanes, but all of the bytes."""
+    """Clocks that a lone warp holds pipes: its scheduler's share of the lanes, but all of the bytes."""
     each = code.instructions[i]
     group = table.group(each.opcode)
-    lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items()}
+    lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items() if pipe not in table.shared}
     return tuple((pipe, max(clk, lanes.get(pipe, 0.0))) for pipe, clk in pipe_clk(group, each.opcode, code.warp_size))
 
 

@@ -147,8 +147,10 @@ def _step(each: Instruction, places: dict[str, int]) -> Step | None:
 
 
 def _only_waits(instructions: list[Instruction], body: list[int]) -> bool:
-    """Whether a loop only sleeps or compares: it holds no vector instruction."""
-    return not any(instructions[i].opcode[0] in "vdgb" for i in body)
+    """Whether a loop sleeps or meets other waves, and holds no vector instruction."""
+    opcodes = [instructions[i].opcode for i in body]
+    works = any(op[0] in "vdgbf" for op in opcodes)
+    return not works and any(op.startswith(("s_sleep", "s_barrier")) for op in opcodes)
 
 
 def _spilled(instructions: list[Instruction]) -> int:

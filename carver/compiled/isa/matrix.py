@@ -48,6 +48,22 @@ def sass(opcode: str) -> tuple[Matrix, float] | None:
     return Matrix(name, dtype, accumulate), 2.0 * m * n * k / share
 
 
+BITS = {"H": 16, "I": 8, "Q": 8, "B": 1}
+
+
+def sass_shared_bytes(opcode: str, operands: str) -> float:
+    """Bytes of shared memory from which a warp group's instruction reads its factors, a warp; 0 of other opcodes.
+
+    Both lie there, unless a register stands before the descriptor: then the first is in registers.
+    """
+    found = GROUP.match(opcode)
+    if not found:
+        return 0.0
+    m, n, k = map(int, found.groups()[1:])
+    rows = n if re.match(r"R\w+, R\d+", operands) else m + n
+    return rows * k * (32 if ".TF32" in opcode else BITS[found[1]]) / 8 / 4
+
+
 SUMS = {0: "float16", 1: "float32", 2: "int32"}
 FACTORS = {"H": {0: "float16", 1: "bfloat16", 2: "tf32"}, "I": {0: "int8", 1: "int8"}, "O": {1: "float4_e2m1"},
            "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float6_e2m3", 4: "float6_e3m2", 5: "float4_e2m1"}}  # fmt: skip
@@ -70,6 +86,13 @@ def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
     dtype = FACTORS[found[1]].get(descriptor >> 7 & 7, "unknown")
     depth = DEPTH_BYTES // {"H": 4 if dtype == "tf32" else 2, "O": 0.5}.get(found[1], 1)
     return Matrix("tcgen05", dtype, SUMS.get(descriptor >> 4 & 3, "unknown")), 2.0 * m * n * depth
+
+
+def block_shared_bytes(operands: str, descriptor: int) -> float:
+    """Bytes of shared memory from which such an instruction reads its factors, of which the first may be in tensor
+    memory."""
+    m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
+    return float((n if operands.startswith("tmem") else m + n) * DEPTH_BYTES)
 
 
 GCN_TYPES = {

@@ -56,6 +56,7 @@ class Table:
     """Rates of a family of instruction sets.
 
     `schedulers`: parts of an SM among which warps are dealt; together they issue `issue_per_clk` instructions a clock.
+    Each has its share of the lanes of a pipe, but for those pipes that are `shared`: one unit that serves all in turn.
     `latency_clk`: clocks until what a group names is complete.
     """
 
@@ -63,6 +64,7 @@ class Table:
     covers: tuple[str, ...]
     schedulers: int
     issue_per_clk: float
+    shared: frozenset[str]
     latency_clk: Mapping[str, float]
     groups: tuple[Group, ...]
     sources: Mapping[str, str]
@@ -110,6 +112,7 @@ def load(path: Path) -> Table:
         tuple(data["covers"]),
         data["schedulers"],
         data.get("issue_per_clk", data["schedulers"]),
+        frozenset(data.get("shared", ())),
         latency,
         groups,
         dict(data["source"]),

@@ -38,6 +38,8 @@ class Work:
     matrix: FLOPs by kind; of a warp group's instruction a quarter. Rates are in device descriptors.
     block_matrix: FLOPs of a whole block by kind, of instructions that one of its threads issues
     accesses: instructions by kind, memory and width
+    matrix_shared_bytes, block_shared_bytes: what the matrix instructions of a warp group, by warp, and of a block read
+        from shared memory
     bulk: copies by an engine that one thread issues for its block, by opcode: their bytes are not in the code
     barriers: barriers of the block
     unknown: opcodes that no table lists, priced as one issue
@@ -48,6 +50,8 @@ class Work:
     pipe_clk: dict[str, float]
     matrix: dict[Matrix, float]
     block_matrix: dict[Matrix, float]
+    matrix_shared_bytes: float
+    block_shared_bytes: float
     accesses: dict[Access, int]
     bulk: dict[str, int]
     barriers: int
@@ -77,6 +81,7 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
     bulk: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     barriers = 0
+    shared_bytes = block_bytes = 0.0
     for opcode, n in counted.items():
         group = table.group(opcode)
         if not group.source:
@@ -97,14 +102,18 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
                 factors[found[0]] += found[1]
     block = defaultdict[Matrix, float](float)
     for each in instructions:
-        if table.group(each.opcode).role == "block matrix":
-            if found := mma.block(each.opcode, each.descriptor):
+        role = table.group(each.opcode).role
+        if role == "warpgroup matrix":
+            shared_bytes += mma.sass_shared_bytes(each.opcode, each.operands)
+        elif role == "block matrix":
+            if each.descriptor is not None and (found := mma.block(each.opcode, each.descriptor)):
                 block[found[0]] += found[1]
+                block_bytes += mma.block_shared_bytes(each.operands, each.descriptor)
             else:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
     return Work(
-        len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), dict(accesses), dict(bulk),
-        barriers, dict(unknown),
+        len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), shared_bytes, block_bytes,
+        dict(accesses), dict(bulk), barriers, dict(unknown),
     )  # fmt: skip
 
 
