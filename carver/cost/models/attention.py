@@ -21,7 +21,7 @@ from ...problem.problem import Problem
 from .. import occupancy
 from ..model import Model, Part
 from ..occupancy import resident_blocks, spill_slowdown
-from ..tile import MMA, VECTOR, WGMMA, instruction_rows, peaks
+from ..tile import MMA, VECTOR, WGMMA, instruction_rows, issue_per_clk, peaks
 from ..traffic import sector_waste
 from ..work import Work, joined
 from .stream import EXCHANGE_CLK
@@ -176,14 +176,14 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         math_clk=math_clk * busy,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
         smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
-        issue_clk=instructions / arch.schedulers_per_sm * busy,
+        issue_clk=instructions / issue_per_clk(arch) * busy,
         fill_bytes=read,
         l2_bytes=read,
         l2_read_bytes=read,
         dram_bytes=dram,
         l3_bytes=dram,
         store_bytes=store,
-        store_clk=store_instr * warps / arch.schedulers_per_sm,
+        store_clk=store_instr * warps / issue_per_clk(arch),
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=np.where(partial, join_s, 0.0),
         slowdown=spill_slowdown(registers, arch, k),

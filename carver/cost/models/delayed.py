@@ -17,6 +17,7 @@ from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ..model import Model, Part
 from ..occupancy import resident_blocks
+from ..tile import issue_per_clk
 from ..traffic import sector_waste
 from ..work import Work
 
@@ -92,7 +93,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         math_clk=convert_clk,
         chain_clk=instructions * k["dependent_issue_clk"],
         smem_clk=load_clk,
-        issue_clk=warps * instructions / arch.schedulers_per_sm,
+        issue_clk=warps * instructions / issue_per_clk(arch),
         fill_bytes=sectors,
         l2_bytes=sectors,
         l2_read_bytes=sectors,

@@ -19,7 +19,7 @@ from ...kernels.space import Space, multiply_dtype
 from ..model import Model, Part
 from ..occupancy import resident_blocks
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
-from ..tile import compiled_peak
+from ..tile import compiled_peak, issue_per_clk
 from ..traffic import sector_waste
 from ..work import Work
 
@@ -101,7 +101,9 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         + c.thread_m * c.thread_n * k["store_instr"]
         + spilled * 2
     )
-    issue_clk = warps * warp_instr / arch.schedulers_per_sm
+    # a SIMD that an arithmetic instruction keeps for several clocks issues loads of other warps meanwhile
+    beside = loads + 2 * copies / warps if issue_per_clk(arch) < arch.schedulers_per_sm else 0.0
+    issue_clk = warps * (warp_instr - beside) / issue_per_clk(arch)
     chain_clk = warp_instr * k["dependent_issue_clk"]
 
     # bytes
