@@ -291,3 +291,11 @@ def test_warps_without_rows_of_their_own_repeat_those_of_others() -> None:
     tiles = [{"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": warps, "num_stages": 3} for warps in (4, 8)]
     ms = {h.config["num_warps"]: h.predicted_ms for h in op.with_arch(carver.CUDA("h200")).rank(tiles, "triton")}
     assert 1.5 < ms[8] / ms[4] < 2.5  # 1.88 and 3.92 ms in tests/data/h200/attention.csv
+
+
+def test_a_part_of_the_keys_has_keys() -> None:
+    op = carver.FlashAttentionTemplate(1, 8, 8, seq=1024, head_dim=64).with_arch("h200")
+    config = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2}
+    ranking = op.rank([config | {"SPLIT_KV": split} for split in (16, 17, 1741390)])
+    assert ranking.indices == [0]
+    assert set(ranking.reasons.values()) == {"each part of the keys has a block of them"}

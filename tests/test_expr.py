@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import carver
 from carver.base.errors import KernelError
 from carver.kernels.expr import parse
 
@@ -82,3 +83,72 @@ def test_columns_agree_with_python(text: str, rows: list[tuple[int, int]]) -> No
     xs, ys = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     value = np.broadcast_to(parse(text)({"x": xs, "y": ys}), len(rows)).tolist()
     assert value == [int(eval(text, {}, {"x": x, "y": y, "min": min, "max": max})) for x, y in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("9**9**9", "a power is a number from 0 to 4"),
+        ("10**10**8", "a power is a number from 0 to 4"),
+        ("x ** -1", "a power is a number from 0 to 4"),
+        ("x ** y", "a power is a number from 0 to 4"),
+        ("arch.title * 2**3", "a device has no number 'title'"),
+        ("arch.smem_per_blok_bytes", "did you mean 'smem_per_block_bytes'"),
+        ("(" * 50_000 + "1" + ")" * 50_000, "an expression of 100001 characters, more than 4096"),
+        ("(" * 1_000 + "1" + ")" * 1_000, "does not parse"),
+        ("-" * 3_000 + "1", "more than 64 operations within each other|does not parse"),
+        ("+".join(["x"] * 100), "more than 64 operations within each other"),
+        ("1" * 400, "a number is at most 2^53"),
+        ("1e999", "a number is at most 2^53"),
+        ("pow2(x, 2)", "pow2 takes 1 value, got 2"),
+        ("ceil(x)", "ceil takes 2 values, got 1"),
+        ("min()", "Call is not allowed"),
+        ("x \x00", "does not parse"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_what_could_do_harm_is_refused(text: str, says: str) -> None:
+    with pytest.raises(KernelError, match=says.replace("^", r"\^")):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("m // 0", "cannot be computed"),
+        ("m % (m - m)", "cannot be computed"),
+        ("m * m * m * m", "no number of 64 bits"),
+        ("(-m) ** 0.5", "no number of 64 bits"),
+        ("m + kk", "uses 'kk'; did you mean 'k'"),
+    ],
+)
+def test_what_arithmetic_cannot_do_is_our_error(text: str, says: str) -> None:
+    with pytest.raises(KernelError, match=says):
+        parse(text)({"m": 2**31, "k": 1})
+
+
+def test_a_chain_of_products_stops_at_64_bits() -> None:
+    """Each column the square of the one before: 40 of them would be a number of 2^40 digits."""
+    value, square = 10, parse("x * x")
+    with pytest.raises(KernelError, match="no number of 64 bits"):
+        for _ in range(40):
+            value = square({"x": value})
+
+
+TOKENS = st.sampled_from(
+    ["x", "y", "n", "arch", ".title", ".sm_count", "9", "2**33", "1e300", "0", "**", "*", "//", "%", "-", "+", "(", ")",
+     " if ", " else ", " and ", " not ", "<", "==", "min(", "pow2(", "log2(", "ceil(", ",", "[", "'a'", "lambda:", "_x"]
+)  # fmt: skip
+
+
+@given(st.lists(TOKENS, max_size=40).map("".join), st.integers(-(2**62), 2**62))
+@example("pow2(x)*pow2(y)", 2**62)
+@example("log2(n)**0", 0)
+def test_whatever_is_written_is_a_number_or_our_error(text: str, n: int) -> None:
+    scope = {"x": np.array([-3, 0, 7]), "y": np.array([2**62, -(2**62), 0]), "n": n, "arch": carver.CUDA("h200")}
+    with np.errstate(all="ignore"):
+        try:
+            value = parse(text)(scope)
+        except KernelError:
+            return
+    assert np.asarray(value).dtype.kind in "bif"

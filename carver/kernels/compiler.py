@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from . import triton
-from .expr import Expression
+from .expr import Expression, evaluated
 
 COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {"triton": triton.COLUMNS}
 """For each compiler and each cost model, the function of every column."""
@@ -24,7 +24,7 @@ class Derivation:
     function: Callable[..., Any]
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
-        return self.function(**{name: scope[name] for name in self.names})
+        return evaluated(self.text, scope, self.names, lambda values: self.function(**values))
 
 
 Formula: TypeAlias = Expression | Derivation

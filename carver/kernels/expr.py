@@ -2,23 +2,37 @@
 
 The language is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``,
 ``a if c else b``, ``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a
-field of the device. Nothing else parses, so a declaration from elsewhere can compute and do no harm.
+number of the device. Nothing else parses, and what parses is bounded in length, depth and the size of its numbers, so a
+declaration from elsewhere can compute and do no harm.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache, reduce
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache, reduce
+from inspect import get_annotations
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import KernelError
+from ..arch.descriptor import Arch
+from ..base.errors import KernelError, nearest
 
-_FUNCTIONS = ("min", "max", "ceil", "pow2", "log2")
+MAX_LENGTH = 4096
+"""Characters of an expression."""
+MAX_DEPTH = 64
+"""Operations within operations."""
+MAX_POWER = 4
+MAX_INTEGER = 2**53
+"""Largest number that an expression may hold; floating point counts no further one by one."""
+MAX_VALUE = 2**63 - 1
+"""Largest result; columns are of 64 bits."""
+
+_FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
+"""How many values each takes; 0: any number."""
 _OPERATORS = (
     ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.And, ast.Or, ast.Load,
@@ -53,7 +67,25 @@ class Expression:
     code: CodeType
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
-        return eval(self.code, _ENV, {name: scope[name] for name in self.names})
+        """Its value. Raises KernelError for names that the scope lacks and for what arithmetic cannot do."""
+        return evaluated(self.text, scope, self.names, lambda values: eval(self.code, _ENV, values))
+
+
+def evaluated(
+    text: str, scope: Mapping[str, Any], names: Iterable[str], compute: Callable[[dict[str, Any]], Any]
+) -> Any:
+    """What `compute` makes of the values of some names; whatever it cannot do is a KernelError that shows `text`."""
+    try:
+        value = compute({name: scope[name] for name in names})
+    except KeyError as error:
+        raise KernelError(f"{text!r} uses {error.args[0]!r}; {nearest(str(error.args[0]), scope)}") from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise KernelError(f"{text!r} cannot be computed: {error}") from None
+    if isinstance(value, np.ndarray | np.generic):
+        return value
+    if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
+        raise KernelError(f"{text!r} is no number of 64 bits")
+    return value
 
 
 class _Vectorise(ast.NodeTransformer):
@@ -84,35 +116,65 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
+@cache
+def device_fields() -> frozenset[str]:
+    """What `arch.` may be followed by: the numbers of a descriptor."""
+    kinds = {"int", "float", "bool"}
+    stored = {f.name for f in fields(Arch) if f.type in kinds}
+    getters = {name: value.fget for name, value in vars(Arch).items() if isinstance(value, property)}
+    return frozenset(stored | {n for n, get in getters.items() if get and get_annotations(get)["return"] in kinds})
+
+
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Expression:
     """Parse one expression. Raises KernelError that shows what is not allowed in it."""
+    if len(text) > MAX_LENGTH:
+        raise KernelError(f"an expression of {len(text)} characters, more than {MAX_LENGTH}: {text[:60]!r} ...")
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as e:
         raise KernelError(f"expression {text!r} does not parse: {e.msg}") from None
-    names = set()
-    for node in ast.walk(tree):
+    except (ValueError, MemoryError, RecursionError) as e:
+        raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
+    if why := _forbidden(tree):
+        raise KernelError(f"expression {text!r}: {why}")
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+    code = compile(ast.fix_missing_locations(_Vectorise().visit(tree)), text, "eval")
+    return Expression(text, frozenset(names), code)
+
+
+def _forbidden(tree: ast.AST) -> str:
+    """Why a tree is no expression of ours; empty where it is one."""
+    rest: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while rest:
+        node, depth = rest.pop()
+        if depth > MAX_DEPTH:
+            return f"more than {MAX_DEPTH} operations within each other"
+        rest += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
         match node:
-            case ast.Call(func=ast.Name(id=f)) if f in _FUNCTIONS and not node.keywords:
-                continue
+            case ast.Call(func=ast.Name(id=f)) if f in _FUNCTIONS and not node.keywords and node.args:
+                if len(node.args) != _FUNCTIONS[f] and _FUNCTIONS[f]:
+                    return f"{f} takes {_FUNCTIONS[f]} value{'s' if _FUNCTIONS[f] > 1 else ''}, got {len(node.args)}"
             case ast.Name(id=name):
                 if name.startswith("_"):
-                    raise KernelError(f"expression {text!r}: name {name!r} is not allowed")
-                if name not in _FUNCTIONS:
-                    names.add(name)
+                    return f"name {name!r} is not allowed"
             case ast.Attribute(value=ast.Name(id="arch"), attr=attr) if not attr.startswith("_"):
-                continue
-            case ast.Constant(value=int() | float()):
-                continue
+                if attr not in device_fields():
+                    return f"a device has no number {attr!r}; {nearest(attr, device_fields())}"
+            case ast.BinOp(op=ast.Pow(), right=power):
+                small = isinstance(power, ast.Constant) and isinstance(power.value, int | float)
+                if not (small and 0 <= power.value <= MAX_POWER):  # type: ignore[attr-defined]
+                    return f"a power is a number from 0 to {MAX_POWER}"
+            case ast.Constant(value=int() | float() as value):
+                if not abs(value) <= MAX_INTEGER:
+                    return "a number is at most 2^53"
             case ast.Expression() | ast.BinOp() | ast.UnaryOp() | ast.BoolOp() | ast.Compare() | ast.IfExp():
                 continue
             case _ if isinstance(node, _OPERATORS):
                 continue
             case _:
-                raise KernelError(
-                    f"expression {text!r}: {type(node).__name__} is not allowed; use integers, names, arch.<field>, "
+                return (
+                    f"{type(node).__name__} is not allowed; use integers, names, arch.<field>, "
                     f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(_FUNCTIONS)}"
                 )
-    code = compile(ast.fix_missing_locations(_Vectorise().visit(tree)), text, "eval")
-    return Expression(text, frozenset(names), code)
+    return ""

@@ -423,7 +423,7 @@ class _Table:
             for name, expression, is_rule in ready:
                 value = expression(seen)
                 if is_rule:
-                    kept = allowed & value
+                    kept = allowed & np.asarray(value, bool)
                     if lost := int(np.count_nonzero(allowed) - np.count_nonzero(kept)):
                         self.removed[name] = self.removed.get(name, 0) + lost
                         allowed = kept
