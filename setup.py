@@ -31,8 +31,10 @@ setup(
         "gpu": ["pycuda>=2024.1", "torch>=2.2"],
         "plot": ["matplotlib>=3.8"],
         "frame": ["pandas>=2.1"],
-        "notebook": ["ipykernel>=6.29", "ipywidgets>=8.1", "matplotlib>=3.8", "nbclient>=0.10", "nbformat>=5.10",
-                     "pandas>=2.1"],
+        "notebook": [
+            "ipykernel>=6.29", "ipywidgets>=8.1", "jupyterlab>=4", "kernel-tuner>=1.5", "matplotlib>=3.8",
+            "nbclient>=0.10", "nbformat>=5.10", "pandas>=2.1", "triton>=3.6; platform_system == 'Linux'",
+        ],
         "tune": ["dask[distributed]>=2024.1"],  # scale-out over hosts; a tuner on one machine needs nothing more
         # what tests/test_export_packages.py was run with; none of them needs a GPU there
         "export-test": [

@@ -3,8 +3,7 @@
     python notebooks/run.py [01_first_ranking ...] [--write]
 
 With --write the outputs are kept in the notebooks. Menus are drawn as without ipywidgets, as the picture that they show
-first: where the notebooks are read, nobody answers a menu. Needs the extra `notebook`; 06_feed needs Triton and Kernel
-Tuner, too.
+first: where the notebooks are read, nobody answers a menu. Needs the extra `notebook`.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def names() -> list[str]:
 
 
 def execute(name: str) -> Any:
-    """The notebook with fresh outputs, run in the repository's root."""
+    """The notebook with fresh outputs, run where Jupyter starts it."""
     book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-    where = {"metadata": {"path": FOLDER.parent}}
+    where = {"metadata": {"path": FOLDER}}
     quiet = ["--IPKernelApp.log_level=50"]
     client = NotebookClient(book, timeout=120, kernel_name="python3", resources=where, extra_arguments=quiet)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,8 +15,9 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 BOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
-NEEDS = {"06_feed": ("triton", "kernel_tuner")}
-EXTRA = ("nbclient", "nbformat", "ipykernel", "ipywidgets", "matplotlib", "pandas")
+EXTRA = (
+    "ipykernel", "ipywidgets", "jupyterlab", "kernel_tuner", "matplotlib", "nbclient", "nbformat", "pandas", "triton",
+)  # fmt: skip
 
 
 def pictures(book: dict[str, Any]) -> list[str]:
@@ -66,7 +67,7 @@ def test_nothing_is_measured_on_the_machine_that_runs_it(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_runs_from_a_clean_kernel(path: Path) -> None:
-    for package in (*EXTRA, *NEEDS.get(path.stem, ())):
+    for package in EXTRA:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{path.stem} needs {package}")
     command = [sys.executable, str(FOLDER / "run.py"), path.stem]
@@ -97,4 +98,5 @@ def test_menus_offer_every_choice_and_begin_with_the_first(capsys: pytest.Captur
 def test_the_extra_has_what_running_needs() -> None:
     setup = (FOLDER.parent / "setup.py").read_text(encoding="utf-8")
     [extra] = re.findall(r'"notebook": \[(.*?)\]', setup, re.DOTALL)
-    assert {name.partition(">")[0] for name in re.findall(r'"([^"]+)"', extra)} == set(EXTRA)
+    named = {re.split("[>;]", name)[0].replace("-", "_") for name in re.findall(r'"([^"]+)"', extra)}
+    assert named == set(EXTRA)

@@ -195,14 +195,14 @@ class Problem:
 
     def __str__(self) -> str:
         """Title, extents, then types and options: "matmul M=64 N=64 K=64 (float16, trans_B)"."""
-        called, spoken = {**self.words.axes, **self.names}, self.words.spoken(self.options)
-        counts = {name: n for name, n in self.options.items() if self.words.options.get(name) == () and n}
-        shown = {called.get(axis, axis): n for axis, n in self.sizes.items() if n > 1 or axis != "b"} | counts
-        shown.pop("", None)  # an axis that is the same in all problems of the operator
+        words, spoken = self.words, self.words.spoken(self.options)
+        called = {**words.axes, **self.names} if self.sizes.keys() <= words.axes.keys() else self.names
+        shown = {called.get(axis, axis): n for axis, n in words.sizes(self.sizes).items()}
+        shown |= {k: n for k, n in self.options.items() if words.options.get(k) == () and n != words.unsaid.get(k, 0)}
         types = (self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output))
         said = ["sums in float16"] if self.accumulate == "float16" else []
-        said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in self.words.title]
-        title = self.words.title.format_map({name: name for name in self.words.options} | spoken)
+        said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in words.title]
+        title = words.title.format_map({name: name for name in words.options} | spoken)
         return f"{title} {' '.join(f'{k}={n}' for k, n in shown.items())} ({', '.join((*dict.fromkeys(types), *said))})"
 
 

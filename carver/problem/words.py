@@ -8,6 +8,9 @@
     [options]
     axis = ["columns", "rows"]              # a word for each value; "" says nothing
     max_delay = []                          # a count
+    [unsaid]                                # sizes and counts that go without saying: a number, or as another axis
+    b = 1
+    s = "q"
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "axes", "options")
+_KEYS = ("computes", "title", "mask", "axes", "options", "unsaid")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,14 @@ class Words:
     mask: tuple[str, ...] = ()
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
+
+    def sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Those that do not go without saying; all where a statement has other axes than these."""
+        if not sizes.keys() <= self.axes.keys():
+            return dict(sizes)
+        usual = {axis: sizes[n] if isinstance(n, str) else n for axis, n in self.unsaid.items() if axis in sizes}
+        return {axis: n for axis, n in sizes.items() if n != usual.get(axis)}
 
     def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
         """The word for the value of each option that has one."""
@@ -49,7 +60,7 @@ def declared() -> Mapping[str, Words]:
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
-            FrozenDict(raw.get("axes", {})), FrozenDict(options),
+            FrozenDict(raw.get("axes", {})), FrozenDict(options), FrozenDict(raw.get("unsaid", {})),
         )  # fmt: skip
     return FrozenDict(found)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import CarverError, ConfigError
@@ -88,7 +89,7 @@ def beside(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def title(ax: Axes, *lines: str) -> None:
-    ax.set_title("\n".join(line for line in lines if line), loc="left", fontsize=10)
+    ax.set_title("\n".join(fill(line, 75) for line in lines if line), loc="left", fontsize=10)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:

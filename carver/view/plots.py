@@ -240,7 +240,8 @@ def plot_explanation(explanation: Explanation) -> Figure:
     top.set_ylim(len(alone) + 0.6, -0.6)
     top.set_xlim(0, max([whole, *alone.values()]) * room([told]))
     config = fill(" ".join(f"{name}={value}" for name, value in hint.config.items()), 110)
-    figure.suptitle(f"{hint.problem} on {explanation.arch.title}\n{config}", x=0.01, ha="left", fontsize=10)
+    what = fill(f"{hint.problem} on {explanation.arch.title}", 110)
+    figure.suptitle(f"{what}\n{config}", x=0.01, ha="left", fontsize=10)
 
     percent = [100 * (c.ms / whole - 1) for c in changes if c.ms is not None]
     texts = [f"{p:+.1f} %, {c.bound}" for c, p in zip(changes, percent, strict=True)]
