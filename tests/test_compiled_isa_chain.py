@@ -111,10 +111,10 @@ def test_groups_of_copies_tell_how_far_ahead_they_are(left: int) -> None:
         (control(2, write=0), "LDGDEPBAR"),
         (control(5), "@P0 BRA 0x0"),
     )
-    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"global": 0.0})
+    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 0.0})
     assert read.prefetch_distance == left + 1
     assert read.barriers == 1
-    slow = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"global": 6000.0})
+    slow = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 6000.0})
     body = slow.issue_clk
     # a copy is issued 7 clocks before an iteration ends; left + 1 of them pass each other
     assert slow.clk == pytest.approx((6000 + body) / (left + 1), rel=0.02)
@@ -239,6 +239,65 @@ def test_stores_of_gfx9_count_with_loads() -> None:
     for isa, waits in (("gfx942", 1), ("gfx1100", 0)):
         found = assembly(body, isa)
         assert len(chain.chain(found, range(4), rates.table(isa), FREE).waits) == waits
+
+
+def test_loads_to_shared_memory_are_copies() -> None:
+    found = assembly(
+        """
+        buffer_load_dwordx4 v1, s[8:11], 0 offen lds
+        .LBB0_1:
+        global_load_lds_dwordx4 v[4:5], off
+        s_waitcnt vmcnt(1)
+        s_barrier
+        ds_read_b128 v[8:11], v12
+        s_waitcnt lgkmcnt(0)
+        s_cbranch_scc1 .LBB0_1
+        s_endpgm
+        """,
+        "gfx950",
+    )
+    work = summary.work(found, found.loops[0].own, rates.table("gfx950"))
+    assert work.accesses == {Access("copy", "global", 16): 1, Access("load", "shared", 16): 1}
+    assert summary.work(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
+    read = chain.chain(found, found.loops[0], rates.table("gfx950"), FREE)
+    assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("isa", "store", "load", "other"),
+    [
+        ("gfx90a", "buffer_store_dword v1, off, s[28:31], 0", "buffer_load_dword a1, off, s[28:31], 0",
+         "buffer_store_dword v1, v2, s[4:7], 0 offen"),
+        ("gfx950", "scratch_store_dwordx4 off, v[6:9], off offset:8", "scratch_load_dwordx4 v[6:9], off, off offset:8",
+         "scratch_store_dword v2, v1, off"),
+        ("gfx1100", "scratch_store_b128 off, v[6:9], off offset:32", "scratch_load_b128 v[6:9], off, off offset:32",
+         "scratch_store_b32 v2, v1, off"),
+    ],
+)  # fmt: skip
+def test_spills_of_amd_are_told_from_arrays_and_buffers(isa: str, store: str, load: str, other: str) -> None:
+    found = assembly(f"{store}\n{load}\n{other}\ns_endpgm", isa)
+    assert [each.opcode.endswith(".spill") for each in found.instructions] == [True, True, False, False]
+    width = 4 if isa == "gfx90a" else 16
+    assert found.resources.spill_bytes == width
+    work = summary.work(found, [0, 1], rates.table(isa))
+    assert work.accesses == {Access("store", "local", width): 1, Access("load", "local", width): 1}
+
+
+def test_dependences_that_rdna_names() -> None:
+    """s_delay_alu: the next depends on the last vector result, the one after the next on the last transcendental."""
+    found = assembly(
+        """
+        v_exp_f32_e32 v1, v0
+        v_add_f32_e32 v2, v0, v0
+        s_delay_alu instid0(VALU_DEP_1) | instskip(NEXT) | instid1(TRANS32_DEP_1)
+        v_add_f32_e32 v3, v2, v2
+        v_add_f32_e32 v4, v1, v2
+        s_endpgm
+        """,
+        "gfx1100", 32,
+    )  # fmt: skip
+    # issued at 0, 1, 2; the second result at 6; the exponential at 10; then one clock each
+    assert chain.chain(found, range(6), rates.table("gfx1100"), FREE).clk == 10 + 1 + 1
 
 
 def test_s_nop_and_issue_of_a_wave() -> None:

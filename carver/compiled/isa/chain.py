@@ -24,8 +24,8 @@ from .matrix import Matrix
 from .rates import Table
 from .summary import NEVER, pipe_clk
 
-MEMORY = ("global", "bulk", "atomic")
-"""Latencies beyond the SM: they depend on where the data are and on who else asks."""
+MEMORY = ("global", "copy", "bulk", "atomic")
+"""Latencies beyond the SM, which depend on where the data are and on who else asks; "copy": of asynchronous copies."""
 ARITHMETIC = ("valu", "trans")
 """Latencies of a few clocks that AMD's code names as dependences, not as waits."""
 MOST_ITERATIONS = 48
@@ -121,7 +121,7 @@ def chain(
     for name in latency_clk or ():
         table.latency_clk[name]
     latency = {**table.latency_clk, **(latency_clk or {})}
-    at_once = latency | dict.fromkeys((name for name in MEMORY if name in latency), 0.0)
+    at_once = latency | dict.fromkeys(MEMORY, 0.0)
     ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
     clk, waits = _simulate(ops, latency, repeats)
     return Chain(clk, _simulate(ops, at_once, repeats)[0], waits, sum(op.barrier for op in ops))
@@ -136,8 +136,7 @@ def chain_clk(
 ) -> list[float]:
     """`Chain.clk` for each of several latencies of memory beyond the SM."""
     ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
-    beyond = [name for name in MEMORY if name in table.latency_clk]
-    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, repeats)[0] for clk in memory_clk]
+    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(MEMORY, clk)}, repeats)[0] for clk in memory_clk]
 
 
 def _in_order(loop: Loop) -> list[int]:
@@ -188,7 +187,7 @@ def _nvidia(
             closes = ("copies", f"sb{control.write_barrier}")
         case "matrix" if found := mma.sass(each.opcode):
             if rate := flops_per_clk.get(found[0]):
-                busy = (("tensor", found[1] * table.schedulers / rate),)
+                busy = ((table.matrix_pipe, found[1] * table.schedulers / rate),)
         case "warpgroup matrix" if found := mma.sass(each.opcode):
             if rate := flops_per_clk.get(found[0]):
                 beside_clk = found[1] * table.schedulers / rate
@@ -206,7 +205,7 @@ def _nvidia(
         case "bulk" if group.access == ("bulk", "load"):
             signals.append(("bulk", "bulk"))
     if group.access == ("copy", "global"):
-        signals.append(("copies", "global"))
+        signals.append(("copies", "copy"))
     return Op(i, stall, busy, tuple(waits), tuple(signals), closes, beside_clk, group.role == "barrier")
 
 
@@ -271,12 +270,12 @@ def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]
     busy = _busy(code, i, table)
     if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
         rate = flops_per_clk.get(found[0])
-        busy = (("matrix", found[1] * table.schedulers / rate if rate else 0.0),)
+        busy = ((table.matrix_pipe, found[1] * table.schedulers / rate if rate else 0.0),)
     waits = tuple((tuple(sorted(names)), n) for names, n in each.waits or ())
     issue = group.issue_clk
     if each.opcode == "s_nop":
         issue *= 1 + int(each.operands or "0", 0)
-    kind = group.latency or "block"
+    kind = "copy" if group.access == ("copy", "global") else group.latency or "block"
     signals = tuple((counter, kind) for counter in (group.counter or "").split())
     return Op(i, issue, busy, waits, signals, barrier=group.role == "barrier")
 
@@ -322,8 +321,6 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
                 if name == "products":
                     free[name] = max(now, free.get(name, 0.0)) + op.beside_clk
                     done = free[name] + latency[kind]
-                if name == "copies":
-                    kind = "copy"  # noqa: PLW2901
                 queues.setdefault(name, deque()).append(Pending(order, done, now, op.place, iteration, kind))
             if op.closes and (members := queues.pop(op.closes[0], None)):
                 done = max(each.done for each in members)

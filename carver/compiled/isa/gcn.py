@@ -20,8 +20,10 @@ from .flow import Step, graph, loops
 LINE = re.compile(
     r"^(?:(?P<label>[.\w$]+):|\t(?P<opcode>[a-z]\w*)(?:[ \t]+(?P<operands>[^;\n]*?))?)[ \t]*(?:;.*)?$", re.M
 )
-SLOT = re.compile(r"^off, \S+(?: off| s\d+)|^v\S+, off, (?:off|s\[0:3\], (?:0|s\d+))")
-"""Operands of an access to the stack that names no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
+SLOT = re.compile(
+    r"^off, \S+ (?:off|s\d+)|^[av]\S+, off, (?:off|s\d+)|^[av]\S+, off, s\[\d+:\d+\], (?:0|s\d+)(?! (?:offen|idxen))"
+)
+"""Operands of an access to the stack at no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
 VARIANT = re.compile(r"_(e32|e64|dpp|sdwa|e64_dpp)$")
 ISA = re.compile(r"amdgcn-amd-amdhsa-*(gfx\w+)")
 COUNTERS = {
@@ -52,7 +54,8 @@ def read(text: str, kernel: str | None = None) -> Code:
     if not found:
         raise CompileError(f"the text has no code of kernel {name!r}")
     family = isa[1]
-    instructions, places = _instructions(found[1], stores_count_as_loads=family.startswith("gfx9"))
+    stack_bytes = facts.get("private_segment_fixed_size", 0)
+    instructions, places = _instructions(found[1], family.startswith("gfx9"), stack_bytes > 0)
     steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, places))}
     roots, straight = loops(graph(len(instructions), steps), lambda body: _only_waits(instructions, body))
     resources = Resources(
@@ -60,7 +63,7 @@ def read(text: str, kernel: str | None = None) -> Code:
         accumulators=facts.get("agpr_count", 0),
         scalars=facts.get("sgpr_count", 0),
         shared_bytes=facts.get("group_segment_fixed_size", 0),
-        stack_bytes=facts.get("private_segment_fixed_size", 0),
+        stack_bytes=stack_bytes,
         spill_bytes=_spilled(instructions),
         barriers=int(any(each.opcode.startswith("s_barrier") for each in instructions)),
     )
@@ -78,7 +81,9 @@ def _metadata(text: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def _instructions(listing: str, stores_count_as_loads: bool) -> tuple[list[Instruction], dict[str, int]]:
+def _instructions(
+    listing: str, stores_count_as_loads: bool, has_stack: bool
+) -> tuple[list[Instruction], dict[str, int]]:
     """Instructions, and the index that each label stands before."""
     found: list[Instruction] = []
     places: dict[str, int] = {}
@@ -94,7 +99,7 @@ def _instructions(listing: str, stores_count_as_loads: bool) -> tuple[list[Instr
         opcode = VARIANT.sub("", opcode)
         if "lds" in words:
             opcode += ".lds"
-        elif opcode.startswith(("scratch_", "buffer_")) and SLOT.search(operands):
+        elif has_stack and opcode.startswith(("scratch_", "buffer_")) and SLOT.search(operands):
             opcode += ".spill"
         waits: Waits | None = tuple(later.pop(len(found), ())) or None
         if opcode.startswith("s_wait"):

@@ -57,6 +57,7 @@ class Table:
 
     `schedulers`: parts of an SM among which warps are dealt; together they issue `issue_per_clk` instructions a clock.
     Each has its share of the lanes of a pipe, but for those pipes that are `shared`: one unit that serves all in turn.
+    `matrix_pipe`: the pipe that matrix instructions hold, which is the vector unit on RDNA.
     `latency_clk`: clocks until what a group names is complete.
     """
 
@@ -65,6 +66,7 @@ class Table:
     schedulers: int
     issue_per_clk: float
     shared: frozenset[str]
+    matrix_pipe: str
     latency_clk: Mapping[str, float]
     groups: tuple[Group, ...]
     sources: Mapping[str, str]
@@ -113,6 +115,7 @@ def load(path: Path) -> Table:
         data["schedulers"],
         data.get("issue_per_clk", data["schedulers"]),
         frozenset(data.get("shared", ())),
+        data.get("matrix_pipe", "tensor"),
         latency,
         groups,
         dict(data["source"]),
