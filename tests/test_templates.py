@@ -252,6 +252,15 @@ def test_an_operand_that_is_walked_across_its_rows_is_not_a_copy() -> None:
     assert across > 1.5 * along
 
 
+def test_an_outer_product_is_faster_than_reading_a_matrix() -> None:
+    for arch in ("h200", "a100", "mi300x"):
+        outer, added = (
+            carver.OpTemplate(s, i=8192, j=8192).with_arch(arch).recommend_hints(1, "triton")[0].predicted_ms
+            for s in ("C[i,j] = A[i] * B[j]", "C[i,j] = A[i,j] * B[i,j]")
+        )
+        assert outer < 0.75 * added
+
+
 def test_an_operand_keeps_its_place_in_the_function() -> None:
     f = carver.OpTemplate("Y[i] += X[i,j] * V[j]", i=3, j=4).equivalent_function()
     x, v = np.arange(12.0).reshape(3, 4), np.arange(4.0)

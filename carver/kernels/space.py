@@ -89,7 +89,8 @@ def roles(problem: Problem) -> dict[str, int]:
 
     A contraction has `b` axes in the output and both inputs, `m` axes in the output and the first, `n` axes in
     the output and the second, and reduced `k` axes: this is how an implicit GEMM sees any two-operand
-    statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory.
+    statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory: the input of a reduction, the
+    output where nothing is reduced.
     """
     s = problem.statement
     if problem.contracts:
@@ -99,7 +100,7 @@ def roles(problem: Problem) -> dict[str, int]:
         group["n"] = set(s.spatial) - group["b"] - group["m"]
         return {role: prod(problem.sizes[axis] for axis in axes) for role, axes in group.items()}
     if not s.reduced:
-        last = {axis for axis, _ in s.inputs[0].index[-1]}
+        last = set(s.output.axes[-1:])
         return {role: prod(n for axis, n in problem.sizes.items() if (axis in last) == inner)
                 for role, inner in (("r", False), ("c", True))}  # fmt: skip
     kept = prod(problem.sizes[axis] for axis in s.spatial)
@@ -227,8 +228,8 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:
-    """Whether an element-wise statement walks an operand across its rows while it walks its first input along them."""
-    lanes = statement.inputs[0].index[-1][0][0]
+    """Whether an element-wise statement walks an operand across its rows while it walks the output along them."""
+    lanes = statement.output.axes[-1]
     return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
 
 
