@@ -32,6 +32,9 @@ OPERATORS = {
     "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
     "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
     "transpose": TransposeTemplate(4096, 6144),
+    "depthwise": carver.OpTemplate(
+        "O[n,y,x,c] += I[n,y+r,x+s,c] * W[r,s,c]", n=32, y=56, x=56, c=128, r=3, s=3, in_dtype="bfloat16"
+    ),
     "convolution": Conv2DTemplate(4096, 4096, 15, 15),
     "dedispersion": DedispersionTemplate(2048, 25000, 1536, 650),
 }

@@ -132,3 +132,40 @@ def test_shared_memory_of_a_transpose_is_what_triton_takes_at_most(dtype: str, t
     target = Target.of(carver.CUDA("h200"))
     built = compile_triton(function, specialise(function, given, {}, config, target), target)
     assert 0 < built.shared_bytes <= hint.launch.smem_bytes
+
+
+def test_one_image_under_one_filter_is_no_matmul_of_one_column() -> None:
+    named = carver.Conv2DTemplate(4096, 4096, 7, 7)
+    asked = carver.OpTemplate("O[y,x] += I[y+r,x+s] * W[r,s]", y=4096, x=4096, r=7, s=7, in_dtype="float32")
+    assert asked.problem == named.problem
+    assert asked.with_arch("a100").recommend_hints(1)[0].predicted_ms < 0.2  # 3.1 ms as tiles of tl.dot
+
+
+@pytest.mark.parametrize(
+    ("computes", "sizes", "operator"),
+    [
+        ("O[x] += I[x+s] * W[s]", {"x": 64, "s": 5}, "window"),
+        ("O[x] += W[s] * I[2*x+s]", {"x": 64, "s": 5}, "window"),
+        ("O[y,x,c] += I[y+r,x+s,c] * W[r,s,c]", {"y": 8, "x": 8, "c": 4, "r": 3, "s": 3}, "window"),
+        ("O[z,y,x] += I[z+q,y+r,x+s] * W[q,r,s]", {"z": 8, "y": 8, "x": 8, "q": 3, "r": 3, "s": 3}, "window"),
+        ("O[x,f] += I[x+s,c] * W[s,c,f]", {"x": 64, "s": 5, "c": 8, "f": 16}, "matmul"),
+        ("O[x] += I[x+s,c] * W[s,c]", {"x": 64, "s": 5, "c": 8}, "matmul"),
+    ],
+)
+def test_a_window_that_only_its_own_output_reads(computes: str, sizes: dict[str, int], operator: str) -> None:
+    op = carver.OpTemplate(computes, **sizes)
+    assert op.problem.operator == operator
+    value = reference.expected(op.problem, inputs(op))[0]
+    assert value.shape == op.problem.statement.output.shape(op.problem.sizes)
+    assert op.with_arch("h200").recommend_hints(1, "triton")[0].predicted_ms > 0
+
+
+def test_taps_of_a_row_find_in_the_first_level_cache_what_the_first_fetched() -> None:
+    sizes = {"n": 32, "y": 56, "x": 56, "c": 128, "s": 3}
+    times = [
+        carver.OpTemplate("O[n,y,x,c] += I[n,y+r,x+s,c] * W[r,s,c]", **sizes, r=r)
+        .with_arch("a100").recommend_hints(1)[0].predicted_ms
+        for r in (1, 3, 9)
+    ]  # fmt: skip
+    copy = carver.ElementwiseTemplate((32 * 56 * 56, 128)).with_arch("a100").recommend_hints(1, "triton")[0]
+    assert copy.predicted_ms < times[0] < times[1] < times[2] < 27 * copy.predicted_ms

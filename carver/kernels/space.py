@@ -219,6 +219,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
             operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
             # distinct elements over rows x depth: below 1 where windows overlap
             operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
+        operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
     traffic: dict[str, float] = {
         "elements": prod(problem.sizes.values()),
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
@@ -250,6 +251,21 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
         if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
             break
     return int(bool(found)), run
+
+
+def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """How a windowed operand is walked for one output: rows apart in memory, and how far the taps of one row reach.
+
+    The innermost windowed dimension and what lies inside it is a row. [rows, elements]
+    """
+    s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
+    windows = [i for i, dim in enumerate(tensor.index) if len(dim) > 1]
+    if not windows:
+        return 1, 0
+    taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
+    reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
+    rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)
+    return rows, reach * prod(shape[windows[-1] + 1 :])
 
 
 def multiply_dtype(problem: Problem) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import dtypes
 from ..problem.problem import Problem
-from .operator import Operator
+from .operator import Operator, respelt
 from .template import Template, accumulator
 
 
@@ -19,4 +19,8 @@ class Conv2DTemplate(Template):
         super().__init__(Problem("conv2d", computes, sizes, types, accumulator(kind)))
 
 
-OPERATOR = Operator("conv2d", Conv2DTemplate)
+OPERATOR = Operator(
+    "conv2d",
+    Conv2DTemplate,
+    recognise=lambda problem: respelt(problem, [Conv2DTemplate(1, 1, 1, 1).problem]),
+)

@@ -53,6 +53,9 @@ class Stream:
     stored_run_elements: FloatArray | None = column("elements", "side by side in one row of what a step stores", None)
     stored_align: FloatArray = column("bytes", "what each row of the output starts on a multiple of", 128)
     passes: FloatArray = column("", "over the input", 1)
+    fetched_elements: FloatArray | None = column(
+        "elements", "that all passes over a tile take from L2, where L1 has the rest; each pass its own without", None
+    )
     ahead: FloatArray = column("steps", "that loads are issued before their use", 1)
     outputs_per_element: FloatArray = column("", "elements stored for each that is read", 0)
     split: FloatArray = column("", "blocks that share one result", 1)
@@ -77,6 +80,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     width = c.in_bytes
     run = c.run_elements
     run_bytes = np.minimum(np.where(run >= c.c, tile, run), elements) * width
+    fetches = passes if c.fetched_elements is None else c.fetched_elements / tile
     waste = sector_waste(run_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
@@ -92,10 +96,10 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
     kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
-    dram = (fresh * page * (1 + (passes - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
+    dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
     # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
-    fill = (fresh * passes + write_bytes * stored + alone_bytes + again) / trips
+    fill = (fresh * fetches + write_bytes * stored + alone_bytes + again) / trips
 
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
@@ -121,7 +125,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         issue_clk=instructions / issue_per_clk(arch),
         fill_bytes=fill,
         l2_bytes=fill,
-        l2_read_bytes=np.maximum(fresh * passes / trips, 1.0),
+        l2_read_bytes=np.maximum(fresh * fetches / trips, 1.0),
         dram_bytes=dram,
         l3_bytes=dram,
         store_clk=warps * c.tree_instr / issue_per_clk(arch),
@@ -131,7 +135,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         facts={
             "dram_bytes": dram * trips,
             "compulsory_bytes": float(problem.compulsory_bytes),
-            "l2_hit_rate": kept * (1 - 1 / passes),
+            "l2_hit_rate": kept * (1 - 1 / np.maximum(fetches, 1.0)),
             "padding": tile * trips / elements,
         },
     )
