@@ -17,6 +17,10 @@ from .arch.devices import Apple as Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
 from .base.errors import CarverError as CarverError
+from .compiled.arguments import Descriptor as Descriptor
+from .compiled.arguments import Tensor as Tensor
+from .compiled.facts import Facts as Facts
+from .compiled.inspect import inspect as inspect
 from .integrations.triton import triton_perf_model as triton_perf_model
 from .integrations.triton import triton_pruner as triton_pruner
 from .ops.attention import FlashAttentionTemplate as FlashAttentionTemplate
@@ -35,6 +39,9 @@ from .ops.reduction import ReductionTemplate as ReductionTemplate
 from .ranking.hint import Hint as Hint
 from .ranking.hint import NoRasterization as NoRasterization
 from .ranking.hint import Rasterization2DColumn as Rasterization2DColumn
+from .ranking.kernel import KernelHint as KernelHint
+from .ranking.kernel import KernelRanking as KernelRanking
+from .ranking.kernel import rank_kernel as rank_kernel
 from .ranking.ranking import Ranking as Ranking
 
 if typing.TYPE_CHECKING:
@@ -77,9 +84,10 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "CarverError", "Chain",
-    "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "ElementwiseTemplate", "FlashAttentionTemplate",
-    "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate",
-    "MatmulTemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn",
-    "ReductionTemplate", "SearchSpace", "TensorSupplyType", "arch_names", "autotune", "check_bucket", "jit",
-    "load_arch", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
+    "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "Kernel",
+    "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate", "MatmulTemplate", "NoRasterization", "OpTemplate",
+    "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "SearchSpace", "Tensor", "TensorSupplyType",
+    "arch_names", "autotune", "check_bucket", "inspect", "jit", "load_arch", "rank_kernel", "set_autotune_inputs",
+    "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

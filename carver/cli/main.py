@@ -36,6 +36,7 @@ from . import export as cli_export
 from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .evaluate import evaluate
+from .inspect import inspect_command
 from .operators import device, per_operator
 from .tune import cache, doctor, simulate
 
@@ -189,6 +190,7 @@ def bench_query(template: Template, topk: int, backend: str | None, repeats: int
 
 
 explain_group = per_operator(explain)
+main.add_command(inspect_command)
 main.add_command(explain_group)
 for verb in (recommend, rank, bench):
     main.add_command(per_operator(verb))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +64,19 @@ class Descriptor:
             raise ConfigError(f"a descriptor's block {self.block_shape} has another rank than {self.tensor.shape}")
 
 
-Argument = Tensor | Descriptor | int | float | bool | None
-Config = Mapping[str, Any]
-Grid = Sequence[int]
+def given(value: Any) -> Any:
+    """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
+    if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
+        tensor = Tensor(_dtype(value.base), tuple(value.shape), tuple(value.strides))
+        return Descriptor(tensor, tuple(value.block_shape))
+    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and len(value.shape):
+        stride = value.stride() if callable(getattr(value, "stride", None)) else ()
+        return Tensor(_dtype(value), tuple(value.shape), tuple(stride))
+    if hasattr(value, "dtype") and hasattr(value, "item") and not isinstance(value, Tensor):
+        return value.item()
+    return value
+
+
+def _dtype(tensor: Any) -> str:
+    name = str(tensor.dtype).rpartition(".")[2]
+    return {"float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2"}.get(name, name)

@@ -1,0 +1,106 @@
+"""`carver inspect FILE.py:NAME`: compile one configuration of a Triton kernel for a device, and say what came out."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ..base.errors import ConfigError
+from ..compiled.arguments import Descriptor, Tensor
+from ..compiled.facts import as_json
+from ..compiled.inspect import inspect
+from ..compiled.worker import kernel_at
+from ..kernels import expr
+from .operators import device
+
+
+@click.command("inspect")
+@click.argument("kernel")
+@click.option("--args", "path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="TOML: [args] with numbers and tensors, [constants], [values], grid.")  # fmt: skip
+@click.option("--config", "config", default="", help="What is tuned: BLOCK_M=128,num_warps=8.")
+@click.option("--arch", "arch", required=True, help="A device by any of its names.")
+@click.option("--json", "as_text", is_flag=True, help="Print JSON.")
+def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bool) -> None:
+    """Compile one configuration of a Triton kernel, FILE.py:NAME, for a device that need not be there.
+
+    Prints shared memory, registers and spills, and each loop: how often a program runs it, instructions by pipe, bytes,
+    and what a lone warp takes. The file of arguments:
+
+    \b
+        grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
+        [args]
+        M = 4096
+        a = {dtype = "float16", shape = [4096, 4096]}
+        [constants]
+        GROUP_M = 8
+        [values]
+        B_Seqlen = 2048
+    """
+    given = _arguments(path)
+    tuned = _config(config)
+    sizes = {**given["args"], **given["constants"], **tuned}
+    numbers = {name: value for name, value in sizes.items() if isinstance(value, int | float)}
+    grid = tuple(_extent(each, numbers) for each in given["grid"])
+    facts = inspect(
+        kernel_at(kernel), args=given["args"], config=tuned, arch=device(arch), grid=grid, constants=given["constants"],
+        values=given["values"],
+    )  # fmt: skip
+    click.echo(json.dumps(as_json(facts), indent=1) if as_text else str(facts))
+
+
+def _arguments(path: Path) -> dict[str, Any]:
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from None
+    if unknown := read.keys() - {"grid", "args", "constants", "values"}:
+        raise ConfigError(f"{path}: unknown key {sorted(unknown)[0]!r}; known: grid, args, constants, values")
+    grid = read.get("grid", [1])
+    return {
+        "grid": grid if isinstance(grid, list) else [grid],
+        "args": {name: _argument(name, value) for name, value in read.get("args", {}).items()},
+        "constants": read.get("constants", {}),
+        "values": {n: np.array(v) if isinstance(v, list) else v for n, v in read.get("values", {}).items()},
+    }
+
+
+def _argument(name: str, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    if unknown := value.keys() - {"dtype", "shape", "strides", "block_shape"}:
+        raise ConfigError(
+            f"argument {name}: unknown key {sorted(unknown)[0]!r}; known: dtype, shape, strides, block_shape"
+        )
+    if "dtype" not in value or "shape" not in value:
+        raise ConfigError(f"argument {name}: a tensor has dtype and shape, and may have strides and block_shape")
+    tensor = Tensor(value["dtype"], tuple(value["shape"]), tuple(value.get("strides", ())))
+    return Descriptor(tensor, tuple(value["block_shape"])) if "block_shape" in value else tensor
+
+
+def _config(text: str) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for pair in filter(None, (word.strip() for word in text.split(","))):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigError(f"--config {text!r}: write NAME=VALUE,NAME=VALUE")
+        try:
+            config[name] = json.loads(value.lower() if value in ("True", "False") else value)
+        except json.JSONDecodeError:
+            config[name] = value
+    return config
+
+
+def _extent(given: Any, numbers: Mapping[str, Any]) -> int:
+    if isinstance(given, int):
+        return given
+    parsed = expr.parse(str(given))
+    if missing := sorted(parsed.names - numbers.keys()):
+        raise ConfigError(f"grid {given!r}: {missing[0]} is no number among args, constants and --config")
+    return int(parsed(numbers))

@@ -1,0 +1,122 @@
+"""What a loop's body carries from one iteration to the next, and what of it addresses, masks and bounds depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import ttir
+from .ttir import Block, Op
+
+BENT = frozenset({
+    "divsi", "divui", "remsi", "remui", "shrsi", "shrui", "select", "minsi", "maxsi", "minui", "maxui", "floordivsi",
+})  # fmt: skip
+"""Operations that are not affine in their operands."""
+
+
+def matters(op: Op) -> bool:
+    name = op.name.partition(".")[2].removeprefix("experimental_")
+    return name in ("for", "while", "dot", "load", "store", "call") or name.startswith(("atomic", "descriptor", "dot_"))
+
+
+def steps(body: Block, names: list[str], iv: str) -> list[tuple[str, str]]:
+    """How each carried value changes from one iteration to the next, and by which name.
+
+    "same", "linear" by something that stays, "lost" for what no address or bound needs, "odd" otherwise.
+    """
+    made = {op.results[i]: op for op in body.ops for i in range(len(op.results))}
+    inside = set(made) - {r for op in body.ops if op.name == "arith.constant" for r in op.results}
+    last = body.ops[-1] if body.ops and body.ops[-1].name == "scf.yield" else None
+    needed = _needed(body)
+    found = []
+    for n, name in enumerate(names):
+        given = last.operands[n] if last else name
+        op = made.get(given)
+        kind = op.name.partition(".")[2] if op else ""
+        if given == name:
+            found.append(("same", ""))
+        elif op and kind in ("addi", "addptr") and name in op.operands:
+            other = op.operands[1] if op.operands[0] == name else op.operands[0]
+            stays = other not in inside and other not in names and other != iv
+            found.append(("linear", other) if stays else ("odd" if name in needed else "lost", ""))
+        else:
+            found.append(("odd" if name in needed else "lost", ""))
+    return found
+
+
+def _needed(body: Block) -> set[str]:
+    """Names that addresses, masks, bounds and conditions of a body depend on."""
+    wanted: set[str] = set()
+    feeds: dict[str, set[str]] = {}
+    stack = list(body.ops)
+    while stack:
+        op = stack.pop()
+        name = op.name.partition(".")[2].removeprefix("experimental_")
+        for region in op.regions:
+            for block in region:
+                stack.extend(block.ops)
+                last = block.ops[-1] if block.ops else None
+                if last is not None and last.name in ("scf.yield", "scf.condition"):
+                    passed = last.operands[1:] if last.name == "scf.condition" else last.operands
+                    for n, result in enumerate(op.results):
+                        feeds.setdefault(result, set()).update(passed[n : n + 1])
+                    for arg, value in zip(_carried_names(op), passed, strict=False):
+                        feeds.setdefault(arg, set()).add(value)
+        match name:
+            case "for":
+                wanted.update(op.operands[1:4])
+                for arg, init in zip(op.operands[4::2], op.operands[5::2], strict=True):
+                    feeds.setdefault(arg, set()).add(init)
+            case "while":
+                for arg, init in zip(op.operands[0::2], op.operands[1::2], strict=True):
+                    feeds.setdefault(arg, set()).add(init)
+                for arg, init in zip(op.regions[1][0].args, op.operands[1::2], strict=False):
+                    feeds.setdefault(arg, set()).add(init)
+            case "if" | "condition":
+                wanted.update(op.operands[:1])
+            case "load":
+                wanted.update(op.operands[:2])
+            case "store" | "atomic_rmw" | "atomic_cas":
+                wanted.update((op.operands[0], *op.operands[2:]))
+            case _ if name.startswith("descriptor"):
+                wanted.update(op.operands)
+            case "dot" | "dot_scaled" | "reduce" | "scan":
+                continue
+            case _:
+                for result in op.results:
+                    feeds.setdefault(result, set()).update(op.operands)
+    todo = list(wanted)
+    while todo:
+        for name in feeds.get(todo.pop(), ()):
+            if name not in wanted:
+                wanted.add(name)
+                todo.append(name)
+    return wanted
+
+
+def _carried_names(op: Op) -> Sequence[str]:
+    if op.name == "scf.for":
+        return op.operands[4::2]
+    return op.operands[0::2] if op.name == "scf.while" else ()
+
+
+def straight(body: Block, names: list[str]) -> bool:
+    """Whether everything in a body is affine in its counter: then three iterations say all."""
+    depends = set(names)
+    for op in body.ops:
+        if op.regions and op.name.startswith("scf."):
+            return False
+        if not depends.intersection(op.operands):
+            continue
+        name = op.name.partition(".")[2]
+        types = ttir.types_of(op.types)
+        if name in BENT and types and types[-1].integer:
+            return False
+        if not types or types[-1].integer:
+            depends.update(op.results)
+        if name == "load" and types and _holds_ints(types[0]):
+            depends.update(op.results)
+    return True
+
+
+def _holds_ints(pointers: ttir.Type) -> bool:
+    return pointers.element.removeprefix("ptr<")[:1] == "i"

@@ -1,0 +1,119 @@
+"""Machine code in numbers: what one warp does in each loop and outside of all, and what it takes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..arch.descriptor import Arch
+from .isa import chain, gcn, rates, sass, summary
+from .isa.code import Code, Loop
+from .isa.matrix import Matrix
+
+LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
+"""Of memory beyond the SM, for which a lone warp's clocks are kept; what is between is interpolated."""
+
+Rates = Mapping[Matrix, float]
+
+
+@dataclass(frozen=True)
+class Span:
+    """One pass of one warp through some code. Keys of `matrix`: instruction, element type and type of the sums; keys of
+    `bytes`: kind and memory ("load global", "store shared")."""
+
+    instructions: int
+    pipe_clk: Mapping[str, float]
+    """Clocks that it holds each pipe of an SM, warps being spread over its schedulers."""
+    matrix: Mapping[str, float]
+    """FLOPs of a warp."""
+    block_matrix: Mapping[str, float]
+    """FLOPs of a block, of instructions that one thread issues for it."""
+    bytes: Mapping[str, float]
+    accesses: Mapping[str, int]
+    bulk: int
+    barriers: int
+    unknown: Mapping[str, int]
+    alone_clk: tuple[float, ...]
+    """What it takes alone on an SM, for each of LATENCIES_CLK."""
+    tensor_clk: float
+    """The part of that in which tensor cores are busy, the warp alone on its scheduler."""
+
+
+@dataclass(frozen=True)
+class MachineLoop:
+    parent: int
+    """Of the loops; -1 outside of all."""
+    leaf: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The code of one kernel. `loops`: outer ones before those inside them, in the order of the code."""
+
+    registers: int
+    accumulators: int
+    spill_bytes: int
+    straight: Span
+    loops: tuple[MachineLoop, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Machine:
+        loops = tuple(MachineLoop(x["parent"], x["leaf"], _span(x["span"])) for x in given["loops"])
+        return cls(**{**given, "straight": _span(given["straight"]), "loops": loops})
+
+
+def _span(given: Mapping[str, Any]) -> Span:
+    return Span(**{**given, "alone_clk": tuple(given["alone_clk"])})
+
+
+def matrix_rates(arch: Arch) -> list[list[Any]]:
+    """FLOPs a clock and SM of each matrix instruction, as `read_machine` takes them."""
+    return [[m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm] for m in arch.matrix]
+
+
+def read_machines(codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]]) -> list[Machine]:
+    """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read."""
+    cubins = [code for code in codes if isinstance(code, bytes)]
+    read = sass.read_many(cubins) if cubins else [gcn.read(code) for code in codes if isinstance(code, str)]
+    return [_machine(each, isa, matrix) for each in read]
+
+
+def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
+    rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix}
+    table = rates.table(isa)
+    held = read.resources
+    loops: list[MachineLoop] = []
+
+    def add(loop: Loop, parent: int) -> None:
+        loops.append(MachineLoop(parent, not loop.loops, _read(read, loop.own, loop, table, rate)))
+        place = len(loops) - 1
+        for inner in loop.loops:
+            add(inner, place)
+
+    for loop in read.loops:
+        add(loop, -1)
+    straight = _read(read, read.straight, read.straight, table, rate)
+    return Machine(held.registers, held.accumulators, held.spill_bytes, straight, tuple(loops))
+
+
+def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
+    work = summary.work(code, indices, table)
+    alone_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
+    byte_kinds: dict[str, float] = {}
+    access_kinds: dict[str, int] = {}
+    for access, n in work.accesses.items():
+        kind = f"{access.kind} {access.space}"
+        lanes = 1 if access.space == "constant" else work.warp_size
+        byte_kinds[kind] = byte_kinds.get(kind, 0.0) + n * access.width_bytes * lanes
+        access_kinds[kind] = access_kinds.get(kind, 0) + n
+    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if kind in rate)
+    return Span(
+        work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
+        {" ".join(m): f for m, f in work.block_matrix.items()}, byte_kinds, access_kinds, sum(work.bulk.values()),
+        work.barriers, work.unknown, alone_clk, tensor,
+    )  # fmt: skip

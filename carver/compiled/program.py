@@ -1,0 +1,596 @@
+"""Run the integer arithmetic of a kernel for all programs of its grid at once: trips of loops, accesses, products.
+
+Programs are lanes of NumPy columns. A loop's body is evaluated for (program, iteration) pairs: all of them where
+something in it is not affine in the iteration, else the first, one between and the last, which is exact for what is.
+Of a large grid some runs of consecutive programs are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import ProblemError
+from ..base.types import FloatArray
+from . import ttir
+from .carried import matters, steps, straight
+from .lanes import iterations, sampled
+from .run import Access, Dot, LoopRun, Run
+from .ttir import Block, Function, Op, Region
+from .values import (
+    BINARY,
+    Column,
+    Described,
+    Value,
+    binary,
+    both,
+    broadcast,
+    compared,
+    constant,
+    expanded,
+    known,
+    merged,
+    ranked,
+    scaled,
+    selected,
+    share,
+    transposed,
+    uniform_box,
+    unknown,
+)
+
+MOST_STEPS = 20_000
+"""Iterations of a loop whose counters are not affine, one by one."""
+
+_SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
+_FLOAT_OPS = ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", "minimumf", "negf", "cmpf")
+_BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
+
+
+@dataclass
+class _Frame:
+    """Lanes that run a stretch of code, and what names mean there."""
+
+    program: Any
+    weight: FloatArray
+    """Times that each lane stands for, within its program."""
+    round: FloatArray
+    loop: int = -1
+    parent: _Frame | None = None
+    index: Any = None
+    """Lane of the parent, of each lane."""
+    ends: tuple[Any, Any, Any] | None = None
+    """Where the body is evaluated at few iterations: lanes of the first and the last iteration, and the trips."""
+    env: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> int:
+        return len(self.program)
+
+    def get(self, name: str) -> Any:
+        if name not in self.env:
+            if self.parent is None:
+                return unknown()
+            self.env[name] = self.parent.get(name).take(self.index)
+        return self.env[name]
+
+    def child(self, index: Any, **changed: Any) -> _Frame:
+        values = {"weight": self.weight[index], "round": self.round[index], "loop": self.loop} | changed
+        return _Frame(self.program[index], parent=self, index=index, **values)
+
+
+def evaluate(
+    text: str, args: Sequence[tuple[str, Any]], grid: tuple[int, int, int], values: Mapping[str, Any] | None = None
+) -> Run:
+    """`args`: names and values of the arguments that are no constants, in order: numbers, else anything for pointers;
+    descriptors as `values.Described`-to-be tuples (name, shape, strides). `values`: what integer tensors hold, by
+    argument: one number for all, or an array as it lies in memory.
+
+    Raises ProblemError where a loop or a branch depends on what the kernel loads and `values` does not say.
+    """
+    functions = ttir.parse(text)
+    programs, runs = sampled(int(np.prod(grid)))
+    machine = _Machine(functions, grid, dict(values or {}), Run(grid, len(programs), runs))
+    top = _Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
+    x, y = grid[0], grid[1]
+    machine.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
+    entry = ttir.entry(functions)
+    _bind(top, entry, args)
+    machine.function(top, entry.body)
+    return machine.run
+
+
+def _bind(top: _Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
+    """Parameters by position: a descriptor's are itself, its extents and its strides."""
+    params = list(entry.params)
+    for name, value in args:
+        if not params:
+            break
+        param, kind = params.pop(0)
+        if isinstance(value, tuple):
+            shape, strides = value
+            pointer = Value(np.zeros(1, np.int64), source=name)
+            top.env[param] = Described(pointer, *(tuple(known(n) for n in group) for group in (shape, strides)))
+            del params[: 2 * len(shape)]
+        elif "ptr<" in kind:
+            top.env[param] = Value(np.zeros(1, np.int64), source=name)
+        else:
+            top.env[param] = known(value) if isinstance(value, int | float) else unknown()
+
+
+class _Machine:
+    def __init__(
+        self, functions: dict[str, Function], grid: tuple[int, int, int], values: dict[str, Any], run: Run
+    ) -> None:
+        self.functions, self.grid, self.values, self.run = functions, dict(zip("xyz", grid, strict=True)), values, run
+        self.ids: dict[str, Any] = {}
+        self.places: dict[tuple[int, int], int] = {}
+        """Loops by operation and parent, and so for accesses and products."""
+        self.parts: dict[int, list[Access]] = {}
+
+    # -- control flow
+
+    def function(self, frame: _Frame, body: Region) -> list[Any]:
+        """Blocks of a function, forwards: the early returns of Triton's programs. What its returns give, merged."""
+        blocks = {block.label or "^bb0": block for block in body}
+        waiting: dict[str, list[tuple[_Frame, list[Any]]]] = {next(iter(blocks)): [(frame, [])]}
+        returned: list[tuple[_Frame, list[Any]]] = []
+        for label, block in blocks.items():
+            arrivals = waiting.pop(label, [])
+            if not arrivals:
+                continue
+            inner = self._arrived(frame, block, arrivals)
+            last = self.block(inner, block)
+            targets = _targets(last)
+            if last.name == "cf.cond_br":
+                test = self.condition(inner, last.operands[0], "a branch")
+                for wanted, (to, names) in zip((True, False), targets, strict=True):
+                    if (which := np.flatnonzero(test == wanted)).size:
+                        sub = inner.child(which)
+                        waiting.setdefault(to, []).append((sub, [sub.get(n) for n in names]))
+            elif last.name == "cf.br":
+                to, names = targets[0]
+                waiting.setdefault(to, []).append((inner, [inner.get(n) for n in names]))
+            else:
+                returned.append((inner, [inner.get(n) for n in last.operands]))
+        if not returned or not returned[0][1]:
+            return []
+        groups = [(_within(f, frame), values) for f, values in returned]
+        return [merged(frame.lanes, [(i, v[n]) for i, v in groups]) for n in range(len(returned[0][1]))]
+
+    def _arrived(self, frame: _Frame, block: Block, arrivals: list[tuple[_Frame, list[Any]]]) -> _Frame:
+        if len(arrivals) == 1:
+            inner, values = arrivals[0]
+            inner.env.update(zip(block.args, values, strict=True))
+            return inner
+        places = [_within(f, frame) for f, _ in arrivals]
+        every = np.sort(np.concatenate(places))
+        inner = frame.child(every)
+        for n, name in enumerate(block.args):
+            parts = [(np.searchsorted(every, i), v[n]) for i, (_, v) in zip(places, arrivals, strict=True)]
+            inner.env[name] = merged(len(every), parts)
+        return inner
+
+    def block(self, frame: _Frame, block: Block) -> Op:
+        for op in block.ops[:-1]:
+            self.op(frame, op)
+        last = block.ops[-1]
+        if last.name in ("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br"):
+            return last
+        self.op(frame, last)  # a region that ends without a terminator, as it is printed
+        return Op("scf.yield", (), (), "")
+
+    def condition(self, frame: _Frame, name: str, what: str) -> Any:
+        value = frame.get(name)
+        if value.base is None:
+            raise _undecided(what, value)
+        return np.broadcast_to(value.base, frame.lanes) != 0
+
+    def branch(self, frame: _Frame, op: Op) -> None:
+        value = frame.get(op.operands[0])
+        if value.base is None and not any(matters(inner) for region in op.regions for inner in ttir.walk(region)):
+            frame.env.update((r, unknown(0, value.loads)) for r in op.results)
+            return
+        test = self.condition(frame, op.operands[0], "a branch")
+        parts: list[tuple[Any, list[Any]]] = []
+        for wanted, region in zip((True, False), op.regions, strict=False):
+            which = np.flatnonzero(test == wanted)
+            if which.size:
+                inner = frame.child(which)
+                last = self.block(inner, region[0])
+                parts.append((which, [inner.get(n) for n in last.operands]))
+        for n, result in enumerate(op.results):
+            frame.env[result] = merged(frame.lanes, [(i, values[n]) for i, values in parts])
+
+    # -- loops
+
+    def loop(self, frame: _Frame, name: str, op: Op, entered: Any) -> int:
+        """The record of a loop, made when it is first met."""
+        place = self.places.setdefault((id(op), frame.loop), len(self.run.loops))
+        if place == len(self.run.loops):
+            empty = np.zeros(self.run.programs)
+            self.run.loops.append(LoopRun(name, frame.loop, empty, empty.copy()))
+        np.add.at(self.run.loops[place].entries, frame.program[entered], frame.weight[entered])
+        return place
+
+    def for_loop(self, frame: _Frame, op: Op) -> None:
+        iv, *bounds = op.operands[:4]
+        carried = list(zip(op.operands[4::2], op.operands[5::2], strict=True))
+        low, high, step = (frame.get(n) for n in bounds)
+        for bound in (low, high, step):
+            if bound.base is None:
+                raise _undecided(f"how often the loop over {iv} runs", bound)
+        span = np.broadcast_to(high.base - low.base, frame.lanes)
+        trips = np.maximum(-(-span // np.maximum(step.base, 1)), 0).astype(np.int64)
+        place = self.loop(frame, iv.lstrip("%"), op, trips > 0)
+        np.add.at(self.run.loops[place].trips, frame.program, trips * frame.weight)
+        body = op.regions[0][0]
+        initial = [frame.get(init) for _, init in carried]
+        changes = steps(body, [name for name, _ in carried], iv)
+        if any(kind == "odd" for kind, _ in changes):
+            final = self._one_by_one(frame, body, place, [iv, *(n for n, _ in carried)], initial, low, step, trips)
+            frame.env.update(zip(op.results, final, strict=True))
+            return
+        entered = np.flatnonzero(trips > 0)
+        deltas: list[Any] = [None] * len(carried)
+        if entered.size:
+            affine = straight(body, [iv, *(n for n, _ in carried)])
+            index, at, weight, ends = iterations(trips, entered, affine)
+            outer = frame.loop < 0
+            inner = frame.child(
+                index, loop=place, weight=frame.weight[index] * weight, ends=ends,
+                round=at.astype(float) if outer and not affine else frame.round[index],
+            )  # fmt: skip
+            inner.env[iv] = Value(_spread(low.base, index) + _spread(step.base, index) * at)
+            self.constants(inner, body)
+            for n, ((name, _), (kind, delta)) in enumerate(zip(carried, changes, strict=True)):
+                value = initial[n].take(index)
+                if kind == "linear":
+                    deltas[n] = by = _delta(inner, delta)
+                    if by is None:
+                        value = unknown(len(value.coef))
+                    else:
+                        value = binary("addi", value, scaled(ranked(by, value), at), ())
+                elif kind == "lost":
+                    value = unknown(len(value.coef), value.loads)
+                inner.env[name] = value
+            last = self.block(inner, body)
+        for n, (result, value) in enumerate(zip(op.results, initial, strict=True)):
+            kind = changes[n][0]
+            if kind == "linear" and entered.size and deltas[n] is not None:
+                by = _delta(inner, changes[n][1])
+                whole = by.take(np.searchsorted(index, entered)) if by is not None else unknown()
+                moved = scaled(ranked(whole, value), trips[entered])
+                parts = [(entered, binary("addi", value.take(entered), moved, ()))]
+                if rest := np.flatnonzero(trips == 0).tolist():
+                    parts.append((np.array(rest), value.take(np.array(rest))))
+                frame.env[result] = merged(frame.lanes, parts)
+            elif kind == "same" or not entered.size:
+                frame.env[result] = value
+            else:
+                frame.env[result] = unknown(len(value.coef), inner.get(last.operands[n]).loads)
+
+    def constants(self, frame: _Frame, body: Block) -> None:
+        for op in body.ops:
+            if op.name == "arith.constant":
+                self.op(frame, op)
+
+    def _one_by_one(
+        self,
+        frame: _Frame,
+        body: Block,
+        place: int,
+        names: list[str],
+        values: list[Any],
+        low: Value,
+        step: Value,
+        trips: Any,
+    ) -> list[Any]:
+        """The iterations in order, for counters that are carried from one to the next in another way than a sum."""
+        most = int(trips.max(initial=0))
+        if most > MOST_STEPS:
+            raise ProblemError(f"the loop over {names[0]} carries what is not affine for {most:,} iterations; too many")
+        for t in range(most):
+            which = np.flatnonzero(trips > t)
+            rounds = np.full(len(which), float(t)) if frame.loop < 0 else frame.round[which]
+            inner = frame.child(which, loop=place, round=rounds)
+            inner.env[names[0]] = Value(_spread(low.base, which) + _spread(step.base, which) * t)
+            inner.env.update((n, v.take(which)) for n, v in zip(names[1:], values, strict=True))
+            last = self.block(inner, body)
+            values = _carried(frame.lanes, which, values, [inner.get(n) for n in last.operands])
+        return values
+
+    def while_loop(self, frame: _Frame, op: Op) -> None:
+        before, after = op.regions[0][0], op.regions[1][0]
+        names, inits = op.operands[0::2], op.operands[1::2]
+        values = [frame.get(n) for n in inits]
+        finals: list[Any] = []
+        active, place = np.arange(frame.lanes), -1
+        for t in range(MOST_STEPS):
+            test_frame = frame.child(active)
+            test_frame.env.update((n, v.take(active)) for n, v in zip(names, values, strict=True))
+            last = self.block(test_frame, before)
+            test = self.condition(test_frame, last.operands[0], "how often a while loop runs")
+            passed = [test_frame.get(n) for n in last.operands[1:]]
+            finals = passed if not finals else _carried(frame.lanes, active, finals, passed)
+            going = np.flatnonzero(test)
+            if place < 0:
+                place = self.loop(frame, "while", op, active[going])
+            active = active[going]
+            if not active.size:
+                break
+            np.add.at(self.run.loops[place].trips, frame.program[active], frame.weight[active])
+            rounds = np.full(len(active), float(t)) if frame.loop < 0 else frame.round[active]
+            inner = frame.child(active, loop=place, round=rounds)
+            inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
+            last = self.block(inner, after)
+            values = _carried(frame.lanes, active, values, [inner.get(n) for n in last.operands])
+        else:
+            raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
+        frame.env.update(zip(op.results, finals, strict=True))
+
+    # -- operations
+
+    def op(self, frame: _Frame, op: Op) -> None:
+        dialect, _, name = op.name.partition(".")
+        name = name.removeprefix("experimental_")
+        match name:
+            case "for":
+                return self.for_loop(frame, op)
+            case "while":
+                return self.while_loop(frame, op)
+            case "if":
+                return self.branch(frame, op)
+            case "call":
+                return self.call(frame, op)
+            case "dot" | "dot_scaled":
+                self.dot(frame, op)
+            case "load" | "store" | "atomic_rmw" | "atomic_cas":
+                self.access(frame, op, name)
+            case (
+                "descriptor_load"
+                | "descriptor_store"
+                | "descriptor_gather"
+                | "descriptor_scatter"
+                | "descriptor_reduce"
+            ):
+                self.described(frame, op, name)
+        if not op.results:
+            return None
+        if name not in ("load", "dot"):
+            self.count_floats(frame, op, dialect, name)
+        frame.env[op.results[0]] = self.value(frame, op, name)
+        for extra in op.results[1:]:
+            frame.env[extra] = unknown()
+        return None
+
+    def value(self, frame: _Frame, op: Op, name: str) -> Any:
+        """What an operation gives; unknown where it is no arithmetic of integers."""
+        given = [frame.get(n) for n in op.operands]
+        types = ttir.types_of(op.types)
+        out = types[-1] if types else ttir.Type((), "i32")
+        rank = len(out.shape)
+        if name in BINARY and len(given) == 2:
+            if out.element == "i1" and rank:
+                return both(*given) if name == "andi" else unknown(rank)
+            return binary(name, given[0], given[1], out.shape)
+        match name:
+            case "constant":
+                return constant(op.text, rank)
+            case "get_program_id":
+                return Value(self.ids[op.text[0]][frame.program])
+            case "get_num_programs":
+                return known(self.grid[op.text[0]])
+            case "make_range":
+                start = op.text.partition("start = ")[2].split(" ")[0]
+                return Value(np.array([int(start)]), (1.0,))
+            case "addptr":
+                return binary("addi", given[0], ranked(given[1], given[0]), out.shape)
+            case "splat":
+                v = given[0]
+                return Value(v.base, (0.0,) * rank, v.source, uniform_box(v, out), v.loads)
+            case "broadcast":
+                return broadcast(given[0], types[0].shape, out.shape)
+            case "expand_dims":
+                return expanded(given[0], int(op.text.partition("axis = ")[2].split(" ")[0]))
+            case "trans":
+                return transposed(given[0], op.text)
+            case "cmpi":
+                extents = types[0].shape if types else ()
+                return compared(op.text.split(",")[0].strip(), given[0], given[1], extents)
+            case "select":
+                return selected(given[0], given[1], given[2], rank)
+            case "load":
+                return self.loaded(given[0], rank)
+            case "make_tensor_descriptor":
+                n = (len(given) - 1) // 2
+                return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
+            case "ceil" | "floor" if given and given[0].base is not None:
+                return Value(getattr(np, name)(given[0].base), given[0].coef)
+            case "fptosi" | "fptoui" if given and given[0].base is not None and given[0].uniform:
+                return Value(np.trunc(given[0].base), given[0].coef)
+        if (name in _SAME or name in _BARE) and given:
+            return given[0]
+        return unknown(rank, frozenset().union(*(v.loads for v in given if isinstance(v, Value))))
+
+    def loaded(self, pointer: Any, rank: int) -> Value:
+        """What an integer tensor holds, as far as `values` says."""
+        if not isinstance(pointer, Value) or pointer.source is None:
+            return unknown(rank)
+        if pointer.source not in self.values:
+            return unknown(rank, frozenset([pointer.source]))
+        held = np.asarray(self.values[pointer.source])
+        if held.ndim == 0:
+            return known(held.item(), rank)
+        if pointer.base is None:
+            return unknown(rank, pointer.loads or frozenset([pointer.source]))
+        flat = held.reshape(-1)
+        base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)].astype(np.int64)
+        return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef))
+
+    def call(self, frame: _Frame, op: Op) -> None:
+        function = self.functions.get(op.text.partition("@")[2].partition("(")[0].strip('"'))
+        results: list[Any] = []
+        if function is not None and function.body:
+            inner = frame.child(np.arange(frame.lanes))
+            given = [frame.get(n) for n in op.operands]
+            inner.env.update(zip((name for name, _ in function.params), given, strict=False))
+            results = self.function(inner, function.body)
+        results += [unknown()] * (len(op.results) - len(results))
+        frame.env.update(zip(op.results, results, strict=False))
+
+    # -- what is recorded
+
+    def per_program(self, frame: _Frame, times: Any = 1.0) -> FloatArray:
+        out = np.zeros(self.run.programs)
+        np.add.at(out, frame.program, frame.weight * times)
+        return out
+
+    def dot(self, frame: _Frame, op: Op) -> None:
+        left, right, out = (t for t in ttir.types_of(op.types)[-3:])
+        if op.name.endswith("scaled"):
+            kinds = [t for t in ttir.types_of(op.types) if len(t.shape) >= 2]
+            left, right, out = kinds[0], kinds[-2], kinds[-1]
+        *batch, m, k = left.shape
+        found = next((d for d in self.run.dots if self.places.get((id(op), frame.loop)) == id(d)), None)
+        if found is None:
+            k = max(k, right.shape[-2])
+            shape = (m * int(np.prod(batch or [1])), out.shape[-1], k)
+            found = Dot(frame.loop, shape, (left.element, right.element, out.element), np.zeros(self.run.programs))
+            self.places[id(op), frame.loop] = id(found)
+            self.run.dots.append(found)
+        found.times = found.times + self.per_program(frame)
+
+    def count_floats(self, frame: _Frame, op: Op, dialect: str, name: str) -> None:
+        if dialect == "math" or name in _FLOAT_OPS or name == "reduce":
+            types = ttir.types_of(op.types)
+            size = max((t.size for t in types), default=1)
+            held = self.run.float_ops.setdefault(frame.loop, np.zeros(self.run.programs))
+            held += self.per_program(frame, size)
+
+    def access(self, frame: _Frame, op: Op, name: str) -> None:
+        kind = "atomic" if name.startswith("atomic") else name
+        given = [frame.get(n) for n in op.operands]
+        where = {"load": 1, "store": 2, "atomic_rmw": 2, "atomic_cas": 9}[name]
+        mask = given[where] if len(given) > where else None
+        types = ttir.types_of(op.types)
+        pointers = next((t for t in types if t.pointer), types[0])
+        pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
+        kept = share(mask if isinstance(mask, Value) else None, pointers.shape)
+        self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept)
+
+    def described(self, frame: _Frame, op: Op, name: str) -> None:
+        kind = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}.get(
+            name, "store"
+        )
+        types = [t for t in ttir.types_of(op.types) if t.shape]
+        tile = types[-1]
+        descriptor = frame.get(op.operands[0])
+        places = [frame.get(n) for n in op.operands[1:]]
+        if not isinstance(descriptor, Described) or name in ("descriptor_gather", "descriptor_scatter"):
+            return self.record(
+                frame, op, kind, "descriptor", unknown(len(tile.shape)), tile.shape, tile.bits / 8, np.ones(1)
+            )
+        rank = len(descriptor.shape)
+        block, base = tile.shape[-rank:], descriptor.pointer
+        kept: Column = np.ones(1)
+        coef = []
+        for place, extent, stride, n in zip(places, descriptor.shape, descriptor.strides, block, strict=False):
+            base = binary("addi", base, binary("muli", place, stride, ()), ())
+            if place.base is not None and extent.base is not None:
+                kept = kept * np.clip(extent.base - place.base, 0, n) / n
+            coef.append(_first(stride.base) if stride.base is not None else np.nan)
+        pointer = Value(base.base, tuple(coef), descriptor.pointer.source)
+        return self.record(frame, op, kind, "descriptor", pointer, block, tile.bits / 8, kept)
+
+    def record(
+        self,
+        frame: _Frame,
+        op: Op,
+        kind: str,
+        path: str,
+        pointer: Value,
+        shape: tuple[int, ...],
+        item: float,
+        kept: Column,
+    ) -> None:
+        start = (
+            np.full(frame.lanes, np.nan) if pointer.base is None else np.broadcast_to(pointer.base, frame.lanes) * 1.0
+        )
+        kept = np.broadcast_to(kept, frame.lanes)
+        coef = tuple(_first(c) for c in pointer.coef) or (0.0,) * len(shape)
+        if frame.ends is None:
+            fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
+        else:
+            first, last, trips = frame.ends
+            stride = (start[last] - start[first]) / np.maximum(trips - 1, 1)
+            groups = np.repeat(np.arange(len(first)), last - first + 1)
+            mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
+            total = np.bincount(groups, frame.weight, len(first))
+            fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
+        repeat = pointer.repeat or (1,) * len(shape)
+        columns = (np.asarray(f, float) for f in fields)
+        access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, repeat, *columns)
+        parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
+        parts.append(access)
+        if len(parts) == 1:
+            self.run.accesses.append(access)
+        else:
+            for name in ("start", "stride", "count", "kept", "program", "round", "times"):
+                setattr(parts[0], name, np.concatenate([getattr(parts[0], name), getattr(access, name)]))
+
+
+def _undecided(what: str, value: Value) -> ProblemError:
+    if not value.loads:
+        return ProblemError(
+            f"{what} depends on numbers that the kernel computes from its tensors: it cannot be followed"
+        )
+    names = ", ".join(repr(n) for n in sorted(value.loads))
+    first = min(value.loads)
+    hint = f"values={{{first!r}: 2048}}, or an array"
+    return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")
+
+
+def _targets(op: Op) -> list[tuple[str, list[str]]]:
+    """Labels that a terminator branches to, with what it passes."""
+    found = []
+    for piece in op.text.split("^")[1:]:
+        label, _, rest = piece.partition("(")
+        found.append(("^" + label.strip(" ,"), ttir._NAME.findall(rest.partition(":")[0])))
+    return found
+
+
+def _within(frame: _Frame, ancestor: _Frame) -> Any:
+    """Lanes of `ancestor` that a frame below it runs."""
+    index = np.arange(frame.lanes)
+    while frame is not ancestor and frame.parent is not None:
+        index, frame = frame.index[index], frame.parent
+    return index
+
+
+def _spread(column: Column, index: Any) -> Column:
+    return column[index] if len(column) > 1 else column
+
+
+def _delta(frame: _Frame, name: str) -> Value | None:
+    value = frame.get(name)
+    return value if isinstance(value, Value) and value.base is not None else None
+
+
+def _carried(lanes: int, which: Any, before: list[Any], after: list[Any]) -> list[Any]:
+    """Carried values once some lanes have made an iteration."""
+    if len(which) == lanes:
+        return after
+    rest = np.setdiff1d(np.arange(lanes), which, assume_unique=True)
+    return [
+        old if isinstance(old, Described) else merged(lanes, [(rest, old.take(rest)), (which, new)])
+        for old, new in zip(before, after, strict=True)
+    ]
+
+
+def _first(column: Column) -> float:
+    flat = np.ravel(column)
+    return float(flat[0]) if len(flat) else 0.0

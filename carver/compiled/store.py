@@ -1,0 +1,43 @@
+"""What compilers made, kept on disk: text with its hash, written at once, read as data and never run."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..base.folders import cache_folder
+
+FORMAT = "1"
+"""Of an entry; others are not read."""
+
+
+def path_of(key: str) -> Path:
+    return cache_folder() / "compiled" / key[:2] / f"{key}.json"
+
+
+def load(key: str) -> dict[str, Any] | None:
+    """The entry; None where there is none, or where it is not what was written."""
+    try:
+        digest, _, text = path_of(key).read_text(encoding="utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if digest != sha256(text.encode()).hexdigest():
+        return None
+    found = json.loads(text)
+    return dict(found) if found.pop("format", None) == FORMAT else None
+
+
+def save(key: str, entry: dict[str, Any]) -> None:
+    """Write the entry; where the disk does not take it, it is compiled again another time."""
+    text = json.dumps({**entry, "format": FORMAT})
+    path = path_of(key)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+            file.write(f"{sha256(text.encode()).hexdigest()}\n{text}")
+        Path(file.name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,308 @@
+"""Integers of a kernel over many programs at once: affine in the places of a tensor's elements.
+
+A tensor whose element (i, j) is `base + ci * i + cj * j` is held as `base` and coefficients, each an array over lanes.
+A lane is one program, or one iteration of a loop of one program. NaN as a coefficient says that elements vary along
+that dimension in a way that is not affine; `base` None, that the value is not known; `loads` then names what the kernel
+would have loaded it from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .ttir import Type
+
+Column: TypeAlias = Any
+"""A NumPy array over lanes, of length 1 where all lanes have the same."""
+Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
+"""Where a mask is true: a half-open range along each dimension, None for all of it."""
+
+NOWHERE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    base: Column | None
+    coef: tuple[Column, ...] = ()
+    source: str | None = None
+    """Of a pointer: the argument; `base` is then in elements from its start."""
+    box: Box | None = None
+    """Of a mask that is known."""
+    loads: frozenset[str] = NOWHERE
+    repeat: tuple[int, ...] = ()
+    """Neighbours along each dimension that share a value, where a division made them the same; () for none."""
+
+    def take(self, index: Any) -> Value:
+        """The same for some of the lanes."""
+        if self.base is not None and len(self.base) == 1 and all(np.ndim(c) == 0 for c in self.coef) and not self.box:
+            return self
+        box = self.box and tuple(r and (_taken(r[0], index), _taken(r[1], index)) for r in self.box)
+        base = None if self.base is None else _taken(self.base, index)
+        return replace(self, base=base, coef=tuple(_taken(c, index) for c in self.coef), box=box)
+
+    @property
+    def uniform(self) -> bool:
+        """The same for all elements."""
+        return all(np.ndim(c) == 0 and c == 0 for c in self.coef)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A tensor descriptor: base pointer, extents and strides."""
+
+    pointer: Value
+    shape: tuple[Value, ...]
+    strides: tuple[Value, ...]
+
+    def take(self, index: Any) -> Described:
+        shape, strides = (tuple(v.take(index) for v in group) for group in (self.shape, self.strides))
+        return Described(self.pointer.take(index), shape, strides)
+
+
+def _taken(column: Column, index: Any) -> Column:
+    return column[index] if np.ndim(column) and len(column) > 1 else column
+
+
+def known(number: float, rank: int = 0) -> Value:
+    return Value(np.array([number]), (0.0,) * rank)
+
+
+def unknown(rank: int = 0, loads: frozenset[str] = NOWHERE) -> Value:
+    return Value(None, (np.nan,) * rank, loads=loads)
+
+
+def truncated(a: Column, b: Column) -> Column:
+    """Integer division towards zero, as C has it; 0 where b is 0, which no program that runs divides by."""
+    safe = np.where(b == 0, 1, b)
+    quotient = np.abs(a) // np.abs(safe) * np.sign(a) * np.sign(safe)
+    return np.where(b == 0, 0, quotient)
+
+
+_EXACT: Mapping[str, Callable[[Column, Column], Column]] = {
+    "addi": np.add, "subi": np.subtract, "muli": np.multiply,
+    "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": lambda a, b: a / np.where(b == 0, np.nan, b),
+    "divsi": truncated, "divui": truncated, "floordivsi": lambda a, b: a // np.where(b == 0, 1, b),
+    "ceildivsi": lambda a, b: -(-a // np.where(b == 0, 1, b)),
+    "ceildivui": lambda a, b: -(-a // np.where(b == 0, 1, b)),
+    "remsi": lambda a, b: a - truncated(a, b) * b, "remui": lambda a, b: a - truncated(a, b) * b,
+    "minsi": np.minimum, "maxsi": np.maximum, "minui": np.minimum, "maxui": np.maximum,
+    "andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor,
+    "shli": lambda a, b: a << np.clip(b, 0, 62), "shrsi": lambda a, b: a >> np.clip(b, 0, 62),
+    "shrui": lambda a, b: a >> np.clip(b, 0, 62),
+    "minnumf": np.minimum, "maxnumf": np.maximum,
+}  # fmt: skip
+BINARY = frozenset(_EXACT)
+
+
+def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
+    """An arithmetic operation on two values of one shape."""
+    loads = a.loads | b.loads
+    source = a.source or b.source
+    base = None
+    if a.base is not None and b.base is not None:
+        with np.errstate(all="ignore"):
+            base = _EXACT[op](a.base, b.base)
+    coef, repeat = _coefficients(op, a, b, extents), _repeats(op, a, b)
+    return Value(base, coef, source, loads=loads if base is None else NOWHERE, repeat=repeat)
+
+
+def _repeats(op: str, a: Value, b: Value) -> tuple[int, ...]:
+    """Neighbours that share a value: as many as the divisor has steps, else what both operands have in common."""
+    if op in ("divsi", "divui", "shrsi", "shrui") and b.uniform and b.base is not None and len(b.base) == 1:
+        by = int(b.base[0]) if op.startswith("div") else 1 << int(b.base[0])
+        steps = (abs(float(c)) if np.ndim(c) == 0 else np.nan for c in a.coef)
+        return tuple(int(by / c) if 0 < c < by and by % c == 0 else 1 for c in steps)
+    if not a.repeat and not b.repeat:
+        return ()
+    pairs = zip(a.coef, a.repeat or (1,) * len(a.coef), b.coef, b.repeat or (1,) * len(b.coef), strict=True)
+    return tuple(s if _zero(x) else r if _zero(y) else min(r, s) for x, r, y, s in pairs)
+
+
+def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[Column, ...]:
+    if a.uniform and b.uniform:
+        return a.coef or b.coef
+    with np.errstate(all="ignore"):
+        match op:
+            case "addi":
+                return tuple(x + y for x, y in zip(a.coef, b.coef, strict=True))
+            case "subi":
+                return tuple(x - y for x, y in zip(a.coef, b.coef, strict=True))
+            case "muli" | "shli" if b.uniform and b.base is not None:
+                factor = _scalar(b.base if op == "muli" else 1 << np.clip(b.base, 0, 62))
+                return tuple(x * factor for x in a.coef)
+            case "muli" if a.uniform and a.base is not None:
+                return tuple(x * _scalar(a.base) for x in b.coef)
+            case "divsi" | "divui" | "shrsi" | "shrui" if b.uniform and b.base is not None:
+                by = _scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
+                return tuple(x / np.where(by == 0, 1, by) for x in a.coef)
+            case "remsi" | "remui" if b.uniform and b.base is not None:  # affine unless it wraps within the tensor
+                ends = (np.abs(x) * n > np.min(b.base) for x, n in zip(a.coef, extents, strict=True))
+                return tuple(np.nan if np.any(wraps) else x for x, wraps in zip(a.coef, ends, strict=True))
+            case "minsi" | "maxsi" | "minui" | "maxui" if b.uniform:
+                return a.coef
+            case "minsi" | "maxsi" | "minui" | "maxui" if a.uniform:
+                return b.coef
+    return tuple(x if _zero(x) and _zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
+
+
+def _scalar(column: Column) -> Column:
+    return float(column[0]) if len(column) == 1 else column
+
+
+def _zero(column: Column) -> bool:
+    return np.ndim(column) == 0 and column == 0
+
+
+def scaled(v: Value, by: Column) -> Value:
+    """`by` times the value, lane by lane."""
+    coef = tuple(0.0 if _zero(c) else c * by for c in v.coef)
+    return replace(v, base=None if v.base is None else v.base * by, coef=coef)
+
+
+def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
+    """A comparison, as a number where all elements agree, else as the range of elements for which it holds."""
+    rank = len(extents)
+    if a.base is None or b.base is None:
+        return unknown(rank, a.loads | b.loads)
+    gap = b.base - a.base
+    slopes = _coefficients("subi", b, a, extents) if rank else ()
+    moving = [d for d, c in enumerate(slopes) if not _zero(c)]
+    kind = predicate.replace("u", "s") if predicate[0] == "u" and predicate != "une" else predicate
+    if kind in ("sgt", "sge"):  # a > b is b < a
+        gap, slopes, kind = -gap, tuple(-c for c in slopes), "slt" if kind == "sgt" else "sle"
+    if not moving:
+        test = {"slt": gap > 0, "sle": gap >= 0, "eq": gap == 0, "ne": gap != 0}[kind].astype(np.int64)
+        box: Box = ((np.where(test > 0, 0, 0), np.where(test > 0, extents[0], 0)), *[None] * (rank - 1)) if rank else ()
+        return Value(test, (0.0,) * rank, box=box if rank else None)
+    if len(moving) > 1 or np.isnan(slopes[moving[0]]).any():
+        return unknown(rank)
+    d, slope, n = moving[0], np.atleast_1d(slopes[moving[0]]), extents[moving[0]]
+    with np.errstate(all="ignore"):
+        root = -gap / slope
+    match kind:
+        case "slt" | "sle":  # gap + slope * i > 0, or >= 0
+            strict = kind == "slt"
+            first = np.floor(root) + 1 if strict else np.ceil(root)
+            last = np.ceil(root) if strict else np.floor(root) + 1
+            low, high = np.where(slope > 0, first, 0), np.where(slope > 0, n, last)
+        case "eq":
+            low, high = root, root + 1
+        case _:
+            return Value(None, (np.nan,) * rank, box=(None,) * rank)
+    ranges: list[tuple[Column, Column] | None] = [None] * rank
+    ranges[d] = np.clip(low, 0, n), np.clip(high, 0, n)
+    return Value(None, (np.nan,) * rank, box=tuple(ranges))
+
+
+def both(a: Value, b: Value) -> Value:
+    """The conjunction of two masks."""
+    if a.box is None or b.box is None:
+        return replace(a if b.box is None else b, base=None, loads=a.loads | b.loads)
+    ranges = tuple(
+        x if y is None else y if x is None else (np.maximum(x[0], y[0]), np.minimum(x[1], y[1]))
+        for x, y in zip(a.box, b.box, strict=True)
+    )
+    return Value(None, (np.nan,) * len(ranges), box=ranges)
+
+
+def share(mask: Value | None, extents: Sequence[int]) -> Column:
+    """Share of a mask's elements that are true; 1 where that is not known."""
+    out: Column = np.ones(1)
+    if mask is None:
+        return out
+    if mask.box is None:
+        return np.clip(mask.base, 0, 1).astype(float) if mask.base is not None and mask.uniform else out
+    for ranged, n in zip(mask.box, extents, strict=True):
+        if ranged is not None:
+            out = out * np.clip(ranged[1] - ranged[0], 0, n) / n
+    return out
+
+
+def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
+    """One value from those of groups of lanes: (which lanes, value)."""
+    if len(parts) == 1 and len(np.atleast_1d(parts[0][0])) == lanes:
+        return parts[0][1]
+    values = [v for _, v in parts]
+    rank = max(len(v.coef) for v in values)
+    loads = frozenset().union(*(v.loads for v in values))
+    bases = [v.base for v in values if v.base is not None]
+    if len(bases) < len(values):
+        return unknown(rank, loads)
+    kind = np.result_type(*(column.dtype for column in bases))
+    base = np.zeros(lanes, kind)
+    coef: list[Column] = [np.zeros(lanes) for _ in range(rank)]
+    for which, v in parts:
+        base[which] = v.base
+        for column, c in zip(coef, v.coef, strict=True):
+            column[which] = c
+    flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
+    repeats = {v.repeat for v in values}
+    sources = {v.source for v in values}
+    return Value(
+        base, flat, sources.pop() if len(sources) == 1 else None, repeat=repeats.pop() if len(repeats) == 1 else ()
+    )
+
+
+def ranked(value: Value, like: Value) -> Value:
+    """A scalar, or a tensor of the same rank, as something to be added to `like`."""
+    if len(value.coef) == len(like.coef):
+        return value
+    return Value(value.base, (0.0,) * len(like.coef), loads=value.loads)
+
+
+def constant(text: str, rank: int) -> Value:
+    word = text.partition("<")[2].partition(">")[0] if text.startswith("dense") else text.split(" ", maxsplit=1)[0]
+    if word in ("true", "false"):
+        word = "1" if word == "true" else "0"
+    try:
+        number = int(word) if word.lstrip("-").isdigit() else float(word)
+    except ValueError:
+        return unknown(rank)
+    return known(number, rank)
+
+
+def uniform_box(v: Value, out: Type) -> Any:
+    if out.element != "i1" or v.base is None:
+        return None
+    return ((np.zeros(1), np.where(v.base != 0, out.shape[0], 0)), *[None] * (len(out.shape) - 1))
+
+
+def broadcast(v: Value, before: tuple[int, ...], after: tuple[int, ...]) -> Value:
+    if v.box is not None:  # along a dimension of one element, all or nothing
+        ranges = tuple(
+            r if r is None or b == a else (np.zeros(1), (r[1] > r[0]) * a)
+            for r, b, a in zip(v.box, before, after, strict=True)
+        )
+        return Value(v.base, v.coef, box=ranges)
+    return v
+
+
+def expanded(v: Value, axis: int) -> Value:
+    coef = (*v.coef[:axis], 0.0, *v.coef[axis:])
+    box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
+    repeat = (*v.repeat[:axis], 1, *v.repeat[axis:]) if v.repeat else ()
+    return Value(v.base, coef, v.source, box, v.loads, repeat)
+
+
+def transposed(v: Value, text: str) -> Value:
+    order = [int(n) for n in text.partition("order = array<i32: ")[2].partition(">")[0].split(",") if n.strip()]
+    if sorted(order) != list(range(len(v.coef))):
+        return unknown(len(v.coef), v.loads)
+    box = None if v.box is None else tuple(v.box[i] for i in order)
+    repeat = tuple(v.repeat[i] for i in order) if v.repeat else ()
+    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, repeat)
+
+
+def selected(test: Value, a: Value, b: Value, rank: int) -> Value:
+    if not all(isinstance(v, Value) for v in (test, a, b)):
+        return unknown(rank)
+    if test.base is not None and test.uniform and a.base is not None and b.base is not None:
+        coef = tuple(
+            x if np.array_equal(x, y) else np.where(test.base != 0, x, y) for x, y in zip(a.coef, b.coef, strict=True)
+        )
+        return Value(np.where(test.base != 0, a.base, b.base), coef, a.source or b.source)
+    return unknown(rank, test.loads | a.loads | b.loads | NOWHERE)

@@ -1,0 +1,173 @@
+"""A process that compiles: a line of JSON in, a line of JSON out. Started by `pool`, never by hand.
+
+It lives in a process of its own because a compiler may hang, die, or ask for all memory there is.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..arch.descriptor import Arch
+from ..base.errors import CarverError, CompileError, ConfigError
+from .machine import read_machines
+from .triton import Specialised, Target, compile_triton, function_of
+
+
+def where_is(kernel: Any) -> dict[str, str]:
+    """Where another process finds a kernel. Raises ConfigError for one that no file holds."""
+    function = function_of(kernel)
+    plain = function.fn
+    path = inspect.getsourcefile(plain) or ""
+    name = plain.__qualname__
+    if "<locals>" in name or not Path(path).is_file():
+        where = "inside another function" if "<locals>" in name else "in an interactive session"
+        raise ConfigError(
+            f"{name} is defined {where}, where a compiling process cannot find it: put it at the top level of a file "
+            "and import it from there (in a notebook: %%writefile kernels.py)"
+        )
+    return {"path": str(Path(path).resolve()), "module": plain.__module__, "name": name}
+
+
+def find(place: Mapping[str, str]) -> Any:
+    """The kernel at a place. Raises ConfigError where its module does not load or holds no such kernel."""
+    try:
+        found: Any = _module(place["module"], Path(place["path"]))
+    except Exception as error:  # a module of the user's may raise anything
+        raise ConfigError(f"{place['path']} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in place["name"].split("."):
+        if not hasattr(found, part):
+            raise ConfigError(f"{place['path']} has no {place['name']!r}")
+        found = getattr(found, part)
+    return function_of(found)
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    if name != "__main__":
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is not None and spec.origin and Path(spec.origin).resolve() == path:
+            return importlib.import_module(name)
+    alias = f"_carver_{path.stem}_{abs(hash(path)):x}"
+    if alias in sys.modules:
+        return sys.modules[alias]
+    spec = importlib.util.spec_from_file_location(alias, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[alias] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def kernel_at(text: str) -> Any:
+    """The kernel that FILE.py:NAME names. Raises ConfigError."""
+    path, colon, name = text.rpartition(":")
+    if not colon or not Path(path).is_file():
+        raise ConfigError(f"{text!r}: write FILE.py:NAME, a file and a function in it that triton.jit decorates")
+    return find({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
+
+
+def encode(value: Any) -> Any:
+    """A constant as JSON. Raises ConfigError for a kind that cannot be handed to another process."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple() | list():
+            return {"tuple": [encode(v) for v in value]}
+    kind = type(value).__name__
+    if kind == "dtype" and hasattr(value, "name"):
+        return {"dtype": value.name}
+    if kind == "constexpr":
+        return encode(value.value)
+    if hasattr(value, "fn"):
+        return {"kernel": where_is(value)}
+    if hasattr(value, "__index__"):
+        return int(value)
+    raise ConfigError(f"a constant is a number, a string, a Triton type or function, or a tuple of them, got {kind}")
+
+
+def decode(value: Any) -> Any:
+    match value:
+        case {"tuple": parts}:
+            return tuple(decode(v) for v in parts)
+        case {"dtype": name}:
+            return importlib.import_module("triton.language").dtype(name)
+        case {"kernel": place}:
+            return find(place)
+    return value
+
+
+def request(kernel: Any, given: Specialised, arch: Arch) -> dict[str, Any]:
+    """What the process is asked, as JSON."""
+    target = Target.of(arch)
+    return {
+        "place": where_is(kernel), "signature": dict(given.signature), "divisible": given.divisible, "near": given.near,
+        "constants": {name: encode(value) for name, value in given.constants.items()},
+        "options": {name: encode(value) for name, value in given.options.items()},
+        "target": [target.backend, target.arch, target.warp_size],
+    }  # fmt: skip
+
+
+def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses."""
+    if "codes" in asked:
+        codes = [unpacked(code) for code in asked["codes"]]
+        return {"machines": [machine.to_json() for machine in read_machines(codes, asked["isa"], asked["matrix"])]}
+    kernel = find(asked["place"])
+    constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
+    given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
+    made = compile_triton(kernel, given, Target(*asked["target"]))
+    return {
+        "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
+        "stages": made.stages, "ctas": made.ctas,
+    }  # fmt: skip
+
+
+def packed(code: bytes | str) -> dict[str, str]:
+    """Machine code as JSON: "cubin" or "text"."""
+    kind, data = ("cubin", code) if isinstance(code, bytes) else ("text", code.encode())
+    return {kind: base64.b64encode(zlib.compress(data)).decode()}
+
+
+def unpacked(code: Mapping[str, str]) -> bytes | str:
+    [(kind, data)] = code.items()
+    plain = zlib.decompress(base64.b64decode(data))
+    return plain if kind == "cubin" else plain.decode()
+
+
+def main() -> None:
+    limit_bytes, *path = json.loads(sys.stdin.readline())
+    sys.path[:0] = [p for p in path if p not in sys.path]
+    if limit_bytes and sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+    replies, sys.stdout = sys.stdout, sys.stderr  # what compilers print does not mix with the answers
+    for line in sys.stdin:
+        try:
+            reply = answer(json.loads(line))
+        except CompileError as refused:
+            reply = {"refused": str(refused).splitlines()[0]}
+        except CarverError as error:
+            reply = {"error": str(error)}
+        except MemoryError:
+            reply = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Rank the configurations of any Triton kernel by what its compiler makes of them, for a GPU that need not be there."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import CompileError, ConfigError, NoCandidates
+from ..base.types import FloatArray, FrozenDict
+from ..compiled.arguments import given
+from ..compiled.facts import Facts
+from ..compiled.inspect import Asked, Grid, asked, facts_of
+from ..compiled.triton import function_of, plain_config
+from ..cost.estimate import LIMITERS, Estimate
+from ..cost.models.compiled import fits, price_compiled, resident
+from ..cost.work import Work
+from .hint import Launch
+from .recommend import rank
+
+SCREENED = 20
+"""Configurations that are compiled where a template picks them."""
+
+
+@dataclass(frozen=True)
+class KernelHint:
+    """A ranked configuration of a kernel. `rank` counts from 1; `index` is its place in the list that was given.
+
+    `also` are the places of configurations that compile to the same code.
+    """
+
+    rank: int
+    index: int
+    kernel: str
+    arch: Arch
+    config: Mapping[str, Any]
+    predicted_ms: float
+    bound: str
+    terms_ms: Mapping[str, float]
+    launch: Launch
+    facts: Facts
+    loop_ms: Mapping[str, float]
+    """The main loop if each resource alone had to be waited for."""
+    details: Mapping[str, float]
+    also: tuple[int, ...] = ()
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Where the predicted time goes. [ms]"""
+        return self.terms_ms
+
+    def explain(self) -> str:
+        """Why it is predicted to take this time, as text."""
+        return "\n".join(_explained(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without the facts."""
+        return {
+            "rank": self.rank, "index": self.index, "kernel": self.kernel, "arch": self.arch.name,
+            "config": dict(self.config), "predicted_ms": self.predicted_ms, "bound": self.bound,
+            "terms_ms": dict(self.terms_ms), **dict(self.details),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        config = ", ".join(f"{name}={value}" for name, value in self.config.items())
+        return f"#{self.rank} {self.kernel}({config}): {self.predicted_ms:.4g} ms, bound by {self.bound}"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRanking(Sequence[KernelHint]):
+    """Configurations of one kernel, best first. `rejected` counts why others are not in it, `reasons` tells of each."""
+
+    kernel: str
+    arch: Arch
+    hints: tuple[KernelHint, ...]
+    rejected: Mapping[str, int]
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    given: int = 0
+
+    def __len__(self) -> int:
+        return len(self.hints)
+
+    @overload
+    def __getitem__(self, i: int) -> KernelHint: ...
+    @overload
+    def __getitem__(self, i: slice) -> KernelRanking: ...
+    def __getitem__(self, i: int | slice) -> KernelHint | KernelRanking:
+        return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
+
+    def __iter__(self) -> Iterator[KernelHint]:
+        return iter(self.hints)
+
+    @property
+    def indices(self) -> list[int]:
+        """Places of the ranked configurations in the list that was given, best first."""
+        return [hint.index for hint in self.hints]
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Predicted times, best first. [s]"""
+        return np.array([hint.predicted_ms for hint in self.hints]) / 1e3
+
+    def explain(self, i: int = 0) -> str:
+        """Why `self[i]` is predicted to take the time it takes."""
+        return self[i].explain()
+
+    def to_json(self) -> str:
+        """Configurations and predicted times as JSON."""
+        return json.dumps([hint.to_dict() for hint in self.hints], indent=1, default=str)
+
+    def __repr__(self) -> str:
+        head = f"{self.kernel} on {self.arch.title}: {len(self.hints)} of {self.given} configurations"
+        rows = [f"{'#':>3} {'ms':>9}  {'bound':13} configuration"]
+        for hint in self.hints[:20]:
+            config = " ".join(f"{name}={value}" for name, value in hint.config.items())
+            rows.append(f"{hint.rank:3} {hint.predicted_ms:9.4g}  {hint.bound:13} {config}")
+        rows += [f"    and {len(self.hints) - 20} more"] if len(self.hints) > 20 else []
+        rows += [f"  {n} rejected: {why}" for why, n in self.rejected.items()]
+        return "\n".join([head, *rows])
+
+
+def rank_kernel(
+    kernel: Any, configs: Iterable[Any], *, args: Mapping[str, Any], grid: Grid, arch: Arch,
+    constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
+    processes: int | None = None, seconds: float = 120.0, progress: bool = False,
+) -> KernelRanking:  # fmt: skip
+    """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
+
+    `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`. `args`:
+    arguments by name, tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value.
+    `constants`: constants that are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where
+    loops or branches depend on it: a number, or an array. `screen`: a template whose own ranking picks the SCREENED
+    configurations that are compiled at all. At most `processes` compilers run at a time, each for `seconds`.
+
+    Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
+    parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
+    """
+    name = function_of(kernel).__name__
+    plain = [plain_config(config) for config in configs]
+    if not plain:
+        raise ConfigError(f"no configurations given to rank for {name}")
+    known = {key: given(value) for key, value in args.items()}
+    places = _screened(screen, arch, plain) if screen is not None else list(range(len(plain)))
+    bound: list[tuple[int, Asked]] = [(i, asked(kernel, plain[i], known, grid, arch, constants)) for i in places]
+    found = facts_of(
+        kernel, [each for _, each in bound], arch, values, processes=processes, seconds=seconds, progress=progress
+    )
+    reasons: dict[int, str] = {}
+    kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
+    for (i, _), facts in zip(bound, found, strict=True):
+        if isinstance(facts, CompileError):
+            reasons[i] = str(facts)
+        elif why := fits(facts, arch):
+            reasons[i] = why
+        else:
+            kept.setdefault(facts.same, (facts, []))[1].append(i)
+    rejected = dict(Counter(reasons.values()))
+    if not kept:
+        raise NoCandidates(f"{name} on {arch.name}", rejected)
+    candidates, same = zip(*kept.values(), strict=True)
+    work, estimate = price_compiled(candidates, arch)
+    order = np.argsort(estimate.seconds, kind="stable")
+    hints = tuple(
+        _hint(place + 1, name, arch, plain, same[row], candidates[row], work, estimate, int(row))
+        for place, row in enumerate(order)
+    )
+    return KernelRanking(name, arch, hints, rejected, reasons, len(plain))
+
+
+def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]]) -> list[int]:
+    return list(rank(screen.problem, arch, configs).indices[:SCREENED])
+
+
+def _hint(
+    place: int, name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], same: Sequence[int], facts: Facts,
+    work: Work, estimate: Estimate, row: int,
+) -> KernelHint:  # fmt: skip
+    milliseconds = 1e3 / arch.clock_hz
+    waves = float(estimate.waves[row])
+    passes = float(work.steps[row]) * max(waves, 1.0)
+    dram = float(np.broadcast_to(work.facts["dram_bytes"], len(work))[row])
+    return KernelHint(
+        place, same[0], name, arch, FrozenDict(configs[same[0]]), float(estimate.seconds[row]) * 1e3,
+        LIMITERS[int(estimate.limiter[row])],
+        FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
+        Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers), facts,
+        FrozenDict({what: float(column[row]) * passes * milliseconds for what, column in estimate.rows.items()}),
+        FrozenDict({
+            "waves": waves, "blocks_per_sm": resident(facts, arch), "steps": float(work.steps[row]), "dram_bytes": dram,
+            "compulsory_bytes": facts.read_bytes + facts.written_bytes, "spill_bytes": float(facts.spill_bytes),
+        }),
+        tuple(same[1:]),
+    )  # fmt: skip
+
+
+def _explained(h: KernelHint) -> Iterator[str]:
+    facts = h.facts
+    yield f"{h.kernel} on {h.arch.title}"
+    yield ", ".join(f"{name}={value}" for name, value in h.config.items())
+    rate = f"{facts.dot_flops * facts.programs / h.predicted_ms / 1e9:.4g} TFLOP/s, " if facts.dot_flops else ""
+    bandwidth = h.details["compulsory_bytes"] / h.predicted_ms / 1e6
+    yield f"{h.predicted_ms:.4g} ms predicted: {rate}{bandwidth:,.0f} GB/s of bytes that must move; bound by {h.bound}"
+    yield ""
+    yield "Where the time goes"
+    for term, ms in h.terms_ms.items():
+        if ms > 0.001 * h.predicted_ms:
+            yield f"  {ms:9.4f} ms  {ms / h.predicted_ms:4.0%}  {term}"
+    yield "The main loop, if each of these alone had to be waited for"
+    for what, ms in h.loop_ms.items():
+        yield f"  {ms:9.4f} ms  {what}"
+    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:.0f} an SM, {h.details['waves']:.2f} waves"
+    moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
+    yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"
+    yield str(facts)

@@ -1,0 +1,48 @@
+"""Triton kernels whose code and loops can be counted by hand; compiled, never run."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    columns = tl.cdiv(N, BN)
+    m = tl.program_id(0) // columns * BM + tl.arange(0, BM)
+    n = tl.program_id(0) % columns * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    a = a_ptr + m[:, None] * K + k[None, :]
+    b = b_ptr + n[None, :] * K + k[:, None]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for _ in range(tl.cdiv(K, BK)):
+        acc = tl.dot(tl.load(a), tl.load(b), acc)
+        a += BK
+        b += BK
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc.to(tl.float16))
+
+
+@triton.jit
+def described(a_desc, y_ptr, rows, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for row in range(0, rows, BLOCK):
+        total += a_desc.load([row, tl.program_id(0) * BLOCK]).to(tl.float32)
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i[:, None] * BLOCK + i[None, :], total)
+
+
+@triton.jit
+def wrong(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), tl.arange(0, 2 * BLOCK))
+
+
+def outer():
+    @triton.jit
+    def inner(x_ptr):
+        tl.store(x_ptr, 1)
+
+    return inner

@@ -1,0 +1,269 @@
+"""Trips, bytes and distinct bytes of kernels that one can count by hand, from their IR as text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from carver.base.errors import KernelError, ProblemError
+from carver.compiled import ttir
+from carver.compiled.footprint import Footprint, align_bytes, run_bytes, tile_elements
+from carver.compiled.lanes import MOST_PROGRAMS
+from carver.compiled.program import evaluate
+
+HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
+END = "    tt.return\n  }\n}\n"
+POINTER = "!tt.ptr<f16> {tt.divisibility = 16 : i32}"
+
+
+def module(params: str, body: str) -> str:
+    return HEAD % params + body + END
+
+
+CAUSAL = module(
+    f"%k: {POINTER}, %seq: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c32 = arith.constant 32 : i32
+    %c64 = arith.constant 64 : i32
+    %c1 = arith.constant 1 : i32
+    %pid = tt.get_program_id x : i32
+    %next = arith.addi %pid, %c1 : i32
+    %end = arith.muli %next, %c64 : i32
+    %last = arith.minsi %end, %seq : i32
+    %range = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %bound = tt.splat %seq : i32 -> tensor<32xi32>
+    scf.for %start = %c0 to %last step %c32  : i32 {
+      %first = tt.splat %start : i32 -> tensor<32xi32>
+      %at = arith.addi %first, %range : tensor<32xi32>
+      %inside = arith.cmpi slt, %at, %bound : tensor<32xi32>
+      %base = tt.splat %k : !tt.ptr<f16> -> tensor<32x!tt.ptr<f16>>
+      %where = tt.addptr %base, %at : tensor<32x!tt.ptr<f16>>, tensor<32xi32>
+      %x = tt.load %where, %inside : tensor<32x!tt.ptr<f16>>
+    }
+""",
+)
+
+
+def test_a_causal_loop_runs_as_often_as_its_diagonal_says() -> None:
+    run = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
+    assert run.loops[0].trips.tolist() == [2, 4, 6, 7]  # ceil(min(64 (i + 1), 200) / 32)
+
+
+def test_masks_count_what_they_let_through() -> None:
+    run = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
+    load = run.accesses[0]
+    taken = load.count * load.times * load.kept * math.prod(load.shape)
+    assert taken.tolist() == [64, 128, 192, 200]
+
+
+def test_what_programs_share_is_read_once() -> None:
+    run = evaluate(CAUSAL, [("k", None), ("seq", 256)], (4, 1, 1))
+    reads = Footprint(run, ("load",), {"k": 512.0})
+    assert reads.distinct() == {"k": 512.0}
+    everything, _ = reads.waves(1)  # each program its own wave: 64 + 128 + 192 + 256 elements
+    assert everything == pytest.approx(2 * (64 + 128 + 192 + 256))
+    assert reads.waves(4)[0] == pytest.approx(512.0)
+
+
+TILES = module(
+    f"%a: {POINTER}, %m: i32, %stride: i32",
+    """
+    %c16 = arith.constant 16 : i32
+    %pid = tt.get_program_id x : i32
+    %row = arith.muli %pid, %c16 : i32
+    %rows = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+    %first = tt.splat %row : i32 -> tensor<16xi32>
+    %r = arith.addi %first, %rows : tensor<16xi32>
+    %column = tt.expand_dims %r {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+    %s = tt.splat %stride : i32 -> tensor<16x1xi32>
+    %down = arith.muli %column, %s : tensor<16x1xi32>
+    %cols = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %line = tt.expand_dims %cols {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+    %wide = tt.broadcast %down : tensor<16x1xi32> -> tensor<16x64xi32>
+    %across = tt.broadcast %line : tensor<1x64xi32> -> tensor<16x64xi32>
+    %at = arith.addi %wide, %across : tensor<16x64xi32>
+    %base = tt.splat %a : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>>
+    %where = tt.addptr %base, %at : tensor<16x64x!tt.ptr<f16>>, tensor<16x64xi32>
+    %bound = tt.splat %m : i32 -> tensor<16x1xi32>
+    %inside = arith.cmpi slt, %column, %bound : tensor<16x1xi32>
+    %mask = tt.broadcast %inside : tensor<16x1xi1> -> tensor<16x64xi1>
+    %x = tt.load %where, %mask : tensor<16x64x!tt.ptr<f16>>
+    tt.store %where, %x, %mask : tensor<16x64x!tt.ptr<f16>>
+""",
+)
+
+
+def test_a_tile_has_runs_an_alignment_and_an_edge() -> None:
+    run = evaluate(TILES, [("a", None), ("m", 40), ("stride", 100)], (3, 1, 1))
+    load, store = run.accesses
+    assert (load.kind, store.kind) == ("load", "store")
+    assert load.coef == (100.0, 1.0)
+    assert load.start.tolist() == [0, 1600, 3200]
+    assert load.kept.tolist() == [1, 1, 0.5]  # of rows 32 to 47, 8 are there
+    assert (run_bytes(load), align_bytes(load)) == (128.0, 8.0)  # rows of 200 bytes
+    assert tile_elements(load) == 16 * 64
+
+
+PACKED = module(
+    f"%w: {POINTER}",
+    """
+    %eight = arith.constant dense<8> : tensor<64xi32>
+    %k = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %word = arith.divsi %k, %eight : tensor<64xi32>
+    %base = tt.splat %w : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %where = tt.addptr %base, %word : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %x = tt.load %where : tensor<64x!tt.ptr<f16>>
+""",
+)
+
+
+def test_elements_that_share_a_word_are_one() -> None:
+    [load] = evaluate(PACKED, [("w", None)], (1, 1, 1)).accesses
+    assert tile_elements(load) == 8
+    assert run_bytes(load) == 16.0
+
+
+PERSISTENT = module(
+    f"%a: {POINTER}, %tiles: i32, %depth: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
+    %pid = tt.get_program_id x : i32
+    %step = tt.get_num_programs x : i32
+    scf.for %tile = %pid to %tiles step %step  : i32 {
+      %first = arith.muli %tile, %depth : i32
+      %bound = arith.addi %tile, %c1 : i32
+      scf.for %k = %c0 to %bound step %c1  : i32 {
+        %place = arith.addi %first, %k : i32
+        %at = tt.addptr %a, %place : !tt.ptr<f16>, i32
+        %x = tt.load %at : !tt.ptr<f16>
+      }
+    }
+""",
+)
+
+
+def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:
+    run = evaluate(PERSISTENT, [("a", None), ("tiles", 7), ("depth", 100)], (3, 1, 1))
+    outer, inner = run.loops
+    assert (outer.parent, inner.parent) == (-1, 0)
+    assert outer.trips.tolist() == [3, 2, 2]  # tiles 0 3 6, 1 4, 2 5
+    assert inner.trips.tolist() == [1 + 4 + 7, 2 + 5, 3 + 6]
+    assert Footprint(run, ("load",), {}).distinct() == {"a": 2.0 * sum(range(1, 8))}
+
+
+EARLY = module(
+    f"%a: {POINTER}, %n: i32",
+    """
+    %pid = tt.get_program_id x : i32
+    %done = arith.cmpi sge, %pid, %n : i32
+    cf.cond_br %done, ^bb1, ^bb2
+  ^bb1:  // pred: ^bb0
+    tt.return
+  ^bb2:  // pred: ^bb0
+    %at = tt.addptr %a, %pid : !tt.ptr<f16>, i32
+    %x = tt.load %at : !tt.ptr<f16>
+""",
+)
+
+
+def test_programs_that_return_early_load_nothing() -> None:
+    [load] = evaluate(EARLY, [("a", None), ("n", 3)], (8, 1, 1)).accesses
+    assert load.program.tolist() == [0, 1, 2]
+
+
+WHILE = module(
+    f"%a: {POINTER}, %n: i32",
+    """
+    %pid = tt.get_program_id x : i32
+    %programs = tt.get_num_programs x : i32
+    %end = scf.while (%i = %pid) : (i32) -> i32 {
+      %more = arith.cmpi slt, %i, %n : i32
+      scf.condition(%more) %i : i32
+    } do {
+    ^bb0(%j: i32):
+      %at = tt.addptr %a, %j : !tt.ptr<f16>, i32
+      %x = tt.load %at : !tt.ptr<f16>
+      %next = arith.addi %j, %programs : i32
+      scf.yield %next : i32
+    }
+    %last = tt.addptr %a, %end : !tt.ptr<f16>, i32
+    tt.store %last, %x0 : !tt.ptr<f16>
+""",
+)
+
+
+def test_a_while_loop_is_run_and_its_result_used() -> None:
+    run = evaluate(WHILE, [("a", None), ("n", 10)], (4, 1, 1))
+    assert run.loops[0].trips.tolist() == [3, 3, 2, 2]
+    store = next(access for access in run.accesses if access.kind == "store")
+    assert sorted(store.start.tolist()) == [10, 11, 12, 13]
+
+
+RAGGED = module(
+    "%a: !tt.ptr<f16>, %lengths: !tt.ptr<i32>",
+    """
+    %c0 = arith.constant 0 : i32
+    %c8 = arith.constant 8 : i32
+    %pid = tt.get_program_id x : i32
+    %where = tt.addptr %lengths, %pid : !tt.ptr<i32>, i32
+    %length = tt.load %where : !tt.ptr<i32>
+    scf.for %start = %c0 to %length step %c8  : i32 {
+      %at = tt.addptr %a, %start : !tt.ptr<f16>, i32
+      %x = tt.load %at : !tt.ptr<f16>
+    }
+""",
+)
+
+
+def test_values_say_what_the_kernel_loads() -> None:
+    args = [("a", None), ("lengths", None)]
+    assert evaluate(RAGGED, args, (3, 1, 1), {"lengths": 20}).loops[0].trips.tolist() == [3, 3, 3]
+    ragged = evaluate(RAGGED, args, (3, 1, 1), {"lengths": np.array([8, 0, 33])})
+    assert ragged.loops[0].trips.tolist() == [1, 0, 5]
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(ProblemError, match=r"how often the loop over %start runs.*'lengths'.*values="):
+        evaluate(RAGGED, [("a", None), ("lengths", None)], (3, 1, 1))
+
+
+ADVANCED = module(
+    f"%a: {POINTER}, %n: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %by = arith.constant dense<128> : tensor<64xi32>
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %base = tt.splat %a : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %first = tt.addptr %base, %range : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %end = scf.for %i = %c0 to %n step %c1 iter_args(%p = %first) -> (tensor<64x!tt.ptr<f16>>)  : i32 {
+      %x = tt.load %p : tensor<64x!tt.ptr<f16>>
+      %next = tt.addptr %p, %by : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+      scf.yield %next : tensor<64x!tt.ptr<f16>>
+    }
+    tt.store %end, %x0 : tensor<64x!tt.ptr<f16>>
+""",
+)
+
+
+def test_a_pointer_that_is_advanced_walks() -> None:
+    load, store = evaluate(ADVANCED, [("a", None), ("n", 50)], (1, 1, 1)).accesses
+    assert (load.stride.tolist(), load.count.tolist()) == ([128], [50])
+    assert store.start.tolist() == [50 * 128]
+
+
+def test_of_a_large_grid_a_part_is_evaluated() -> None:
+    run = evaluate(TILES, [("a", None), ("m", 10**8), ("stride", 64)], (10**6, 1, 1))
+    assert run.programs <= MOST_PROGRAMS
+    read = Footprint(run, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct()["a"]
+    assert read == pytest.approx(2.0 * 64 * 16 * 10**6)
+
+
+def test_text_that_is_no_ir_is_refused() -> None:
+    with pytest.raises(KernelError, match="no function"):
+        ttir.parse("hello")

@@ -1,0 +1,163 @@
+"""From a Triton kernel to facts and a ranking: compiled here, for GPUs that are not here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.base.errors import CompileError, ConfigError, NoCandidates
+from carver.cli.main import main
+from carver.compiled import pool, store
+from carver.compiled.triton import Target, specialise
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+from tests import compiled_kernels as kernels
+
+H100, MI300X = carver.load_arch("h100"), carver.load_arch("mi300x")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+def half(*shape: int) -> carver.Tensor:
+    return carver.Tensor("float16", shape)
+
+
+def matmul(size: int = 1024) -> dict[str, Any]:
+    tensors = {name: half(size, size) for name in ("a_ptr", "b_ptr", "c_ptr")}
+    return {**tensors, "M": size, "N": size, "K": size}
+
+
+def grid(known: Any) -> tuple[int]:
+    return (-(-known["M"] // known["BM"]) * -(-known["N"] // known["BN"]),)
+
+
+CONFIG = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 4, "num_stages": 3}
+
+
+@pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
+def test_products_of_the_code_are_those_of_the_program(arch: carver.Arch) -> None:
+    facts = carver.inspect(kernels.matmul, args=matmul(), config=CONFIG, arch=arch, grid=grid)
+    assert facts.grid == (64, 1, 1)
+    assert facts.dot_flops * facts.programs == 2 * 1024**3
+    [loop] = facts.loops
+    per_pass = sum(loop.span.matrix.values()) * facts.warps
+    peeled = sum(facts.straight.matrix.values()) * facts.warps
+    assert loop.trips * per_pass + peeled == pytest.approx(facts.dot_flops)
+    assert facts.read_bytes == 2 * 2 * 1024**2
+    assert facts.written_bytes == 2 * 1024**2
+    assert "loop over" in str(facts)
+
+
+def test_a_copy_moves_its_bytes_once() -> None:
+    args = {"x_ptr": half(1000), "y_ptr": half(1000), "n": 1000}
+    facts = carver.inspect(kernels.copy, args=args, config={"BLOCK": 256}, arch=H100, grid=(4,))
+    assert not facts.loops
+    assert facts.read_bytes == facts.written_bytes == 2000
+    assert sum(n for kind, n in facts.straight.bytes.items() if kind.endswith(" global")) * facts.warps == 2 * 512
+
+
+def test_a_host_descriptor_is_an_argument() -> None:
+    args = {
+        "a_desc": carver.Descriptor(half(512, 256), (64, 64)),
+        "y_ptr": carver.Tensor("float32", (64, 64)),
+        "rows": 512,
+    }
+    facts = carver.inspect(kernels.described, args=args, config={"BLOCK": 64}, arch=H100, grid=(4,))
+    [load] = [access for access in facts.accesses if access.kind == "load"]
+    assert (load.path, load.argument, load.program_bytes) == ("descriptor", "a_desc", 512 * 64 * 2)
+    assert facts.read_bytes == 512 * 256 * 2
+
+
+def test_integers_are_specialised_as_triton_does_it() -> None:
+    target = Target.of(H100)
+    given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 1}, {}, {"BLOCK": 32}, target)
+    assert (given.signature["n"], given.constants["n"]) == ("constexpr", 1)
+    given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 48}, {}, {"BLOCK": 32}, target)
+    assert given.divisible == ("x_ptr", "y_ptr", "n")
+    given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**40}, {}, {"BLOCK": 32}, target)
+    assert given.signature["n"] == "i64"
+
+
+def test_what_does_not_fit_the_parameters_is_said() -> None:
+    target = Target.of(H100)
+    with pytest.raises(ConfigError, match="no parameter 'm'"):
+        specialise(kernels.copy, {"m": 1}, {}, {}, target)
+    with pytest.raises(ConfigError, match="needs 'n'"):
+        specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8)}, {}, {"BLOCK": 32}, target)
+    with pytest.raises(ConfigError, match="neither a parameter"):
+        specialise(kernels.copy, {}, {}, {"num_warp": 4}, target)
+    with pytest.raises(ConfigError, match=r"compute capability 7\.5"):
+        Target.of(carver.load_arch("gtx 1080"))
+
+
+def test_a_ranking_holds_what_fits_and_says_why_not() -> None:
+    configs = [CONFIG, {**CONFIG, "BM": 256, "BN": 256}, {**CONFIG, "num_stages": 9}, {**CONFIG, "BM": 100}]
+    ranking = carver.rank_kernel(kernels.matmul, configs, args=matmul(), grid=grid, arch=H100)
+    assert 0 in ranking.indices and 2 not in ranking.indices
+    assert "shared memory" in ranking.reasons[2]
+    assert "power of 2" in ranking.reasons[3]
+    first = ranking[0]
+    assert sum(first.terms.values()) == pytest.approx(first.predicted_ms)
+    assert first.bound in ranking.explain() and "BM=128" in ranking.explain()
+    assert list(ranking.seconds) == sorted(ranking.seconds)
+
+
+def test_configurations_that_compile_to_the_same_code_are_one() -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    configs = [{"BLOCK": 256, "num_stages": stages} for stages in (1, 2, 3)]
+    ranking = carver.rank_kernel(kernels.copy, configs, args=args, grid=(16,), arch=H100)
+    assert len(ranking) == 1
+    assert ranking[0].also == (1, 2)
+
+
+def test_a_refusal_is_the_compilers_sentence() -> None:
+    with pytest.raises(CompileError, match=r"(?i)shape"):
+        carver.inspect(kernels.wrong, args={"x_ptr": half(64)}, config={"BLOCK": 32}, arch=H100)
+    with pytest.raises(NoCandidates):
+        carver.rank_kernel(kernels.wrong, [{"BLOCK": 32}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
+
+
+def test_a_kernel_inside_a_function_cannot_be_found() -> None:
+    with pytest.raises(ConfigError, match="inside another function"):
+        carver.inspect(kernels.outer(), args={"x_ptr": half(64)}, config={}, arch=H100)
+
+
+def test_a_compiler_that_takes_too_long_is_one_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    monkeypatch.setattr(pool, "SECONDS", 0.0)
+    with pytest.raises(NoCandidates, match="not compiled within 0 s"):
+        carver.rank_kernel(kernels.copy, [{"BLOCK": 512}], args=args, grid=(8,), arch=H100, seconds=0.0)
+
+
+def test_an_entry_that_was_changed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    store.save("ab12", {"ttir": "x"})
+    assert store.load("ab12") == {"ttir": "x"}
+    path = store.path_of("ab12")
+    path.write_text(path.read_text().replace('"x"', '"y"'))
+    assert store.load("ab12") is None
+
+
+def test_the_command_line_inspects(tmp_path: Path) -> None:
+    given = tmp_path / "args.toml"
+    given.write_text(
+        'grid = ["ceil(n, BLOCK)"]\n[args]\nn = 1000\n'
+        'x_ptr = {dtype = "float16", shape = [1000]}\ny_ptr = {dtype = "float16", shape = [1000]}\n'
+    )
+    where = f"{Path(kernels.__file__)}:copy"
+    done = CliRunner().invoke(
+        main, ["inspect", where, "--args", str(given), "--config", "BLOCK=256", "--arch", "mi300x"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "grid 4 x 1 x 1" in done.output and "load x_ptr" in done.output
