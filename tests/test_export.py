@@ -280,7 +280,7 @@ def test_export_renames_and_chooses_the_backend() -> None:
 
 def test_an_export_says_on_the_side_what_the_ranking_says() -> None:
     done = CliRunner().invoke(main, ["export", "triton", *MATMUL[:4], "--arch", "apple_m2_max", "-k", "1"])
-    assert json.loads(done.stdout) and "note: triton's kernels do not run on Apple M2 Max" in done.stderr
+    assert json.loads(done.stdout) and "note: Triton's kernels do not run on Apple M2 Max" in done.stderr
 
 
 def test_serving_files_from_the_command_line(tmp_path: Path) -> None:

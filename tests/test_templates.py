@@ -167,7 +167,7 @@ def test_backends_are_chosen_by_the_device() -> None:
     assert op.with_arch("mi300x").recommend_hints(1).backend == "triton"
     advice = op.with_arch("mi300x").recommend_hints(1, "cuda")[0].notes
     assert advice == ("carver's CUDA kernels do not run on AMD Instinct MI300X: take the tiles as advice",)
-    assert "tensile's kernels do not run on" in op.with_arch("h200").recommend_hints(1, "tensile").notes[0]
+    assert "Tensile's kernels do not run on" in op.with_arch("h200").recommend_hints(1, "tensile").notes[0]
 
 
 def test_a_template_without_a_device_says_what_to_call() -> None:

@@ -207,7 +207,7 @@ def unmoved(
 def fitted_elsewhere(arch: Arch, fields: Mapping[str, Any], constants: Mapping[str, float]) -> dict[str, Pairs]:
     """Tables of the kernels whose constants were fitted against the datasheet's fields."""
     kernels = [k for operator in operators() for k in every(operator) if k.constants]
-    here = [k for k in kernels if (k.backend == "cpu") == (arch.kind == "cpu")]
+    here = [k for k in kernels if k.device_kind == arch.kind]
     return {f"{k.operator}/{k.name}": tuple(unmoved(k, arch, fields, constants).items()) for k in here}
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..kernels.foreign import ALIASES, from_triton
+from ..kernels.backends import BACKENDS
+from ..kernels.foreign import from_triton
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
@@ -27,6 +28,7 @@ from_config = from_triton
 Make = Template | Callable[..., Template]
 """An operator with its device, or a function from the kernel's arguments to one: `lambda M, N, K: ...`."""
 
+ALIASES = BACKENDS["triton"].aliases
 LAUNCH = ("num_warps", "num_stages")
 """What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
 

@@ -21,6 +21,7 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
+from .backends import BACKENDS
 from .compiler import COMPILERS, Formula, filled
 from .expr import Expression
 
@@ -103,7 +104,7 @@ class Kernel:
     @property
     def device_kind(self) -> str:
         """What it runs on: "cpu", or "gpu"."""
-        return "cpu" if self.model.startswith("cpu_") else "gpu"
+        return BACKENDS[self.backend].device_kind
 
     @property
     def every_expression(self) -> tuple[Formula, ...]:
@@ -162,6 +163,8 @@ class _Reader:
         defaults = {name: int(self.number("defaults", name, v)) for name, v in self.table("defaults").items()}
         for name in defaults.keys() - tunables.keys():
             self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
+        if self.text("backend") not in BACKENDS:
+            self.fault("", "", f"unknown backend {self.text('backend')!r}; {nearest(self.text('backend'), BACKENDS)}")
         relative = self.relative()
         launches = tuple(self.launch(each) for each in self.launches())
         kernel = Kernel(

@@ -6,15 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import ConfigError
-
-ALIASES = {
-    "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
-    "BLOCK_N": ("BLOCK_SIZE_N", "block_n", "BN"),
-    "BLOCK_K": ("BLOCK_SIZE_K", "block_k", "BK"),
-    "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
-    "SPLIT_K": ("split_k",),
-}
-"""Spellings in use for the keys of the matmul declaration."""
+from .backends import BACKENDS
 
 _NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
 """Launch options that the model has no part for, and the values at which that is exact."""
@@ -31,7 +23,7 @@ def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Seq
     `ignore` are left out: compile-time switches that do not matter to the time.
     """
     given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
-    ours = {alias: key for key, aliases in ALIASES.items() for alias in aliases}
+    ours = {alias: key for key, aliases in BACKENDS["triton"].aliases.items() for alias in aliases}
     ours |= {theirs: key for key, theirs in (names or {}).items()}
     out: dict[str, int] = {}
     for key, value in given.items():

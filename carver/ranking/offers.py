@@ -8,28 +8,20 @@ from functools import lru_cache
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
 from ..cost.tile import peak
+from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, every, kernels
 from ..kernels.space import instructions, multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
 
-RUNS_ON = {
-    "cuda": ("nvidia",), "kernel_tuner": ("nvidia",), "kernel_tuner_hip": ("amd",), "tensile": ("amd",),
-    "triton": ("nvidia", "amd"), "tilelang": ("nvidia", "amd"),
-}  # fmt: skip
-"""Vendors of the devices that a backend's kernels run on; any, where it is not said. On others tiles are advice."""
-NEEDS_VOLTA = ("triton", "tilelang")
-"""Backends that compile for compute capability 7.0 and later only."""
+TILES = "triton"
+"""Whose tiles are the better advice where kernels of ours cannot run, or leave the fastest unit idle."""
 FULL_RATE = 0.95
 """Kernels that reach this share of the fastest unit's rate are taken to use it."""
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """carver's own kernels where it has some for the operator and the vendor, else those of the first tool that has."""
-    if arch.kind == "cpu":
-        return "cpu"
-    preferred = ("triton", "kernel_tuner_hip", "cuda") if arch.vendor == "amd" else ("cuda", "triton", "kernel_tuner")
-    there = {kernel.backend for kernel in every(operator)}
-    return next((backend for backend in preferred if backend in there), "triton")
+    return preferred(arch, (kernel.backend for kernel in every(operator))).name
 
 
 def default_backend(problem: Problem, arch: Arch) -> str:
@@ -47,13 +39,13 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
     scope = static_scope(problem, arch)
     meets = [k for k in every(problem.operator) if not k.unmet(scope)]
     runs = [k for k in meets if k.backend == own]
-    tiles = [k for k in meets if k.backend == "triton"]
-    if own != "cuda" or not tiles:
+    tiles = [k for k in meets if k.backend == TILES]
+    if not BACKENDS[own].source or not tiles:
         return own
     if not (plain(problem) and runs):
-        return "triton"
+        return TILES
     enough = unit_share(problem, arch, runs) >= min(FULL_RATE, unit_share(problem, arch, tiles))
-    return own if enough or copied_singly(problem, arch, tiles) else "triton"
+    return own if enough or copied_singly(problem, arch, tiles) else TILES
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
@@ -82,10 +74,8 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
         raise ConfigError(f"{what}; for it, {problem.operator} has {has}")
     offered = tuple(kernel for kernel in declared if not kernel.unmet(scope))
     notes = []
-    too_old = backend in NEEDS_VOLTA and arch.cc is not None and arch.cc < (7, 0)
-    if too_old or arch.vendor not in RUNS_ON.get(backend, (arch.vendor,)):
-        whose = "carver's CUDA" if backend == "cuda" else f"{backend}'s"
-        notes.append(f"{whose} kernels do not run on {arch.title}: take the tiles as advice")
+    if not BACKENDS[backend].runs_on(arch):
+        notes.append(f"{BACKENDS[backend].title} kernels do not run on {arch.title}: take the tiles as advice")
     contracts = any("instruction" in kernel.derived for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")

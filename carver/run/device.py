@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..arch import detect
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError, RunError
+from ..kernels.backends import BACKENDS
 from ..ranking.hint import Hint
 from . import cpu, cuda
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
@@ -107,7 +108,8 @@ def open_device(name: str = "auto") -> Device:
 
 def device_for(hint: Hint, device: str = "auto") -> str:
     """The name of the device to run a hint on: "auto" is the kind that its backend is for, where it says so."""
-    return hint.backend if device == "auto" and hint.backend in ("cuda", "cpu") else device
+    ours = hint.backend in BACKENDS and BACKENDS[hint.backend].source
+    return hint.backend if device == "auto" and ours else device
 
 
 def lease_name(device: str) -> str:

@@ -20,6 +20,7 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.shipped import folder
 from ..kernels import declaration as kernel
 from ..kernels import expr, space
+from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel
 from ..ops.operator import named as operator
 from ..problem import notation
@@ -181,8 +182,9 @@ def concrete(
         )
     names = scope(chosen, problem, config, arch)
     inputs, output = _tensors(problem)
-    macros = _macros(problem, config, (*inputs, output), chosen.backend == "cuda")
-    if chosen.backend == "cuda" and "smem_bytes" in names:
+    cuda = BACKENDS[chosen.backend].source == "cuda"
+    macros = _macros(problem, config, (*inputs, output), cuda)
+    if cuda and "smem_bytes" in names:
         macros["SMEM_BYTES"] = str(int(names["smem_bytes"]))  # a source asserts that it uses what the model was told
     pointers = {t.name for t in (*inputs, output)}
     calls = tuple(
@@ -200,9 +202,9 @@ def concrete(
         source=Source(
             path=chosen.source,
             defines=MappingProxyType(macros | dict(defines or {})),
-            flags=CUDA_FLAGS if chosen.backend == "cuda" else CPU_FLAGS,
+            flags=CUDA_FLAGS if cuda else CPU_FLAGS,
             entries=tuple(dict.fromkeys(call.entry for call in calls)),
-            isa=(chosen.isa or arch.isa) if chosen.backend == "cuda" else "native",
+            isa=(chosen.isa or arch.isa) if cuda else "native",
         ),
         calls=calls,
         workspace_bytes=int(chosen.workspace_bytes(names)),

@@ -1,0 +1,53 @@
+"""Backends as records: what runs where, and which is recommended where none is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cases import KERNELS
+
+import carver
+from carver.base.errors import KernelError
+from carver.kernels.backends import BACKENDS, preferred
+from carver.kernels.declaration import Kernel
+
+
+@pytest.mark.parametrize(
+    ("device", "there", "name"),
+    [
+        ("h200", ("cuda", "triton", "cpu"), "cuda"),
+        ("h200", ("triton", "kernel_tuner"), "triton"),
+        ("mi300x", ("cuda", "triton", "cpu"), "triton"),
+        ("mi300x", ("kernel_tuner", "kernel_tuner_hip"), "kernel_tuner_hip"),
+        ("mi300x", ("cuda", "cpu"), "cuda"),  # tiles are advice
+        ("gtx_1080_ti", ("triton",), "triton"),
+        ("avx2", ("cuda", "triton", "cpu"), "cpu"),
+        ("avx2", ("triton",), "cpu"),
+    ],
+)
+def test_what_is_recommended_where_none_is_named(device: str, there: tuple[str, ...], name: str) -> None:
+    assert preferred(carver.load_arch(device), there).name == name
+
+
+@pytest.mark.parametrize(
+    ("backend", "device", "runs"),
+    [
+        ("cuda", "h200", True), ("cuda", "mi300x", False), ("cuda", "avx2", False), ("cpu", "avx2", True),
+        ("triton", "gtx_1080_ti", False), ("triton", "v100", True), ("triton", "mi300x", True), ("cpu", "h200", False),
+        ("clblast", "m2_max", True), ("tensile", "h200", False),
+    ],
+)  # fmt: skip
+def test_where_a_backend_runs(backend: str, device: str, runs: bool) -> None:
+    assert BACKENDS[backend].runs_on(carver.load_arch(device)) is runs
+
+
+def test_every_backend_has_a_kernel_and_every_source_a_backend() -> None:
+    assert {kernel.backend for kernel in KERNELS} == set(BACKENDS)
+    for kernel in KERNELS:
+        assert (kernel.source is not None) == bool(BACKENDS[kernel.backend].source), kernel
+
+
+def test_a_backend_that_is_not_there_is_told_by_name(declaration: Callable[..., Kernel]) -> None:
+    with pytest.raises(KernelError, match="unknown backend 'tritn'; did you mean 'triton'"):
+        declaration('backend = "tritn"\nmodel = "stream"\n[tunables]\nB = [1]\n[schedule]\nblocks = "B"\n')
