@@ -117,7 +117,10 @@ def test_spills_are_slots_of_the_stack_pointer() -> None:
         (control(), "STL.64 [R1+0x8], R2"),
         (control(), "STL [R1], R2"),
         (control(), "STL [R1+0x8], R4"),  # the same slot again
-        (control(), "STL [R7+0x20], R4"),  # an array
+        (control(), "STL [R1+0x20], R4"),  # an array, filled at a constant place
+        (control(), "LDL R4, [R7]"),  # and indexed
+        (control(), "LDL.LU.64 R2, [R1+0x8]"),
+        (control(), "LDL R2, [R1]"),
         (control(), "EXIT"),
     )
     assert found.resources.spill_bytes == 12

@@ -11,6 +11,8 @@ from carver.base.errors import CompileError
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
 """Attributes of `.nv.info`: registers a thread, and the least stack; each holds the index of a symbol and a number."""
+RESERVED_BYTES = 1024
+"""At the start of shared memory, for the system, since compute capability 9.0: device descriptors count them apart."""
 SIZED = 4
 """The format of an attribute whose length is stated; the others hold two bytes."""
 
@@ -59,9 +61,12 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
     for section, (start, size, _) in sections.items():
         if section.startswith(".text.") and size:
             name = section.removeprefix(".text.")
+            sm = _sm(flags)
             shared = sections.get(f".nv.shared.{name}", (0, 0, 0))[1]
-            found[name] = Kernel(name, _sm(flags), cubin[start : start + size], facts.get((REGISTERS, name), 0),
-                                 facts.get((STACK, name), 0), shared)  # fmt: skip
+            found[name] = Kernel(
+                name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
+                max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)),
+            )  # fmt: skip
     return found
 
 

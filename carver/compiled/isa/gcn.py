@@ -159,11 +159,12 @@ def _only_waits(instructions: list[Instruction], body: list[int]) -> bool:
 
 
 def _spilled(instructions: list[Instruction]) -> int:
-    slots: set[int] = set()
+    """Bytes a lane of the slots that are stored and loaded."""
+    slots: dict[bool, set[int]] = {True: set(), False: set()}
     for each in instructions:
-        if each.opcode.endswith(".spill") and "_store_" in each.opcode:
+        if each.opcode.endswith(".spill"):
             start = int(found[1]) if (found := re.search(r"offset:(\d+)", each.operands)) else 0
-            words = re.search(r"(?:dwordx|b)(\d+)\.", each.opcode)
-            size = int(words[1]) // 8 if words and "_b" in each.opcode else 4 * int(words[1]) if words else 4
-            slots.update(range(start, start + size))
-    return len(slots)
+            words = re.search(r"(?:dwordx|_b)(\d+)\.", each.opcode)
+            size = 4 if not words else int(words[1]) // 8 if "_b" in words[0] else 4 * int(words[1])
+            slots["_store_" in each.opcode].update(range(start, start + size))
+    return len(slots[True] & slots[False])

@@ -214,15 +214,18 @@ def _only_waits(instructions: Sequence[Instruction], body: Sequence[int]) -> boo
     return any(map(WAITING.search, opcodes)) and not any(map(WORKING.match, opcodes))
 
 
+STACK_SLOT = re.compile(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]")
+
+
 def _spilled(instructions: Sequence[Instruction]) -> int:
-    """Bytes a thread of the slots that the stack pointer (R1) and a constant address. Arrays are indexed by
-    registers."""
-    slots: set[int] = set()
+    """Bytes a thread that the stack pointer (R1) and a constant address, in stores and loads; arrays are indexed,
+    too."""
+    slots: dict[str, set[int]] = {"STL": set(), "LDL": set()}
     for each in instructions:
-        if each.opcode.startswith("STL") and (found := re.match(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]", each.operands)):
+        if each.mnemonic in slots and (found := STACK_SLOT.search(each.operands)):
             start = int(found[1] or "0", 16)
-            slots.update(range(start, start + width_bytes(each.opcode)))
-    return len(slots)
+            slots[each.mnemonic].update(range(start, start + width_bytes(each.opcode)))
+    return len(slots["STL"] & slots["LDL"])
 
 
 def _barriers(instructions: Sequence[Instruction]) -> int:
