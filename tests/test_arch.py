@@ -517,6 +517,13 @@ def test_a_file_written_again_is_read_again(tmp_path: Path) -> None:
     assert load("h200").sm_count == 66
 
 
+def test_a_copy_does_not_take_the_place_of_its_original(tmp_path: Path) -> None:
+    own(tmp_path, load("rtx_4090").replace(name="mycard", sm_count=100))
+    assert load("rtx_4090").name == "rtx_4090"
+    assert load("mycard").sm_count == load("4090").sm_count == 100
+
+
+
 @pytest.mark.parametrize(
     ("platform", "variable", "expected"),
     [("linux", "XDG_CONFIG_HOME", "carver/arch"), ("win32", "APPDATA", "carver/arch")],

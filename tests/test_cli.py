@@ -265,6 +265,12 @@ def test_every_command_has_help() -> None:
         assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_help_lists_the_backends_of_the_operator() -> None:
+    for group in ("recommend", "rank", "portfolio"):
+        said = " ".join(CliRunner().invoke(main, [group, "reduction", "--help"]).stdout.split())
+        assert "cpu, cuda, triton." in said and "clblast" not in said
+
+
 def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     if not isinstance(command, click.Group):
         yield path, command

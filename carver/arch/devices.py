@@ -270,7 +270,15 @@ def isa_of(name: str) -> str:
 
 
 def _known_as(name: str) -> Path | None:
-    """The user's own descriptors come first, and a device's name before an ISA's: "680" is a GTX 680."""
+    """A file of that name, then other names of the user's own descriptors, then of those shipped.
+
+    A device's name comes before an ISA's: "680" is a GTX 680. A copy of a descriptor that keeps its aliases answers to
+    them, but not to the name of the one that it was copied from.
+    """
+    if re.fullmatch(r"\w+", name):
+        files = (where / f"{name}.toml" for where in (own_folder(), folder("arch")))
+        if found := next((path for path in files if path.is_file()), None):
+            return found
     own, shipped = _own_index(), _index()
     keys = (_key(name), _key(isa_of(name)))
     return next((found for key in keys if key and (found := own.get(key) or shipped.get(key))), None)

@@ -18,7 +18,7 @@ from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
 from .bench import OUTPUT, as_json
-from .operators import device, per_operator
+from .operators import backend_option, device, per_operator
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -26,7 +26,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
 names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
 output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
-backend_option = click.option("--backend", metavar="NAME", help="Whose kernels.  [default: carver's own]")
 
 
 @click.group("export")

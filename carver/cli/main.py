@@ -37,7 +37,7 @@ from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .evaluate import evaluate
 from .inspect import inspect_command
-from .operators import device, per_operator
+from .operators import BackendOption, backend_option, device, per_operator
 from .tune import cache, doctor, simulate
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
@@ -73,11 +73,6 @@ def main() -> None:
     """
 
 
-backend_option = click.option(
-    "--backend", metavar="NAME",
-    help="Whose kernels: cuda, cpu, triton, ...  "
-    "[default: carver's own; triton where those leave the fastest unit idle]",
-)
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
 
 
@@ -114,7 +109,10 @@ def _save_plots(
 
 @as_json
 @heatmap_option
-@click.option("--backend", default="triton", show_default=True, metavar="NAME", help="Whose vocabulary they are in.")
+@click.option(
+    "--backend", cls=BackendOption, default="triton", show_default=True, metavar="NAME",
+    help="Whose vocabulary they are in: BACKENDS.",
+)
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @click.option(
     "--configs", type=click.File(), default="-", show_default=True,

@@ -13,12 +13,30 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import ProblemError
+from ..kernels.declaration import every
+from ..kernels.declaration import operators as notations
 from ..ops.operator import Argument, Operator, operators
 
 
 def device(name: str) -> Arch:
     """A descriptor by any of its names; "auto" is the GPU in this machine, "cpu" its processor."""
     return archs.CUDA() if name.strip().lower() == "auto" else archs.load(name)
+
+
+class BackendOption(click.Option):
+    """`--backend`. Its help lists the backends of the operator that it is asked for, from templates/."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        name = str(ctx.command.name).replace("-", "_")
+        found = {k.backend for operator in ([name] if name in notations() else notations()) for k in every(operator)}
+        names, text = super().get_help_record(ctx) or ("", "")
+        return names, text.replace("BACKENDS", ", ".join(sorted(found)))
+
+
+backend_option = click.option(
+    "--backend", cls=BackendOption, metavar="NAME",
+    help="Whose kernels: BACKENDS.  [default: carver's own; triton where those leave the fastest unit idle]",
+)
 
 
 def per_operator(command: Callable[..., None]) -> click.Group:
