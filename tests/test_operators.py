@@ -169,3 +169,14 @@ def test_taps_of_a_row_find_in_the_first_level_cache_what_the_first_fetched() ->
     ]  # fmt: skip
     copy = carver.ElementwiseTemplate((32 * 56 * 56, 128)).with_arch("a100").recommend_hints(1, "triton")[0]
     assert copy.predicted_ms < times[0] < times[1] < times[2] < 27 * copy.predicted_ms
+
+
+def test_scales_within_the_sum_cost_instructions_and_registers() -> None:
+    """After each step FMUL and FFMA on each sum; fewer columns than threads are loaded by every thread for itself."""
+    op = carver.MatmulTemplate(4096, 7168, 2048, trans_B=True, in_dtype="float8_e4m3", out_dtype="bfloat16")
+    wide = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 16, "num_warps": 8, "num_stages": 4}
+    tall = {**wide, "BLOCK_M": 64, "num_warps": 4}
+    scaled, plain = (op.with_arch("h200").rank([wide, tall], backend) for backend in ("triton_block_fp8", "triton"))
+    assert dict(scaled[0].config) == tall and dict(plain[0].config)["BLOCK_M"] == 128  # measured: 0.173 and 0.218 ms
+    registers = {hint.config["BLOCK_M"]: hint.launch.registers for hint in scaled}
+    assert 240 <= registers[128] <= 255 and 180 <= registers[64] <= 200  # compiled: 255 and 198

@@ -83,6 +83,7 @@ class Tile:
         "", "passes that reads of matrix operands take, where they alternate with the products", None
     )
     serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
+    after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
     store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
     atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
 

@@ -138,7 +138,8 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
 
     Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
     converted into a buffer of its own is written between two barriers, and only then multiplied. That, and elements
-    that are moved alone, goes at the pace of a warp that waits for its own instructions.
+    that are moved alone, goes at the pace of a warp that waits for its own instructions. Products that are scaled
+    before they are added to the sums keep the matrix unit waiting meanwhile, unless another block has it.
     """
     alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
     unit = warp_matrix_unit(t.problem, t.arch)
@@ -152,7 +153,8 @@ def chain(t: Tile, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
     waiting = SINGLE_INSTR * (moved_a + moved_b)
     waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
-    return alone + fixed + k["serial_clk"] * t.serialized + widening
+    after = t.after_instr * t.warps / np.minimum(t.warps, t.arch.schedulers_per_sm)
+    return alone + fixed + k["serial_clk"] * t.serialized + widening + after
 
 
 def fragment_bytes(t: Tile) -> FloatArray:
@@ -197,7 +199,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
     """Instructions of all warps of a block in one step, products on the vector units left out.
 
         warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
-        + per element converted + per element moved alone
+        + per element converted + per element moved alone + per sum that is scaled
     """
     wide_a, wide_b = t.copy_a_bytes, t.copy_b_bytes
     single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr
@@ -216,6 +218,7 @@ def instructions(t: Tile, k: Mapping[str, float], fragments: FloatArray) -> Floa
         + np.where(t.instruction >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + converting
         + SINGLE_INSTR * sum(singles(t))
+        + t.after_instr * t.warps
     )
 
 
