@@ -27,8 +27,9 @@ sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 from kernels import candidate  # noqa: E402
 
-from carver.run.bench import Bench, Settings, measure  # noqa: E402
+from carver.run.bench import Bench, measure  # noqa: E402
 from carver.run.records import Measurement, Records  # noqa: E402
+from carver.run.session import Settings  # noqa: E402
 
 FAULTS = {
     "cpu": {
@@ -39,6 +40,13 @@ FAULTS = {
         "abort": ("abort", "crash"),
         "infinite loop": ("hang", "timeout"),
         "kills its own process": ("killed", "crash"),
+        "leaves with status 70": ("leaves", "crash"),
+        "raises signal 35": ("raises 35", "crash"),
+        "writes to every descriptor": ("forges", "crash"),
+        "writes one element beyond": ("beyond", "wrong_result"),
+        "writes one byte before": ("before", "wrong_result"),
+        "writes over its input": ("scribble", "wrong_result"),
+        "right at its first call only": ("once", "wrong_result"),
     },
     "cuda": {
         "compile error": ("compile_error", "compile_error"),
@@ -47,6 +55,8 @@ FAULTS = {
         "illegal address": ("crash", "crash"),
         "trap": ("trap", "crash"),
         "infinite loop": ("hang", "timeout"),
+        "writes one element beyond": ("beyond", "wrong_result"),
+        "writes over its input": ("scribble", "wrong_result"),
     },
 }
 """Fault -> (kernel, expected outcome)."""
@@ -89,9 +99,9 @@ def worker_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str,
         def kill() -> None:
             with Records(folder / "worker.sqlite") as seen:
                 _until(lambda: len(seen.find()) >= 1, 60)
-            if bench.worker.pid is not None:
-                os.kill(bench.worker.pid, signal.SIGKILL)
-                killed.append(bench.worker.pid)
+            if bench.session.worker.pid is not None:
+                os.kill(bench.session.worker.pid, signal.SIGKILL)
+                killed.append(bench.session.worker.pid)
 
         thread = threading.Thread(target=kill)
         thread.start()
@@ -138,7 +148,7 @@ def parent_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str,
 def long_run(device: str, folder: Path, timeout_s: float) -> None:
     """What `parent_killed` starts, kills and starts again."""
     with Records(folder / "parent.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
-        (folder / "pids").open("a").write(f"{bench.worker.pid}\n")
+        (folder / "pids").open("a").write(f"{bench.session.worker.pid}\n")
         measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
 
 

@@ -39,6 +39,7 @@ from carver.ops.conv2d import Conv2DTemplate
 from carver.problem.problem import Problem
 from carver.ranking.recommend import rank
 from carver.run import reference
+from carver.run.check import Differences
 from carver.run.device import Binary, Device, Source, open_device
 from carver.run.library import float64, namespace
 from carver.run.render import CUDA_FLAGS
@@ -178,9 +179,9 @@ def measured(device: Device, subject: Subject, jobs: Sequence[Job], budget_s: fl
             run = partial(function.prepared_call, (*grid, 1), (*block, 1), *passed)
             device.fill(out, 0xFF)
             first_s = device.time(run)[0]
-            error, said = reference.worst(float64(device, out, xp), right, allowed)
-            if error > 1:
-                raise RunError(said)
+            seen = Differences(float64(device, out, xp), right, allowed)
+            if seen.wrong:
+                raise RunError(str(seen))
             slow = first_s > SLOW * best_s
             for _ in range(0 if slow else int((WARM_S if best_s < math.inf else START_S) / first_s)):
                 run()

@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from carver import MatmulTemplate
 from carver.ranking.recommend import recommend
-from carver.run.bench import Bench, Settings, candidates, measure
+from carver.run.bench import Bench, candidates, measure
 from carver.run.records import Records
+from carver.run.session import Settings
 
 DEPTHS = (3000, 3008, 3016, 3024, 3040, 3072)
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "data" / "h200" / "more.json.gz"

@@ -30,8 +30,9 @@ from carver.evaluate import simulate
 from carver.evaluate.cases import Case
 from carver.ranking.hint import Hint
 from carver.ranking.offers import own_backend
-from carver.run.bench import Bench, Settings, candidates, measure, stratified
+from carver.run.bench import Bench, candidates, measure, stratified
 from carver.run.device import Binary
+from carver.run.session import Settings
 from carver.tune.jitted import cpu_workers
 
 SHAPES = (

@@ -22,6 +22,15 @@ CPU = {
     "accumulate": "for (int64_t i = 0; i < n; i++) Y[i] += X[i];",
     "scribble": "for (int64_t i = 0; i < n; i++) { Y[i] = X[i]; ((float *)X)[i] = 0; }",
     "killed": "raise(SIGKILL);",
+    "beyond": "for (int64_t i = 0; i <= n; i++) Y[i] = i < n ? X[i] : 0;",
+    "before": "for (int64_t i = 0; i < n; i++) Y[i] = X[i]; ((volatile char *)X)[-1] = 1;",
+    "once": "static int calls; for (int64_t i = 0; i < n; i++) Y[i] = calls ? 0 : X[i]; calls++;",
+    "leaves": "_exit(70);",
+    "raises 35": "raise(35);",
+    "forges": "for (int fd = 1; fd < 32; fd++) (void)!write(fd, \"{}\\n\", 3);",
+    "alarm": "for (int64_t i = 0; i < n; i++) Y[i] = X[i]; ualarm(1, 0);",
+    "greedy limit": "for (int64_t i = 0; i < n; i++) Y[i] = X[i];"
+        "struct rlimit none = {0, 0}; setrlimit(RLIMIT_NOFILE, &none); setrlimit(RLIMIT_AS, &none);",
     "slow": "usleep(20000); for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
 }
 """Bodies of `void run(const float *X, float *Y, char *workspace, int64_t n)`, which should copy X to Y."""
@@ -34,6 +43,8 @@ CUDA = {
     "hang": "for (;;) ((volatile float *)Y)[0] = X[0];",
     "compile_error": "#error no such thing",
     "trap": "if (i == 0) __trap();",
+    "beyond": "if (i < n) Y[i] = X[i]; if (i == 0) Y[n] = 0;",
+    "scribble": "if (i < n) { Y[i] = X[i]; ((float *)X)[i] = 0; }",
     "slow": "if (i == 0) for (long long t = clock64(); clock64() - t < 40000000;) {} if (i < n) Y[i] = X[i];",
 }
 """Bodies of a kernel with the same parameters and the index i."""
@@ -42,6 +53,7 @@ _C_FILE = """#include <omp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 void run(const float *X, float *Y, char *workspace, int64_t n) {{
     omp_set_dynamic(NUDGE < 0);

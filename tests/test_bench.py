@@ -28,11 +28,14 @@ from carver.problem.problem import Problem
 from carver.ranking.hint import Hint
 from carver.ranking.ranking import Ranking
 from carver.run import bench, reference
-from carver.run.bench import LIBRARY, Bench, Candidate, Settings, benchmark, candidates, measure, stratified
+from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, measure, stratified
+from carver.run.check import Differences
 from carver.run.cpu import CpuDevice
-from carver.run.device import concrete, decode, encode
+from carver.run.device import compile_hint, concrete, decode, encode
 from carver.run.records import Records
-from carver.run.trial import WARM_UP_RUNS, Trial, arch_from_dict, program_from_dict, program_to_dict
+from carver.run.session import Settings
+from carver.run.stand import Stand
+from carver.run.travel import arch_from_dict, program_from_dict, program_to_dict
 from carver.run.worker import Reply
 
 
@@ -74,7 +77,7 @@ class Script:
         if job["do"] == "check":
             return Reply("ok", "", {"error": 0.1})
         self.colds.append(job["cold"])
-        return Reply("ok", "", {"samples_ms": self.samples.get(nudge, [1.0] * 10)})
+        return Reply("ok", "", {"samples_ms": self.samples.get(nudge, [1.0] * 10), "outputs": None})
 
 
 ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dataclass_fields__ if name != "matrix"} | {
@@ -85,7 +88,7 @@ ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dat
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     made = Script()
-    monkeypatch.setattr(bench, "Worker", lambda *_, **__: made)
+    monkeypatch.setattr("carver.run.session.Worker", lambda *_, **__: made)
     return made
 
 
@@ -174,12 +177,12 @@ def test_an_interrupt_leaves_what_is_not_yet_compiled(
 ) -> None:
     begun = []
 
-    def interrupted(source: Any, compiler: Any) -> None:
+    def interrupted(source: Any, *_: Any) -> None:
         begun.append(source)
         time.sleep(0.01)  # as a compiler would, or the pool is through before anybody hears of the first
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "compile_source", interrupted)
+    monkeypatch.setattr("carver.run.session.compile_source", interrupted)
     monkeypatch.setattr(bench, "cores_available", lambda: 1)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, 500)
@@ -381,7 +384,7 @@ def test_every_cpu_operator_is_checked_and_timed(grid: Ranking, tmp_path: Path) 
             got = measure(b, candidates(cpu_hints(grid, op, 2), b.machine.arch))
             assert [m.outcome for m in got] == ["ok", "ok"], (op.problem, [m.message for m in got])
             assert all(m.error is not None and m.error <= 1 and m.samples_ms for m in got)
-        assert b.worker.started == 1
+        assert b.session.worker.started == 1
 
 
 def test_benchmark_of_hints_against_grid_and_library(grid: Ranking, tmp_path: Path) -> None:
@@ -414,7 +417,8 @@ def test_kernels_that_add_to_their_output(settings: dict[str, Any], outcome: str
 def test_a_candidate_that_writes_to_the_inputs_harms_no_other(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
         got = measure(b, [candidate(tmp_path, name) for name in ("ok", "scribble", "slower", "wrong_result")])
-    assert [m.outcome for m in got] == ["ok", "ok", "ok", "wrong_result"]
+    assert [m.outcome for m in got] == ["ok", "wrong_result", "ok", "wrong_result"]
+    assert "it writes over X0" in got[1].message
 
 
 def test_unchecked_candidates_are_timed_whatever_they_compute(tmp_path: Path) -> None:
@@ -460,7 +464,7 @@ def test_library_computes_the_same(op: Any) -> None:
     name, call = library_call(p, "cpu", inputs, output)
     call()
     assert name == "numpy"
-    assert reference.worst(output.owner.astype(float), value, reference.tolerance(p, value, magnitude))[0] <= 1
+    assert Differences(output.owner.astype(float), value, reference.tolerance(p, value, magnitude)).error <= 1
 
 
 def test_an_expression_of_the_users_has_no_reference(grid: Ranking, tmp_path: Path) -> None:
@@ -497,31 +501,33 @@ def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def trial(monkeypatch: pytest.MonkeyPatch) -> Trial:
-    with monkeypatch.context() as patch:
-        patch.setattr("carver.run.trial.resource.setrlimit", lambda *_: None)  # this process is the tests'
-        made = Trial("cpu")
-    made.setup(problem(8).to_dict(), seed=0, check=False, reset_to_zero=(), restore_value=())
+def stand() -> Stand:
+    made = Stand("cpu")
+    made.setup(problem=problem(8).to_dict(), check=False)
     return made
 
 
-def test_a_candidate_warms_up_before_its_first_round_only(trial: Trial) -> None:
+TIMING: dict[str, Any] = {"seconds": 0.0, "most": 10, "warmup": 3, "timeout_s": 30.0, "cold": False}
+
+
+def test_a_candidate_warms_up_before_its_first_round_only(stand: Stand) -> None:
     runs = []
-    for expected in (WARM_UP_RUNS + 3, 3):
-        samples = trial._sample("key", lambda: runs.append(1), 0.0, 10, cold=False)["samples_ms"]
+    for expected in (3 + 3, 3):
+        samples = stand._timed("key", lambda: runs.append(1), None, **TIMING)["samples_ms"]
         assert 1 <= len(samples) <= 3 and expected <= len(runs) <= expected + 1  # one more if it lost a core
         runs.clear()
 
 
 def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
-    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round says it, the last one too. A first run that lost a core is no sample."""
     def sample(taken: list[int]) -> Mapping[str, Any]:
-        counts = iter(taken)
+        counts = iter([0, 0, *taken])  # before the first run caches are emptied once
         monkeypatch.setattr("carver.run.cpu.cores_taken", lambda: next(counts))
-        return trial._sample("key", lambda: None, 0.0, 10, cold=False)
+        return stand._timed("key", lambda: None, None, **TIMING)
 
+    stand._warm.add("key")
     calm, first, every = (sample(taken) for taken in ([0] * 6, [0, 1] + [1] * 6, [0, 1, 1, 2, 2, 3, 3, 4]))
     assert [len(s["samples_ms"]) for s in (calm, first, every)] == [3, 3, 3]
     assert [s["conditions"]["disturbed_percent"] for s in (calm, first, every)] == [0, 0, 100]
@@ -613,10 +619,10 @@ def test_tolerance_holds_for_right_kernels_and_catches_a_lost_product(k: int, dt
         truncated = np.where(abs(near.astype(np.float64)) > abs(exact), np.nextafter(near, np.float32(0)), near)
     for right in (in_order, a @ b, truncated):
         rounded = right.astype(out) if out != "bfloat16" else right
-        assert reference.worst(rounded[None].astype(np.float64), value, allowed)[0] <= 1
+        assert Differences(rounded[None].astype(np.float64), value, allowed).error <= 1
     lost = value - (x["A"][..., -1:] * x["B"][..., -1:, :])
-    error, said = reference.worst(lost, value, allowed)
-    assert error > 1 and said.startswith("wrong at")
+    seen = Differences(lost, value, allowed)
+    assert seen.error > 1 and str(seen).startswith("wrong at")
 
 
 def sums(p: Problem, x: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -636,7 +642,7 @@ def passes(p: Problem, kernel: Callable[[np.ndarray], np.ndarray]) -> bool:
         value = reference.representable(p, value)
         allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
         got = decode(encode(kernel(sums(p, x)).reshape(value.shape), out), out).astype(np.float64)
-        if reference.worst(got, value, allowed)[0] > 1:
+        if Differences(got, value, allowed).wrong:
             return False
     return True
 
@@ -708,8 +714,8 @@ def test_what_is_no_number_is_wrong(bad: float) -> None:
     value = np.ones((2, 2))
     got = value.copy()
     got[1, 0] = bad
-    error, said = reference.worst(got, value, value)
-    assert error == np.inf and "wrong at 1 of 4 elements, first at [1, 0]" in said
+    seen = Differences(got, value, value)
+    assert seen.error == np.inf and "not finite at 1 of 4 elements (25 %), first at [1, 0]" in str(seen)
 
 
 def test_fp8_and_int8_outputs_saturate() -> None:
@@ -742,3 +748,56 @@ def test_confirm_measures_what_the_rules_leave_out_as_well(tmp_path: Path, capsy
     assert case["runnable"] > case["grid"] and len(report.ok) == len(space) + 2
     assert {m.rank for m in report.measurements[: len(space)]} == {h.rank for h in space}, "the avoided come last"
     assert case["library_ms"] and f"of {len(space):5d}" in capsys.readouterr().out
+
+
+def test_what_a_candidate_leaves_behind_is_no_fault_of_the_next(tmp_path: Path) -> None:
+    names = ("ok", "alarm", "slow", "greedy limit", "slower")
+    with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
+        got = {m.kernel: m for m in measure(b, [candidate(tmp_path, name) for name in names])}
+    told = [(m.kernel, m.outcome, m.message) for m in got.values()]
+    assert {got[name].outcome for name in ("ok", "slow", "slower")} == {"ok"}, told
+
+
+def test_what_the_compiler_lacked_is_done_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command again compiles and measures what it could not before, and only that."""
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *-o*) if test -e {tmp_path}/full; then\n"
+        "echo 'ok.c:1: fatal error: error writing to /tmp/x.s: No space left on device' >&2; exit 1; fi;; esac\n"
+        'exec gcc "$@"\n'
+    )
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "full").touch()
+    first = run(tmp_path, 2, rounds=1, warm=True)
+    assert [m.outcome for m in first] == ["crash", "crash"] and "No space left" in first[0].message
+    (tmp_path / "full").unlink()
+    assert [m.outcome for m in run(tmp_path, 2, rounds=1, warm=True)] == ["ok", "ok"]
+
+
+def test_a_million_rounds_end_with_the_last_that_says_something_new(script: Script, tmp_path: Path) -> None:
+    script.samples = {0: [1.0] * 10}
+    assert len(run(tmp_path, 1, rounds=10**9)[0].rounds_ms) == 1
+
+
+def test_runs_are_told_apart_by_number_where_clocks_go_back(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(tmp_path, 1, rounds=1)
+    monkeypatch.setattr("carver.run.records.now", lambda: "2001-01-01T00:00:00.000+00:00")
+    fresh = run(tmp_path, 1, rounds=1, fresh=True)
+    assert run(tmp_path, 1, rounds=1)[0].uuid == fresh[0].uuid != first[0].uuid
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_output_that_may_not_be_written_to_is_refused(grid: Ranking, tmp_path: Path, mapped: bool) -> None:
+    template = carver.ElementwiseTemplate((4, 5), dtype="float32").with_arch(carver.CPU("auto"))
+    kernel = compile_hint(template.recommend_hints(1)[0], "cpu")
+    x, y = np.ones((4, 5), np.float32), np.zeros((4, 5), np.float32)
+    y.tofile(tmp_path / "y")
+    read_only: np.ndarray = np.memmap(tmp_path / "y", np.float32, "r", shape=(4, 5)) if mapped else y
+    read_only.flags.writeable = False
+    with pytest.raises(RunError, match="is an output, and this array may not be written to"):
+        kernel(x, read_only)
+    kernel(read_only, x)

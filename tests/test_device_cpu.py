@@ -38,6 +38,7 @@ from carver.problem.problem import Problem
 from carver.run import compile as compiling
 from carver.run import reference
 from carver.run.buffers import address
+from carver.run.check import Differences
 from carver.run.cpu import CpuDevice, cores_available
 from carver.run.device import (
     CompiledKernel,
@@ -781,8 +782,8 @@ def test_a_sum_beyond_half_precision_is_right_only_as_infinity() -> None:
     right = reference.representable(problem, np.array([[1.0, 7e4, -7e4]]))
     assert right.tolist() == [[1.0, np.inf, -np.inf]]
     allowed = np.full((1, 3), np.inf)
-    assert reference.worst(np.array([[1.0, np.inf, -np.inf]]), right, allowed)[0] == 0
-    assert reference.worst(np.array([[1.0, np.inf, -6e4]]), right, allowed)[0] == np.inf
+    assert Differences(np.array([[1.0, np.inf, -np.inf]]), right, allowed).error == 0
+    assert Differences(np.array([[1.0, np.inf, -6e4]]), right, allowed).error == np.inf
 
 
 def test_a_smooth_activation_into_integers_may_round_either_way() -> None:

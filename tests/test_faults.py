@@ -41,13 +41,20 @@ def faults(device: str) -> dict[str, dict[str, Any]]:
 
 SAID = {
     "compile error": "no such thing",
-    "wrong result": "wrong at 1 of 1000 elements, first at [0, 999]",
+    "wrong result": "wrong at 1 of 1000 elements (0.1 %), first at [0, 999]",
     "element not written": "nan where",
     "illegal address": "SIGSEGV",
     "abort": "SIGABRT",
     "infinite loop": "still running check after 1.5 s",
     "kills its own process": "SIGKILL",
-    "out of memory": "no room for 70368744177664 bytes",
+    "leaves with status 70": "ended with status 70",
+    "raises signal 35": "died of signal 35",
+    "writes to every descriptor": "is none: b'{}'",
+    "writes one element beyond": "it writes beyond Y",
+    "writes one byte before": "it writes beyond X0",
+    "writes over its input": "it writes over X0",
+    "right at its first call only": "right at first, but after it was timed wrong at 1000 of 1000",
+    "out of memory": "no room for 70368744185856 bytes",
     "worker killed": "SIGKILL",
     "benchmark killed, run again": "1 run",
 }

@@ -21,11 +21,11 @@ import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.evaluate.tables import records_cases
+from carver.run.inputs import TensorSupplyType
 from carver.run.records import Records
-from carver.tune.inputs import TensorSupplyType
+from carver.run.travel import import_path
 from carver.tune.jitted import cpu_workers
-from carver.tune.plan import Settings
-from carver.tune.runner import reference
+from carver.tune.plan import Tuning
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_every_outcome_is_a_result_with_a_class() -> None:
     result = tuner(scale, [{"ways": w} for w in ways.values()], ref_prog=twice, timeout=1.0).run()
     assert [m.outcome for m in result.table] == list(ways)
     assert result.failures == {name: 1 for name in ways if name != "ok"}
-    assert "50 % of 100 elements differ" in result.table[1].message
+    assert "wrong at 50 of 100 elements (50 %)" in result.table[1].message
     assert "killed" in result.table[2].message
     assert "SIGSEGV" in result.table[3].message
     assert "no such way" in result.table[4].message
@@ -107,7 +107,7 @@ def test_every_outcome_is_a_result_with_a_class() -> None:
         ("kill", "crash", "SIGSEGV"),
         ("memory", "out_of_memory", "too big"),
         ("hang", "timeout", "killed"),
-        ("wrong", "wrong_result", "differ"),
+        ("wrong", "wrong_result", "wrong at"),
     ],
 )
 def test_python_code_that_fails(kind: str, outcome: str, said: str) -> None:
@@ -131,8 +131,8 @@ def test_python_callables_run_wherever_they_come_from(how: str) -> None:
         return tuned.sleeper(0, pause_ms)
 
     kernel = closure if how == "closure" else tuned.sleeper
-    assert reference(tuned.sleeper) == "tuned:sleeper" and reference(closure) is None
-    assert reference(scale.fn) == "tuned:scale"
+    assert import_path(tuned.sleeper) == "tuned:sleeper" and import_path(closure) is None
+    assert import_path(scale.fn) == "tuned:scale"
     configs = [{"pause_ms": 3.0}, {"pause_ms": 0.1}]
     made = carver.AutoTuner.from_kernel(kernel, configs, () if how == "closure" else (100,))
     with carver.set_autotune_inputs(X):
@@ -311,7 +311,7 @@ def test_measurements_land_in_the_records() -> None:
 
 
 def test_defaults() -> None:
-    s = Settings()
+    s = Tuning()
     c = s.checker()
     assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
     assert s.supply_type is TensorSupplyType.Auto and s.search == "rank" and not s.early_stop and not s.skip_check

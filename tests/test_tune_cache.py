@@ -25,7 +25,8 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver.base.errors import ConfigError
+from carver.base.errors import ConfigError, Foreign
+from carver.base.folders import cache_folder
 from carver.cli.main import main
 from carver.run.records import Records
 from carver.tune import cache as disk
@@ -250,9 +251,9 @@ def test_a_second_process_finds_it_and_the_history() -> None:
 def test_what_the_key_covers() -> None:
     def key(kernel: Any = scale, configs: Any = None, n: int = 100, **settings: Any) -> str:
         made = tuner(kernel, configs or [{"ways": 1}], n)
-        from carver.tune.plan import Settings
+        from carver.tune.plan import Tuning
 
-        return made.plan(Settings(**{**QUICK, **settings})).key
+        return made.plan(Tuning(**{**QUICK, **settings})).key
 
     def other(n: int, ways: int = 1) -> carver.Kernel:
         return scale.fn(n, ways)
@@ -343,7 +344,7 @@ def test_what_is_found_needs_no_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(*_: Any) -> Any:
         raise AssertionError("drawn")
 
-    monkeypatch.setattr("carver.tune.inputs._draw", draw)
+    monkeypatch.setattr("carver.run.inputs._draw", draw)
     assert made.run().env["inputs_sha256"] == first.env["inputs_sha256"]
     np.testing.assert_array_equal(made.run().kernel(X), 2 * X)
 
@@ -400,7 +401,9 @@ def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
     found["kernel"]["compiler"] = "cc 1.0 of another machine"
     found["digest"] = disk._digest(found)
     path.write_text(json.dumps(found))
-    loaded = carver.AutotuneResult.load(tmp_path / "shipped")
+    with pytest.raises(ConfigError, match=r"saved by another user or on another machine.*trust=True"):
+        carver.AutotuneResult.load(tmp_path / "shipped").kernel(X)
+    loaded = carver.AutotuneResult.load(tmp_path / "shipped", trust=True)
     np.testing.assert_array_equal(loaded.kernel(X), 2 * X)
     assert not str(loaded.kernel.compile().path).startswith(str(tmp_path / "shipped"))
 
@@ -558,7 +561,7 @@ def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sources_are_unpacked_by_many_at_once() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from carver.tune.spec import unpack
+    from carver.run.sources import unpack
 
     texts = {"kernel.c": b"int x;\n" * 1000, "part.h": b"int y; // \xe9\n"}
     with ThreadPoolExecutor(16) as pool:
@@ -606,3 +609,59 @@ def test_templates_and_devices_are_keyed_on_all_that_they_hold() -> None:
     keys = [json.dumps(plain(value)) for value in every]
     assert len(set(keys)) == len(every)
     assert json.dumps(plain(carver.MatmulTemplate(16, 16, 16))) == keys[0]
+
+
+def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives hits and takes nothing; what is tuned anew is returned with a note."""
+    first = tuner(scale, [{"ways": 1}], ref_prog=twice).run()
+    before = {p: p.stat().st_mtime_ns for p in cache_folder().rglob("*")}
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not (
+        mode == os.W_OK and Path(path).is_relative_to(cache_folder())) and allowed(path, mode))  # fmt: skip
+    again = tuner(scale, [{"ways": 1}], ref_prog=twice).run()
+    assert again.table == first.table and again.env == first.env
+    np.testing.assert_array_equal(again.kernel(X), 2 * X)
+    with pytest.warns(UserWarning, match="not kept beyond this process: .* cannot be written"):
+        other = tuner(scale, [{"ways": 1, "delay": 7}], ref_prog=twice).run()
+    assert other.table[0].ok and "cannot be written" in other.notes[-1]
+    assert {p: p.stat().st_mtime_ns for p in cache_folder().rglob("*")} == before
+
+
+@pytest.mark.parametrize("how", ["link", "large", "types", "deep"])
+def test_a_folder_from_elsewhere_is_looked_at_before_it_is_read(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuner(scale, [{"ways": 1}], ref_prog=twice).run().save(tmp_path / "shipped")
+    path = tmp_path / "shipped" / "result.json"
+    found = json.loads(path.read_text())
+    if how == "link":
+        path.rename(tmp_path / "elsewhere.json")
+        path.symlink_to(tmp_path / "elsewhere.json")
+    elif how == "large":
+        monkeypatch.setattr(disk, "MOST_BYTES", 100)
+    elif how == "types":
+        found["table"] = 7
+        found["digest"] = disk._digest(found)
+        path.write_text(json.dumps(found))
+    else:
+        path.write_text("[" * 100_000)
+    with pytest.raises(Foreign):
+        carver.AutotuneResult.load(tmp_path / "shipped")
+
+
+def test_an_entry_of_odd_types_is_made_anew() -> None:
+    made = tuner(scale, [{"ways": 1}], ref_prog=twice)
+    key = made.run().key
+    path = disk.tune_folder() / key / "result.json"
+    found = json.loads(path.read_text()) | {"latency_ms": None}
+    path.write_text(json.dumps(found | {"digest": disk._digest(found)}))
+    with pytest.warns(UserWarning, match="is made anew"):
+        assert tuner(scale, [{"ways": 1}], ref_prog=twice).run().latency_ms > 0
+
+
+def test_brackets_in_a_config_are_shown() -> None:
+    def odd(n: int, name: str) -> carver.Kernel:
+        return scale.fn(n, 1)
+
+    result = tuner(odd, [{"name": "[/red] [bold]x"}]).set_compile_args(out_idx=[-1]).run()
+    assert "name=[/red] [bold]x" in str(result)

@@ -23,13 +23,13 @@ from tuned import QUICK, scale, twice
 import carver
 from carver.arch import detect
 from carver.base.errors import ConfigError, DeviceError
-from carver.run import worker
+from carver.run import session, stand, worker
+from carver.run.session import Trial
 from carver.tune import cache as disk
-from carver.tune import lane, pool, runner
+from carver.tune import lane, pool
 from carver.tune.lane import Lane
 from carver.tune.plan import choose_device, likely_arch
 from carver.tune.pool import Pool
-from carver.tune.runner import _fill
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8"])
@@ -45,7 +45,7 @@ def test_a_kernel_that_does_nothing_is_wrong(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "int16", "uint8"])
 def test_poison_is_like_no_result(dtype: str) -> None:
     array = np.zeros((2, 3), dtype)
-    _fill(array)
+    stand.fill(array)
     assert np.isnan(array).all() if array.dtype.kind in "fc" else (array.view(np.uint8) == 0x7F).all()
 
 
@@ -53,7 +53,7 @@ def test_a_candidate_that_writes_over_the_inputs_spoils_no_other() -> None:
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(tuned.scribble, [{"over_inputs": True}, {"over_inputs": False}])
         result = made.run(ref_prog=twice, search="exhaustive", **QUICK)
-    assert [m.outcome for m in result.table] == ["ok", "ok"]
+    assert [m.outcome for m in result.table] == ["wrong_result", "ok"] and "restore_value" in result.table[0].message
 
 
 def test_a_hook_or_a_clock_that_fails_costs_one_candidate() -> None:
@@ -149,7 +149,7 @@ def test_an_interrupt_keeps_what_is_measured_and_waits_for_nothing(monkeypatch: 
     monkeypatch.setattr(pool, "Lane", FakeLane)
     seen = queue.SimpleQueue[str]()
     plan: Any = SimpleNamespace(spec=lambda device: seen, kind="cpu", settings=SimpleNamespace(timeout=1.0))
-    works = {i: lane.Work(key, {}) for i, key in enumerate(["first", "long", "second", *map(str, range(9))])}
+    works = {i: Trial(key, {}) for i, key in enumerate(["first", "long", "second", *map(str, range(9))])}
     found = []
     with pytest.raises(KeyboardInterrupt), Pool(plan, ["cpu", "cpu"], None, None) as both:
         for i, each in both.measure(works, {}, None):
@@ -164,11 +164,11 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
     """As many as there are for, whenever the next candidate is missing; a budget of seconds changes nothing in that."""
     events: list[str] = []
 
-    def build(work: lane.Work, *_: Any) -> lane.Work:
+    def build(work: Trial, *_: Any) -> Trial:
         events.append("build")
         return work
 
-    def measure(self: Lane, work: lane.Work, best_ms: float | None) -> dict[str, Any]:
+    def measure(self: Lane, work: Trial, best_ms: float | None) -> dict[str, Any]:
         events.append("run")
         return {"outcome": "ok", "message": "", "samples_ms": [1.0]}
 
@@ -194,7 +194,7 @@ class QuietLane:
 
     def begin(self) -> None: ...
 
-    def measure(self, work: lane.Work, best_ms: float | None) -> dict[str, Any]:
+    def measure(self, work: Trial, best_ms: float | None) -> dict[str, Any]:
         self.measured.append(work.key)
         return {"outcome": "ok", "samples_ms": [1.0]}
 
@@ -204,7 +204,7 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
     begun: queue.SimpleQueue[str] = queue.SimpleQueue()
     together = threading.Barrier(3)
 
-    def build(work: lane.Work, kind: str, timeout_s: float, stop: threading.Event) -> lane.Work:
+    def build(work: Trial, kind: str, timeout_s: float, stop: threading.Event) -> Trial:
         begun.put(work.key)
         together.wait(30)
         assert work.key == "0" or stop.wait(60), "all but the first take until nobody wants them any more"
@@ -214,7 +214,7 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
     monkeypatch.setattr(pool, "build", build)
     monkeypatch.setattr(pool, "Lane", QuietLane)
     plan: Any = SimpleNamespace(spec=lambda device: measured, kind="cuda", settings=SimpleNamespace(timeout=1.0))
-    works = [lane.Work(str(i), {}, program={}) for i in range(9)]
+    works = [Trial(str(i), {}, program={}) for i in range(9)]
     began = time.monotonic()
     with Pool(plan, ["cuda:0"], None, None) as one:
         ((place, found),) = one.measure({0: works[0]}, iter(enumerate(works[1:], 1)), None)
@@ -225,7 +225,7 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
 def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
     monkeypatch.setattr(pool, "cpu_workers", lambda: 4)
-    monkeypatch.setattr(pool, "build", lambda work, *_: built.append(work.config) or lane.build(work, *_))
+    monkeypatch.setattr(pool, "build", lambda trial, *_: built.append(trial.config) or session.build(trial, *_))
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     assert tuner(scale, configs).run(trials=2).trials == 2
     assert built == configs[:2]
@@ -250,7 +250,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
 
 
 def test_a_fork_waits_until_it_is_needed() -> None:
-    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.run.trial:Trial", {"device": "cpu"})
+    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.run.stand:limited", {"device": "cpu"})
     with forked, other:
         for each in (forked, other):
             each.spawn()
@@ -260,21 +260,21 @@ def test_a_fork_waits_until_it_is_needed() -> None:
 
 
 def test_a_device_is_asked_for_its_state_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, now_s = runner.Runner("cpu", runner.Code()), [100.0]
+    one, now_s = stand.Stand("cpu"), [100.0]
     asked: list[float] = []
-    monkeypatch.setattr(runner.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(stand.time, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(one.device, "state", lambda: asked.append(now_s[0]) or {"clock_hz": len(asked)})
-    assert [one._state()["clock_hz"] for _ in range(3)] == [1, 1, 1]
-    now_s[0] += 1.1 * runner.STATE_S
-    assert one._state()["clock_hz"] == 2
+    assert [one.state()["clock_hz"] for _ in range(3)] == [1, 1, 1]
+    now_s[0] += 1.1 * stand.STATE_S
+    assert one.state()["clock_hz"] == 2
 
 
 def test_a_lane_that_is_stopped_ends_what_runs() -> None:
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "hang"}])
         plan = made.plan(made.set_profile_args(**{**QUICK, "timeout": 60.0}).settings())
-    work = plan.work(0)
-    assert isinstance(work, lane.Work)
+    work = plan.trial(0)
+    assert isinstance(work, Trial)
     ended: list[Any] = []
     with Lane(plan.spec("cpu")) as one:
 

@@ -19,7 +19,8 @@ from tuned import QUICK, SCALE, scale
 import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, RunError
 from carver.run.device import c_compiler, compile_source
-from carver.tune.spec import Param, bundle, unpack
+from carver.run.sources import bundle, unpack
+from carver.run.spec import Param
 
 
 def test_par_compile_keeps_the_order_and_names_the_config() -> None:
@@ -318,7 +319,7 @@ def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
 
     from carver.run.cuda import _letter
     from carver.run.render import passed
-    from carver.run.trial import program_from_dict, program_to_dict
+    from carver.run.travel import program_from_dict, program_to_dict
 
     kernel = carver.Kernel(
         "__global__\n", "f", grid=(4, 2), block=(32, 2), shared_bytes=512, scalars=[7, 0.5, np.int64(9)],

@@ -59,6 +59,10 @@ class CompileTimeout(CompileError): ...
 class CompilerFailed(CompileError): ...
 
 
+class Foreign(CarverError):
+    """A folder that is not what `save` writes; says what is wrong."""
+
+
 class NoCandidates(CarverError):
     def __init__(self, what: str, removed: Mapping[str, int]) -> None:
         self.removed = dict(removed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import platform
@@ -9,14 +10,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import platformdirs
 
-from .errors import DeviceError
+from .errors import DeviceError, Foreign
 
 
 def cache_folder() -> Path:
@@ -28,9 +30,33 @@ def cache_folder() -> Path:
 def private(*names: str) -> Path:
     """The folder of these names in the cache, made if it is not there, for this user alone whatever the umask says.
 
-    Raises DeviceError where others could put into it, or into the cache, what we would run.
+    Where the cache cannot be written it is one of this process, which ends with it. Raises DeviceError where others
+    could put into it, or into the cache, what we would run.
     """
+    folder = cache_folder().joinpath(*names)
+    if os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK):
+        with contextlib.suppress(OSError):
+            return _made(cache_folder(), names)
+    return _made(_own(), names)
+
+
+def kept(*names: str) -> Path:
+    """The same in the cache as it is: to be read, if it is there."""
     folder = cache_folder()
+    for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
+        if place.exists():
+            check_owner(place)
+    return folder.joinpath(*names)
+
+
+@cache
+def _own() -> Path:
+    held = contextlib.ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(scratch(Path(tempfile.gettempdir()), "carver-cache-"))
+
+
+def _made(folder: Path, names: Sequence[str]) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
         try:
@@ -59,6 +85,14 @@ def check_owner(path: Path) -> None:
             "('chmod go-w'), set CARVER_CACHE_DIR to another folder, or, if you trust whoever can write there, set "
             f"CARVER_TRUST_CACHE={cache_folder()}"
         )
+
+
+def below(name: str) -> PurePosixPath:
+    """The name of a file as a path that does not lead out of the folder that it is in. Raises Foreign."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.name:
+        raise Foreign(f"{name!r} is no file below the folder of an entry")
+    return path
 
 
 @contextmanager

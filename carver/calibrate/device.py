@@ -15,7 +15,7 @@ from ..base.folders import cache_folder, lease
 from ..run.cpu import CpuDevice
 from ..run.device import open_device
 from ..run.records import now
-from ..run.trial import arch_from_dict
+from ..run.travel import arch_from_dict
 from ..run.worker import Worker
 from . import cpu, cuda, keep
 from .fit import predict_case

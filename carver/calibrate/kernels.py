@@ -20,8 +20,9 @@ from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
 from ..ranking.recommend import recommend
-from ..run.bench import Bench, Settings, candidates, measure, stratified
+from ..run.bench import Bench, candidates, measure, stratified
 from ..run.records import Records
+from ..run.session import Settings
 from .fit import fit, identified, samples
 from .fitting import Group, groups
 

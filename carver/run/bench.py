@@ -24,18 +24,19 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, KernelError, RunError, nearest
+from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import lease
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from .cpu import cores_available
-from .device import Binary, Program, c_compiler, compile_source, cuda_compiler, device_for
+from .device import Program, device_for
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
-from .trial import arch_from_dict, program_to_dict
-from .worker import SETUP_TIMEOUT_S, Reply, Worker, ask, outcome_of
+from .session import Machine, Session, Settings, Trial, build, compiler_of, program_identity
+from .travel import program_to_dict
+from .worker import Reply
 
 TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""
@@ -43,54 +44,10 @@ TARGET_CI_PERCENT = 1.0
 LEAST_SAMPLES = 10
 """Samples in all before a candidate may be done: fewer give no interval worth the name."""
 
-MOST_SAMPLES = 100
-"""Samples of one candidate in one round."""
-
 ROUND_S = (0.01, 0.5)
 """Bounds of what one candidate gets of one round. [s]"""
 
-_SCHEMA = 2  # of the keys that identify a candidate and a run
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to measure. All of it is part of a run's identity, except what only limits how long it takes."""
-
-    warm: bool = False
-    check: bool = True
-    seed: int = 0
-    reset_to_zero: tuple[str, ...] = ()
-    restore_value: tuple[str, ...] = ()
-    rounds: int = 5
-    budget_s: float = 60.0
-    timeout_s: float = 30.0
-
-    def __post_init__(self) -> None:
-        for name in ("budget_s", "timeout_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} must be a time above 0 in seconds, got {getattr(self, name)!r}")
-        if self.rounds < 1:
-            raise ConfigError(f"rounds must be at least 1, got {self.rounds!r}")
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "schema": _SCHEMA, "cold": not self.warm, "check": self.check, "seed": self.seed, "rounds": self.rounds,
-            "reset_to_zero": list(self.reset_to_zero), "restore_value": list(self.restore_value),
-        }  # fmt: skip
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """What a run that is resumed may have had less of."""
-        return {"budget_s": self.budget_s, "timeout_s": self.timeout_s}
-
-    def fit(self, problem: Problem) -> None:
-        """Raises ConfigError if a name is no tensor of the problem."""
-        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
-        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
-            for name in getattr(self, setting):
-                if name not in allowed:
-                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(name, allowed)}")
+_SCHEMA = 3  # of the keys that identify a candidate and a run
 
 
 @dataclass(frozen=True)
@@ -108,22 +65,18 @@ class Candidate:
 
     def key(self, compiler: str) -> str:
         """SHA-256 of all that its result depends on: problem, config, launches, sources, compiler."""
-        program = program_to_dict(self.program) if self.program else {}
-        source = self.program.source.key(compiler) if self.program else self.refused
-        program.pop("source", None)  # its path is not part of it, its content is
-        parts = [_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program, source]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        program = program_identity(self.program, compiler) if self.program else self.refused
+        return _key(_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program)
+
+    def trial(self) -> Trial:
+        """What runs: candidates that differ in their names only are loaded once."""
+        assert self.program is not None
+        program = program_to_dict(self.program)
+        return Trial(_key(program), {}, program)
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The device that the worker opened."""
-
-    kind: str
-    name: str
-    lease: str
-    arch: Arch
-    state: Mapping[str, Any]
+def _key(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def candidates(hints: Iterable[Hint], arch: Arch, defines: Mapping[str, str] | None = None) -> list[Candidate]:
@@ -168,17 +121,16 @@ def stratified(hints: Sequence[Hint], budget: int, seed: int = 0) -> list[Hint]:
 
 
 class Bench:
-    """One device under measurement: its worker process, the compiler, the records. A context manager."""
+    """One device under measurement: its session, the compiler, the records. A context manager."""
 
     def __init__(self, device: str = "auto", records: Records | None = None, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self._stack = ExitStack()
-        self.records = records or self._stack.enter_context(Records())
-        self.worker = self._stack.enter_context(Worker("carver.run.trial:Trial", {"device": device}))
-        with self._stack:
-            self.machine = self._describe(device)
-            self._compiler = c_compiler() if self.machine.kind == "cpu" else cuda_compiler()
-            self._stack = self._stack.pop_all()
+        with ExitStack() as stack:
+            self.records = records or stack.enter_context(Records())
+            self.session = stack.enter_context(Session(device, self.settings))
+            self.machine: Machine = self.session.machine
+            self._compiler = compiler_of(self.machine.kind)
+            self._stack = stack.pop_all()
         self._state: Mapping[str, Any] = self.machine.state
 
     def __enter__(self) -> Bench:
@@ -187,30 +139,20 @@ class Bench:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def _describe(self, device: str) -> Machine:
-        reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
-        if reply.outcome != "ok":
-            raise DeviceError(f"device {device!r}: {reply.message}")
-        d = reply.data
-        return Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
-
     @property
     def compiler(self) -> str:
         """Kind and version, as they enter the keys."""
         return f"{self._compiler.kind} {self._compiler.version}"
 
-    def compile(self, wanted: Sequence[Candidate], each: Callable[[], None] = lambda: None) -> list[Binary | Reply]:
-        """Binaries in the order of the candidates, made on all cores; a Reply that says why where there is none."""
+    def compile(self, wanted: Sequence[Candidate], each: Callable[[], None] = lambda: None) -> list[Trial | Reply]:
+        """What can run, in the order of the candidates, made on all cores; a Reply that says why where nothing can."""
 
-        def one(candidate: Candidate) -> Binary | Reply:
+        def one(candidate: Candidate) -> Trial | Reply:
             if candidate.program is None:
                 return Reply("does_not_fit", candidate.refused)
-            try:
-                return compile_source(candidate.program.source, self._compiler)
-            except (CompileError, KernelError, RunError) as e:
-                return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
+            return build(candidate.trial(), self.machine.kind)
 
-        def told(_: Future[Binary | Reply]) -> None:
+        def told(_: Future[Trial | Reply]) -> None:
             each()
 
         with ThreadPoolExecutor(cores_available()) as pool:
@@ -225,41 +167,19 @@ class Bench:
 
     def refresh(self) -> None:
         """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
-        reply = self.worker.call({"do": "state"}, self.settings.timeout_s)
-        self._state = reply.data if reply.outcome == "ok" else {}
+        self._state = self.session.state()
 
-    def check(self, candidate: Candidate, binary: Binary) -> Reply:
-        return self._ask(candidate.problem, self._job("check", candidate, binary), self.settings.timeout_s)
+    def check(self, candidate: Candidate, trial: Trial) -> Reply:
+        return self.session.check(trial, self._inputs(candidate.problem))
 
-    def sample(self, candidate: Candidate, binary: Binary, seconds: float) -> Reply:
-        job = self._job("sample", candidate, binary) | self._timing(seconds)
-        return self._ask(candidate.problem, job, self.settings.timeout_s + seconds)
+    def sample(self, candidate: Candidate, trial: Trial, seconds: float) -> Reply:
+        return self.session.sample(trial, self._inputs(candidate.problem), seconds)
 
     def library(self, problem: Problem, seconds: float) -> Reply:
-        return self._ask(problem, {"do": "library", **self._timing(seconds)}, self.settings.timeout_s + seconds)
+        return self.session.library(self._inputs(problem), seconds)
 
-    def _timing(self, seconds: float) -> dict[str, Any]:
-        return {"seconds": seconds, "most": MOST_SAMPLES, "cold": not self.settings.warm}
-
-    def _job(self, do: str, candidate: Candidate, binary: Binary) -> dict[str, Any]:
-        assert candidate.program is not None
-        program = program_to_dict(candidate.program)
-        key = hashlib.sha256(json.dumps([binary.sha256, program]).encode()).hexdigest()
-        return {"do": do, "key": key, "program": program, "binary": [str(binary.path), binary.sha256, binary.log]}
-
-    def _ask(self, problem: Problem, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """The reply to a job, in a worker that has the problem's data."""
-        s = self.settings
-        setup = {
-            "do": "setup", "problem": problem.to_dict(), "seed": s.seed, "check": s.check,
-            "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
-        }  # fmt: skip
-
-        def failed(reply: Reply) -> RunError:
-            where = f"{problem} cannot be set up on {self.machine.name}"
-            return RunError(f"{where}: {reply.outcome}: {reply.message}")
-
-        return ask(self.worker, setup, job, timeout_s, failed, owner=job.get("key", LIBRARY))
+    def _inputs(self, problem: Problem) -> dict[str, Any]:
+        return {"problem": problem.to_dict(), "seed": self.settings.seed, "check": self.settings.check}
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
         """The record of a candidate, which that key identifies, whose compilation or check ended so."""
@@ -337,7 +257,7 @@ class _Progress:
 
     def say(self, text: str) -> None:
         if self._bars is not None:
-            self._bars.console.print(text, highlight=False)
+            self._bars.console.print(text, highlight=False, markup=False)
 
 
 def benchmark(
@@ -381,7 +301,9 @@ def benchmark(
         )
     device = device_for(hints[0], device)
     sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
-    settings = Settings(warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, budget_s, timeout_s)
+    settings = Settings(
+        warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, float(budget_s), float(timeout_s)
+    )
     with ExitStack() as stack:
         store = records or stack.enter_context(Records())
         bench = stack.enter_context(Bench(device, store, settings))
@@ -416,12 +338,12 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: 
     for c in every[:1]:
         bench.settings.fit(c.problem)
     keyed = {c.key(bench.compiler): c for c in every}
-    identity = [bench.settings.identity, sorted(keyed), machine.name, machine.state.get("driver"), versions()]
-    run_key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    identity = [_identity(bench.settings), sorted(keyed), machine.name, machine.state.get("driver"), versions()]
+    run_key = _key(*identity)
     waiting = f"waiting for {{}}, which measures on {machine.name}"
     with lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
-        limits = bench.settings.limits
-        run = store.begin(run_key, machine.name, bench.settings.identity | limits, fresh=fresh)
+        limits = {"budget_s": bench.settings.budget_s, "timeout_s": bench.settings.timeout_s}
+        run = store.begin(run_key, machine.name, _identity(bench.settings) | limits, fresh=fresh)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
         if grown := {name: limit for name, limit in limits.items() if limit > run.settings[name]}:
             run = store.extend(run, dict(run.settings) | grown)
@@ -434,6 +356,14 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: 
         if run.finished_at is None and _rounds(bench, run, keyed, known, shown):
             store.finish(run)
     return [_predicted(known[key], c.hint) for key, c in keyed.items()]
+
+
+def _identity(s: Settings) -> dict[str, Any]:
+    """What makes a run another run; of `budget_s` and `timeout_s` one that is resumed may have had less."""
+    return {
+        "schema": _SCHEMA, "cold": not s.warm, "check": s.check, "seed": s.seed, "rounds": s.rounds,
+        "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
+    }  # fmt: skip
 
 
 def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
@@ -490,7 +420,7 @@ def _one(
     run: Run,
     key: str,
     candidate: Candidate,
-    built: Binary | Reply,
+    built: Trial | Reply,
     before: Measurement | None,
     seconds: float,
 ) -> Measurement:

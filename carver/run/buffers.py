@@ -126,8 +126,10 @@ def _encode_8bit(values: Array, dtype: str) -> Array:
     return np.asarray(code | np.signbit(values).astype(np.uint8) << 7)
 
 
-def address(array: object, spec: TensorSpec, kind: str) -> int:
-    """Where a user's array starts. Takes carver buffers, torch tensors, PyCUDA arrays, NumPy arrays and raw pointers.
+def address(array: object, spec: TensorSpec, kind: str, *, writes: bool = False) -> int:
+    """Where a user's array starts, which the kernel `writes` to or only reads.
+
+    Takes carver buffers, torch tensors, PyCUDA arrays, NumPy arrays and raw pointers.
 
     `kind` is the device's, "cuda" or "cpu". First axes of extent 1 may be missing.
     Raises RunError where shape, dtype, layout or place do not fit.
@@ -143,6 +145,8 @@ def address(array: object, spec: TensorSpec, kind: str) -> int:
         found, shape, pointer, dense = dtypes.of_array(t.dtype), tuple(t.shape), t.data_ptr(), t.is_contiguous()
     elif isinstance(array, np.ndarray) and kind == "cpu":
         found, shape, pointer, dense = str(array.dtype), array.shape, array.ctypes.data, array.flags.c_contiguous
+        if writes and not array.flags.writeable:
+            raise RunError(f"{spec.name} is an output, and this array may not be written to; give a copy")
     elif is_gpuarray(array) and kind == "cuda":
         g: Any = array
         found, shape, pointer, dense = str(g.dtype), g.shape, int(g.ptr), g.flags.c_contiguous

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
-from ..base.folders import check_owner, private, scratch
+from ..base.folders import check_owner, kept, private, scratch
 from ..base.shipped import folder
 from . import warden
 from .render import Source
@@ -150,8 +150,7 @@ def compile_source(
     """
     check_flags(source.flags)
     key = source.key(compiler.identity)
-    home = private("binaries")
-    if found := _cached(home, key):
+    if found := _cached(kept("binaries"), key) or _cached(home := private("binaries"), key):
         return found
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
     with scratch(home, "building-") as workshop:

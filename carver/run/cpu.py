@@ -117,6 +117,17 @@ class CpuDevice:
         buffer.owner[...] = stored
         return buffer
 
+    def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
+        view = whole.owner.reshape(-1).view(np.uint8)[start_bytes : start_bytes + size_bytes(shape, dtype)]
+        return Buffer(whole.pointer + start_bytes, shape, dtype, view.view(STORAGE[dtype]).reshape(shape))
+
+    def write(self, buffer: Buffer, stored: Array) -> None:
+        buffer.owner[...] = stored
+
+    def stored(self, buffer: Buffer) -> Array:
+        whole: Array = buffer.owner
+        return whole
+
     def download(self, buffer: Buffer) -> Array:
         return decode(buffer.owner.copy(), buffer.dtype)
 

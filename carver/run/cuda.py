@@ -150,19 +150,28 @@ class CudaDevice:
     def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
         stored = np.ascontiguousarray(encode(values, dtype))
         buffer = self.empty(stored.shape, dtype)
-        with _errors(self._driver, "copying to the device"):
-            self._driver.memcpy_htod(buffer.owner, stored)
+        self.write(buffer, stored)
         return buffer
 
-    def download(self, buffer: Buffer) -> Array:
+    def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
+        return Buffer(whole.pointer + start_bytes, shape, dtype, whole.owner)
+
+    def write(self, buffer: Buffer, stored: Array) -> None:
+        with _errors(self._driver, "copying to the device"):
+            self._driver.memcpy_htod(buffer.pointer, np.ascontiguousarray(stored))
+
+    def stored(self, buffer: Buffer) -> Array:
         stored = np.empty(buffer.shape, STORAGE[buffer.dtype])
         with _errors(self._driver, "copying from the device"):
-            self._driver.memcpy_dtoh(stored, buffer.owner)
-        return decode(stored, buffer.dtype)
+            self._driver.memcpy_dtoh(stored, buffer.pointer)
+        return stored
+
+    def download(self, buffer: Buffer) -> Array:
+        return decode(self.stored(buffer), buffer.dtype)
 
     def fill(self, buffer: Buffer, byte: int) -> None:
         with _errors(self._driver, "filling a buffer"):
-            self._driver.memset_d8(buffer.owner, byte, buffer.size_bytes)
+            self._driver.memset_d8(buffer.pointer, byte, buffer.size_bytes)
 
     def synchronize(self) -> None:
         with _errors(self._driver, "running kernels"):

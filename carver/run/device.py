@@ -64,6 +64,15 @@ class Device(Protocol):
     def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
         """The values, rounded to the dtype, in new memory."""
 
+    def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
+        """An array within a buffer, which it keeps allocated."""
+
+    def write(self, buffer: Buffer, stored: Array) -> None:
+        """Stored bits into memory that is there."""
+
+    def stored(self, buffer: Buffer) -> Array:
+        """The stored bits, on the CPU where they lie."""
+
     def download(self, buffer: Buffer) -> Array:
         """The values; bfloat16 and 8-bit floats as float32."""
 
@@ -148,7 +157,10 @@ class CompiledKernel:
     def pointers(self, *tensors: object) -> dict[str, int]:
         """Checked addresses of the inputs in order and the output, as `loaded.launch` takes them."""
         specs = self.program.tensors
-        found = {spec.name: address(t, spec, self.device.kind) for spec, t in zip(specs, tensors, strict=True)}
+        found = {
+            spec.name: address(t, spec, self.device.kind, writes=spec is self.program.output)
+            for spec, t in zip(specs, tensors, strict=True)
+        }
         return found | {"workspace": self.workspace.pointer if self.workspace else 0}
 
     def __call__(self, *tensors: Any) -> Any:

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from ..base.errors import CarverError, nearest
-from ..base.folders import cache_folder, private
+from ..base.folders import private
 
 OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
 
@@ -242,9 +242,9 @@ class Records:
     """The database. Opens and migrates it; use as a context manager, from one thread."""
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self.path = Path(path) if path is not None else cache_folder() / "records.sqlite"
+        self.path = Path(path) if path is not None else private() / "records.sqlite"
         with self._guard():
-            private() if path is None else self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             self._db.row_factory = sqlite3.Row
             try:
@@ -346,7 +346,7 @@ class Records:
         host = platform.node()
         with self._transaction() as db:
             row = db.execute(
-                "SELECT * FROM runs WHERE run_key = ? AND host = ? AND device = ? ORDER BY started_at DESC, rowid DESC",
+                "SELECT * FROM runs WHERE run_key = ? AND host = ? AND device = ? ORDER BY rowid DESC",
                 (run_key, host, device),
             ).fetchone()
             if row and not fresh:
@@ -371,14 +371,14 @@ class Records:
             db.execute("UPDATE runs SET finished_at = ? WHERE run_id = ?", (now(), run.run_id))
 
     def runs(self) -> list[Run]:
-        """Every run, the newest first."""
+        """Every run, the last that began first: by number, since clocks may go back."""
         with self._guard():
-            return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY started_at DESC, rowid DESC")]
+            return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid DESC")]
 
     def find(
         self, *, since: str | None = None, problem: Mapping[str, Any] | None = None, **equal: str
     ) -> list[Measurement]:
-        """Measurements in the order they began, whose columns equal what is given.
+        """Measurements in the order they were first stored, whose columns equal what is given.
 
         Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host.
         `since` is an ISO time, `problem` a whole problem as a dict. A row that is no measurement is left out, with a
@@ -391,7 +391,7 @@ class Records:
 
     def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
         with self._guard():
-            query = f"SELECT * FROM measurements WHERE {where} ORDER BY created_at, rowid"
+            query = f"SELECT * FROM measurements WHERE {where} ORDER BY rowid"
             rows = self._db.execute(query, values).fetchall()
         found = []
         for row in rows:

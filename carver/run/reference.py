@@ -172,24 +172,3 @@ def representable(problem: Problem, value: Any, xp: Any = np) -> Any:
     if out == "float16":
         return value * xp.where(abs(value) < 65520, 1.0, float("inf"))  # what rounds to more than 65504
     return xp.clip(value, *limits[out]) if out in limits else value
-
-
-def worst(got: Any, value: Any, allowed: Any) -> tuple[float, str]:
-    """The largest error over what is allowed (above 1 is wrong, inf if not a number), and a sentence about it."""
-    with np.errstate(invalid="ignore"):
-        error = abs(got - value)
-    error[got == value] = 0.0  # equal infinities, whose difference is not a number
-    wrong = ~((error <= allowed) & (abs(value) < float("inf")) | (got == value))
-    count = int(wrong.sum())
-    if not count:
-        ratio = float((error / (allowed + (allowed == 0))).max())
-        return ratio, f"largest error {ratio:.2g} of what is allowed"
-    first = int(wrong.reshape(-1).nonzero()[0].reshape(-1)[0])
-    where = np.unravel_index(first, tuple(wrong.shape))
-    a, b, t = (float(x.reshape(-1)[first]) for x in (got, value, allowed))
-    with np.errstate(invalid="ignore"):
-        ratio = float((error / (allowed + (allowed == 0) * 1e-300)).max())
-    return ratio if ratio > 1 else float("inf"), (
-        f"wrong at {count} of {prod(wrong.shape)} elements, first at {[int(i) for i in where]}: "
-        f"{a:g} where {b:g} is right within {t:.2g}"
-    )

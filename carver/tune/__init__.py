@@ -6,12 +6,12 @@
 docs/tuning.md is the guide.
 """
 
+from ..run.inputs import TensorSupplyType, set_autotune_inputs
+from ..run.spec import Kernel, Param
 from .configs import GEMM_GRID_288, SearchSpace
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
-from .inputs import TensorSupplyType, set_autotune_inputs
 from .jitted import JIT, jit
 from .result import AutotuneResult
-from .spec import Kernel, Param
 from .tuner import AutoTuner
 
 __all__ = [

@@ -6,20 +6,23 @@ does not hold what it says, or that another user owns, is no entry: it is moved 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import hmac
 import json
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from ..base.errors import CarverError
-from ..base.folders import cache_folder
-from ..run.records import now
+from ..base.errors import Foreign
+from ..base.folders import below, cache_folder, check_owner, kept, private
 
 SCHEMA = 1
 
@@ -42,38 +45,51 @@ def _set(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
-class Foreign(CarverError):
-    """A folder that is not what `save` writes; says what is wrong."""
+MOST_BYTES = 1 << 28
+"""Of one file of an entry."""
 
 
 def read(folder: Path, key: str | None = None) -> dict[str, Any]:
-    """The verified `result.json` of a folder. Raises Foreign."""
+    """The verified `result.json` of a folder, with "signed": whether this user wrote it here. Raises Foreign."""
     path = folder / "result.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(_regular(path).decode())
         files = dict(found["files"])
-        if hasattr(os, "getuid") and key is not None and path.stat().st_uid != os.getuid():
+        if hasattr(os, "getuid") and key is not None and path.stat().st_uid not in (os.getuid(), 0):
             raise Foreign(f"{folder} belongs to another user")
         if found["schema"] != SCHEMA:
             raise Foreign(f"{folder} has schema {found['schema']!r}; this carver reads {SCHEMA}")
         if key is not None and found["key"] != key:
             raise Foreign(f"{folder} holds the entry of another key")
         for name, sha256 in files.items():
-            if _sha256((folder / below(name)).read_bytes()) != sha256:
+            if _sha256(_regular(folder / below(name))) != sha256:
                 raise Foreign(f"{folder / name} is not the file that was saved")
         if found["digest"] != _digest(found):
             raise Foreign(f"{path} was changed after it was saved")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        signed = hmac.compare_digest(str(found.get("signature")), _signature(found["digest"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
-    return dict(found)
+    return {**found, "signed": signed}
 
 
-def below(name: str) -> PurePosixPath:
-    """The name of a file as a path that does not lead out of the folder that it is in. Raises Foreign."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.name:
-        raise Foreign(f"{name!r} is no file below the folder of an entry")
-    return path
+def _regular(path: Path) -> bytes:
+    """The content of a file of an entry, which must be no link and of reasonable size."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+        raise Foreign(f"{path} is no plain file of at most {MOST_BYTES >> 20} MiB")
+    return path.read_bytes()
+
+
+def _signature(digest: str) -> str:
+    """Of an entry with that digest, by a secret of this user's cache."""
+    path = kept() / "secret"
+    if not path.is_file():
+        path = private() / "secret"
+        with contextlib.suppress(FileExistsError), os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
+                                                             "wb") as file:  # fmt: skip
+            file.write(secrets.token_bytes(32))
+    check_owner(path)
+    return hmac.new(path.read_bytes(), digest.encode(), "sha256").hexdigest()
 
 
 def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
@@ -87,6 +103,7 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
             path.write_bytes(content)
         whole = {**result, "schema": SCHEMA, "files": {name: _sha256(content) for name, content in files.items()}}
         whole["digest"] = _digest(whole)
+        whole["signature"] = _signature(whole["digest"])
         text = json.dumps(whole, indent=1)
         with (staging / "result.json").open("w", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -134,21 +151,21 @@ def entries() -> Iterator[CacheEntry]:
 
 
 def remove(entry: CacheEntry) -> None:
-    """Delete an entry in one step, and note when: it is tuned anew, from no measurement before that."""
+    """Delete an entry in one step, and note that: it is tuned anew, from no measurement before."""
     note = entry.folder.parent / f".staging-{uuid.uuid4().hex}"
-    note.write_text(now(), encoding="utf-8")
+    note.write_text(uuid.uuid4().hex, encoding="utf-8")
     note.replace(_note(entry.key))
     aside = entry.folder.parent / f".stale-{uuid.uuid4().hex}"
     entry.folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def cleared_at(key: str) -> str | None:
-    """When the entry of that key was last removed, as the records write times; None if it never was."""
+def generation(key: str) -> str:
+    """What tells measurements after the entry of that key was last removed from those before; empty if it never was."""
     try:
         return _note(key).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return None
+        return ""
 
 
 def _note(key: str) -> Path:
@@ -156,7 +173,7 @@ def _note(key: str) -> Path:
 
 
 def _digest(found: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in found.items() if name != "digest"}
+    rest = {name: value for name, value in found.items() if name not in ("digest", "signature")}
     return _sha256(json.dumps(rest, sort_keys=True).encode())
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from ..base.errors import ConfigError
 from ..ops.template import Template
+from ..run.session import digest
+from ..run.spec import param_of
 from . import cache
 from .configs import SearchSpace, expand, once, takes_config
 from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
-from .lane import digest
-from .plan import Settings, likely_arch, names_of
+from .plan import Tuning, likely_arch, names_of
 from .result import AutotuneResult, words
-from .spec import param_of
 from .tuner import AutoTuner, build
 
 MANY_KEYS = 64
@@ -51,7 +51,7 @@ class Autotuned:
         self.template = template
         self.settings, self.where = dict(settings), dict(where)
         bucket_of(bucket)
-        Settings.of(self.settings)
+        Tuning.of(self.settings)
         self._results: dict[str, AutotuneResult] = {}
         self._kernels: dict[str, Any] = {}
         self._tunable: dict[frozenset[str], bool] = {}
@@ -149,7 +149,7 @@ class Autotuned:
         """The winner for exactly this call: another size of the same bucket takes its configuration, compiled anew."""
         key = self._exact(args, kwargs)
         if key not in self._kernels:
-            plan = self._tuner(args, kwargs).plan(Settings(**self.settings))
+            plan = self._tuner(args, kwargs).plan(Tuning(**self.settings))
             same = next((e for e in plan.entries if dict(e.config) == dict(found.config)), None)
             entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
             self._kernels[key] = build(plan, entry)
@@ -230,7 +230,7 @@ def check_bucket(
         part = tuned._keyed_on(args, kwargs)
         bucket = digest([part])
         tuner = tuned._tuner(args, kwargs)
-        plan = tuner.plan(Settings(**{**tuned.settings, "baseline": None}))
+        plan = tuner.plan(Tuning(**{**tuned.settings, "baseline": None}))
         ranked = [e for e in plan.entries if e.predicted_ms is not None]
         guess = min(ranked, key=lambda e: e.predicted_ms or 0.0).config if ranked else {}
         own = tuner.run(**tuned.where, **{**tuned.settings, "baseline": None}) if measure else None

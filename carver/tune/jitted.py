@@ -12,8 +12,8 @@ from typing import Any, overload
 from ..base.errors import CarverError, CompileError, ConfigError
 from ..run.cpu import cores_available
 from ..run.device import Program
+from ..run.spec import HintKernel, Kernel, Param, program_params
 from .result import Built
-from .spec import HintKernel, Kernel, Param, program_params
 
 
 class JIT:

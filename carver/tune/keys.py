@@ -26,9 +26,9 @@ from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..run.bench import versions
 from ..run.cpu import cores_available
-from ..run.device import Source, c_compiler, cuda_compiler
+from ..run.device import c_compiler, cuda_compiler
+from ..run.spec import param_of
 from .configs import SearchSpace
-from .spec import param_of
 
 Bucket = Callable[[int], Any]
 
@@ -259,7 +259,3 @@ def device_key(kind: str, arch: Arch) -> list[Any]:
         arch.title, arch.isa, said, cores_available() if kind == "cpu" else None, compiler.identity if compiler else "",
         {**versions(), "triton": triton}, platform.machine(), list(sys.version_info[:3]),
     ]  # fmt: skip
-
-
-def source_key(source: Source, kind: str) -> str:
-    return source.key((c_compiler() if kind == "cpu" else cuda_compiler()).identity)

@@ -1,4 +1,4 @@
-"""A device under test: its worker process, the inputs there, and the check of what comes back.
+"""A session with the inputs of one tuning, and the check of what comes back.
 
 A `Spec` says all of it in values that travel, so that a lane can be made where the device is: here, one process a
 GPU, or in a worker of an executor on another host.
@@ -6,73 +6,26 @@ GPU, or in a worker of an executor on another host.
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import json
 import os
 import platform
-import shutil
-import tempfile
-import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..arch import devices as archs
-from ..base.errors import CarverError, CompileError, CompilerFailed, CompileTimeout, ConfigError, KernelError, RunError
-from ..base.folders import lease, scratch
-from ..run.device import c_compiler, compile_source, cuda_compiler, lease_name
-from ..run.trial import program_from_dict, program_to_dict
-from ..run.worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
-from .checks import Checker, OperatorReference
-from .inputs import Inputs
-from .runner import Code, Runner, decoded
-from .spec import bundle, retargeted, unpack
-
-
-@dataclass(frozen=True)
-class Profile:
-    """How each candidate is run. Part of what a result is known by."""
-
-    warmup: int = 25
-    rep: int = 100
-    timeout_s: float = 100.0
-    warm_cache: bool = False
-    slow_factor: float = 4.0
-    reset_to_zero: tuple[str | int, ...] = ()
-    restore_value: tuple[str | int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, least in (("warmup", 0), ("rep", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} must be a whole number of runs, at least {least}, got {value!r}")
-        if not self.timeout_s > 0:
-            raise ConfigError(f"timeout must be a time above 0 in seconds, got {self.timeout_s!r}")
-        if not self.slow_factor > 1:
-            raise ConfigError(f"slow_factor must be above 1, got {self.slow_factor!r}")
-
-
-@dataclass(frozen=True)
-class Work:
-    """One candidate, ready to run: a program with its binary, or a config for Python code."""
-
-    key: str
-    config: Mapping[str, Any]
-    program: Mapping[str, Any] | None = None
-    binary: tuple[str, str, str] | None = None
-    files: Mapping[str, bytes] | None = None
-    """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
-
-    def job(self) -> dict[str, Any]:
-        binary = list(self.binary) if self.binary else None
-        return {"key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
+from ..base.errors import CarverError
+from ..base.folders import lease
+from ..run.check import Checker, OperatorReference
+from ..run.device import lease_name
+from ..run.inputs import Inputs
+from ..run.session import Session, Settings, Trial, build
+from ..run.stand import decoded
+from ..run.travel import Code
+from ..run.worker import Reply
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +43,7 @@ class Spec:
     outputs: int
     hidden: tuple[int, ...]
     """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
-    profile: Profile
+    settings: Settings
     checker: Checker
     code: Code = field(default_factory=Code)
     isolate: bool = True
@@ -111,127 +64,81 @@ class InputsMissing(CarverError):
     """The worker of an executor that got a task without the inputs does not have them."""
 
 
-class Lane:
-    """One worker process on one device. A context manager."""
+class Lane(Session):
+    """The session of one tuning on one device. A context manager."""
 
     def __init__(self, spec: Spec, references: Mapping[str, Any] | None = None) -> None:
-        self.spec = spec
         known = references or (spec.references() if spec.code.needed else {})
-        self._call: Mapping[str, Any] = {}
-
-        def here() -> Runner:
-            return Runner(spec.device, spec.code, spec.call)
-
-        self.worker: Worker | Inline
-        if not spec.isolate:
-            self.worker = Inline(here)
-        elif known is not None:
-            self._call = spec.call
-            self.worker = Worker("carver.tune.runner:Runner", {"device": spec.device, "code": known})
-        elif spec.kind == "cpu" and may_fork():
-            self.worker = Worker(here)
-        else:
-            raise ConfigError(
-                "the function cannot be run in another process: it is a closure, or in __main__, or takes an argument "
-                "that is no plain value, and a process that uses CUDA cannot be forked: define the function in a "
-                "module, or pass isolate=False, which gives up timeouts"
-            )
-        tmp = Path(os.environ.get("CARVER_TMP_DIR") or tempfile.gettempdir())
-        tmp.mkdir(parents=True, exist_ok=True)
-        self._held = ExitStack()
-        self._folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
+        super().__init__(spec.device, spec.settings, spec.code, spec.call, known, spec.isolate)
+        self.spec = spec
         self._manifest: list[dict[str, Any]] | None = None
         self._checked = False
-        self._described: Mapping[str, Any] | None = None
-
-    def __enter__(self) -> Lane:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.worker.close()
-        self._held.close()
 
     def stop(self) -> None:
         """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
         self.worker.stop()
 
-    @property
-    def described(self) -> Mapping[str, Any]:
-        """Name and state of the device."""
-        if self._described is None:
-            reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
-            if reply.outcome != "ok":
-                raise RunError(f"the device does not answer: {reply.message}")
-            self._described = reply.data
-        return self._described
-
     def begin(self) -> None:
         """What needs no candidate, so that it can go on while compilers run: the worker process comes up, the inputs
         are drawn, carver's own reference is computed. The user's reference is timed, so it waits for quiet."""
         self.worker.spawn()
-        self._write()
+        self._inputs()
         if isinstance(self.spec.checker.ref_prog, OperatorReference):
             self._prepare_checks()
 
-    def measure(self, work: Work, best_ms: float | None = None) -> dict[str, Any]:
-        """Compile if need be, run and check once, time. What became of it, in plain values."""
+    def measure(self, trial: Trial, best_ms: float | None = None) -> dict[str, Any]:
+        """Compile if need be, run and check once, time, check again. What became of it, in plain values."""
+        s, spent_s = self.spec, dict[str, float]()
         found: dict[str, Any] = {
             "outcome": "ok", "message": "", "samples_ms": [], "error": None, "host": platform.node(), "resources": {},
-            "checked": False, "spent_s": {},
+            "checked": False, "spent_s": spent_s, "device": "", "state": {}, "conditions": {},
         }  # fmt: skip
-        s, spent_s = self.spec, found["spent_s"]
-        if work.files is not None:
+        if trial.files is not None:
             began = time.monotonic()
-            built = build(work, s.kind, s.profile.timeout_s, device=s.device)
+            built = build(trial, s.kind, s.settings.timeout_s, device=s.device)
             spent_s["compile"] = time.monotonic() - began
             if isinstance(built, Reply):
-                return found | {"outcome": built.outcome, "message": built.message, "device": "", "state": {}}
-            work = built
-        found |= {"device": self.described["name"], "state": dict(self.described["state"])}
+                return found | {"outcome": built.outcome, "message": built.message, "passing": built.passing}
+            trial = built
+        found |= {"device": self.machine.name, "state": dict(self.machine.state)}
         self._prepare_checks()
         began = time.monotonic()
-        found |= self._check(work)
-        if found["outcome"] == "wrong_result":
-            self.worker.set_up = None  # an earlier candidate may have written over the inputs: load them again
-            found |= self._check(work)
+        reply = self.check(trial, self._inputs())
+        found |= self._judged(reply)
+        if found["outcome"] == "wrong_result" and reply.outcome == "ok" and self.worker.owners - {trial.key}:
+            self.worker.close()  # only what is wrong in a new process counts
+            found |= self._judged(self.check(trial, self._inputs()))
         checked = time.monotonic()
         spent_s["check"] = checked - began
         if found["outcome"] != "ok":
             return found
-        job = {
-            "do": "sample", "work": work.job(), "warmup": s.profile.warmup, "rep": s.profile.rep,
-            "timeout_s": s.profile.timeout_s, "cold": not s.profile.warm_cache, "best_ms": best_ms,
-            "slow_factor": s.profile.slow_factor,
-        }  # fmt: skip
-        reply = self._ask(job, s.profile.timeout_s)
+        reply = self.sample(trial, self._inputs(), s.settings.timeout_s / 4, best_ms)
         spent_s["measure"] = time.monotonic() - checked
+        if reply.outcome == "ok" and reply.data["outputs"] is not None:
+            after = self._judged(reply)
+            if after["outcome"] != "ok":
+                return found | after | {"message": f"right at first, but after it was timed {after['message']}"}
         if reply.outcome != "ok":
             return found | {"outcome": reply.outcome, "message": reply.message}
-        return found | {"samples_ms": list(reply.data["samples_ms"]), "message": reply.message}
+        samples_ms = list(reply.data["samples_ms"])
+        said = reply.message or found["message"]
+        return found | {"samples_ms": samples_ms, "message": said, "conditions": dict(reply.data["conditions"])}
 
-    def _check(self, work: Work) -> dict[str, Any]:
-        """One run of a candidate, and what its outputs are worth."""
-        s = self.spec
-        out = self._folder / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir()
-        reply = self._ask({"do": "check", "work": work.job(), "to": str(out)}, s.profile.timeout_s)
-        found: dict[str, Any] = {"outcome": reply.outcome, "message": reply.message}
+    def _judged(self, reply: Reply) -> dict[str, Any]:
+        """What the outputs that a reply names are worth."""
+        checker = self.spec.checker
+        found: dict[str, Any] = {"outcome": reply.outcome, "message": reply.message, "error": reply.data.get("error")}
         if reply.outcome != "ok":
             return found
-        found |= {
-            "resources": reply.data["resources"], "state": reply.data["state"], "checked": s.checker.wanted,
-            "reference_ms": s.checker.ref_latency_ms,
-        }  # fmt: skip
-        if s.checker.wanted:
+        found |= {name: reply.data[name] for name in ("resources", "state") if name in reply.data}
+        found |= {"checked": checker.wanted, "reference_ms": checker.ref_latency_ms}
+        if checker.wanted:
             outputs = [
-                decoded(np.load(out / f"out{i}.npy", allow_pickle=False), dtype)
+                decoded(np.load(self.folder / f"out{i}.npy", allow_pickle=False), dtype)
                 for i, dtype in enumerate(reply.data["outputs"])
             ]
-            found["outcome"], found["message"], found["error"] = s.checker.check(outputs)
+            found["outcome"], said, found["error"] = checker.check(outputs)
+            found["message"] = said or reply.message
         return found
 
     def _prepare_checks(self) -> None:
@@ -241,57 +148,12 @@ class Lane:
             s.checker.prepare(s.inputs, s.device, s.outputs, s.hidden)
             self._checked = True
 
-    def _write(self) -> list[dict[str, Any]]:
+    def _inputs(self) -> dict[str, Any]:
         if self._manifest is None:
             assert self.spec.inputs is not None
-            self._manifest = self.spec.inputs.write(self._folder)
-        return self._manifest
-
-    def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
-        """The reply in a worker that has the inputs."""
-        s = self.spec
-        setup = {
-            "do": "setup", "inputs": self._write(), "call": dict(self._call), "out": list(s.out),
-            "reset_to_zero": list(s.profile.reset_to_zero), "restore_value": list(s.profile.restore_value),
-        }  # fmt: skip
-
-        def failed(reply: Reply) -> ConfigError:
-            return ConfigError(f"the inputs cannot be set up: {reply.message}")
-
-        return ask(self.worker, setup, job, timeout_s, failed, owner=job["work"]["key"])
-
-
-def build(
-    work: Work, kind: str, timeout_s: float, stop: threading.Event | None = None, device: str = ""
-) -> Work | Reply:
-    """The work with its binary, compiled here; a Reply that says why where there is none.
-
-    `stop` ends the compiler. `device` is the one here, where the work was made for another host's.
-    """
-    assert work.program is not None
-    program = program_from_dict(work.program)
-    source = program.source
-    if work.files is not None and not source.path.is_file():
-        source = replace(source, path=unpack(work.files))
-    if device and kind == "cuda":
-        source = retargeted(source, archs.load(device).isa)
-    program = replace(program, source=source)
-    try:
-        binary = compile_source(source, c_compiler() if kind == "cpu" else cuda_compiler(), timeout_s, stop)
-    except CompileTimeout as e:
-        return Reply("timeout", str(e))
-    except (CompileError, KernelError, RunError) as e:
-        return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
-    return replace(
-        work, program=program_to_dict(program), binary=(str(binary.path), binary.sha256, binary.log), files=None
-    )
-
-
-def portable(work: Work) -> Work:
-    """The work with the text of its source, for a host that may not have the file."""
-    if work.program is None:
-        return work
-    return replace(work, files=bundle(program_from_dict(work.program).source), binary=None)
+            self._manifest = self.spec.inputs.write(self.folder)
+        call = {} if self.forked or not self.spec.isolate else dict(self.spec.call)
+        return {"inputs": self._manifest, "call": call, "out": list(self.spec.out)}
 
 
 @lru_cache(maxsize=1)
@@ -300,17 +162,12 @@ def _lane_here(spec: Spec, references: str) -> Lane:
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
     lane = Lane(spec, json.loads(references))
-    atexit.register(lane.close)
+    lane.close_at_exit()
     return lane
 
 
-def measure_remote(spec: Spec, references: Mapping[str, Any], work: Work, best_ms: float | None) -> dict[str, Any]:
+def measure_remote(spec: Spec, references: Mapping[str, Any], trial: Trial, best_ms: float | None) -> dict[str, Any]:
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
     lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
     with lease(lease_name(spec.device), shared=True, wait_s=float("inf")):
-        return lane.measure(work, best_ms) | {"worker_pid": os.getpid()}
-
-
-def digest(parts: Sequence[Any]) -> str:
-    """SHA-256 of plain values."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        return lane.measure(trial, best_ms) | {"worker_pid": os.getpid()}

@@ -13,17 +13,26 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
 from ..ops.template import Template
+from ..run.check import Checker, OperatorReference, guarded
+from ..run.inputs import (
+    Inputs,
+    TensorSupplyType,
+    Value,
+    check_memory,
+    from_user,
+    given_inputs,
+    supplied,
+    supply,
+)
 from ..run.library import namespace
-from ..run.trial import program_to_dict
-from .checks import Checker, OperatorReference, guarded
+from ..run.session import Settings, Trial, compiler_of, digest, program_identity
+from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
+from ..run.travel import Code, program_to_dict, sent
 from .configs import Entry, check_bound, expand, takes_config
-from .inputs import Inputs, TensorSupplyType, Value, check_memory, from_user, given_inputs, supplied, supply
 from .jitted import JIT, device_name
-from .keys import Unstable, device_key, plain, source_key
-from .lane import Profile, Spec, Work, digest
-from .runner import Code, sent
+from .keys import Unstable, device_key, plain
+from .lane import Spec
 from .search import strategy
-from .spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 
 
 def names_of(given: Any) -> tuple[Any, ...]:
@@ -32,7 +41,7 @@ def names_of(given: Any) -> tuple[Any, ...]:
 
 
 @dataclass
-class Settings:
+class Tuning:
     """Everything that `set_profile_args` and `run` take, with its default."""
 
     warmup: int = 25
@@ -62,7 +71,7 @@ class Settings:
     baseline: Mapping[str, Any] | bool | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Settings:
+    def of(cls, given: Mapping[str, Any]) -> Tuning:
         """The same from names and values. Raises ConfigError for a name that there is none of."""
         known = [each.name for each in fields(cls)]
         if unknown := [name for name in given if name not in known]:
@@ -78,10 +87,11 @@ class Settings:
             if (value := getattr(self, name)) is not None and not value > 0:
                 raise ConfigError(f"{name} must be above 0, got {value!r}")
 
-    def profile(self) -> Profile:
-        return Profile(
-            self.warmup, self.rep, float(self.timeout), self.warm_cache, float(self.slow_factor),
-            names_of(self.reset_to_zero), names_of(self.restore_value),
+    def settings(self) -> Settings:
+        return Settings(
+            warm=self.warm_cache, reset_to_zero=names_of(self.reset_to_zero),
+            restore_value=names_of(self.restore_value), rounds=1, timeout_s=self.timeout, warmup=self.warmup,
+            rep=self.rep, slow_factor=self.slow_factor,
         )  # fmt: skip
 
     def checker(self) -> Checker:
@@ -104,7 +114,7 @@ class Plan:
     arch: Arch
     out: tuple[int, ...]
     inputs: Inputs
-    settings: Settings
+    settings: Tuning
     code: Code
     key: str
     notes: tuple[str, ...]
@@ -131,26 +141,25 @@ class Plan:
         kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
-            max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.profile(),
+            max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.settings(),
             self.settings.checker(), self.code, self.settings.isolate,
         )  # fmt: skip
 
     def _call(self) -> Mapping[str, Any]:
         return {} if not self.python else self.bound
 
-    def work(self, index: int) -> Work | RunError:
+    def trial(self, index: int) -> Trial | RunError:
         """A candidate for a lane, its key included."""
         entry, kernel = self.entries[index], self.kernels[index]
         if isinstance(kernel, RunError):
             return kernel
         try:
             if kernel is None or (isinstance(kernel, Kernel) and kernel.is_triton):
-                return Work(self.candidate_key(entry, None), {k: sent(v) for k, v in entry.config.items()})
+                return Trial(self.candidate_key(entry, None), {k: sent(v) for k, v in entry.config.items()})
             params = tuple(v.param for v in self.inputs.values)
             program = kernel.program(params, self.arch)
-            plain_program = program_to_dict(program)
-            known = {**plain_program, "source": source_key(program.source, self.kind)}
-            return Work(self.candidate_key(entry, known), plain_config(entry.config), plain_program)
+            known = program_identity(program, compiler_of(self.kind).identity)
+            return Trial(self.candidate_key(entry, known), plain_config(entry.config), program_to_dict(program))
         except ConfigError as e:
             return RunError(str(e))
 
@@ -167,7 +176,7 @@ def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_plan(
-    jit: JIT, configs: Any, args: Sequence[Any], kwargs: Mapping[str, Any], settings: Settings,
+    jit: JIT, configs: Any, args: Sequence[Any], kwargs: Mapping[str, Any], settings: Tuning,
     template: Template | None,
 ) -> Plan:  # fmt: skip
     """Expand and check all that can be checked without running a candidate."""
@@ -292,7 +301,7 @@ def _said(config: Mapping[str, Any]) -> str:
 
 def _inputs(
     given: tuple[Any, ...] | None, params: tuple[Param, ...] | None, described: bool, names: Sequence[str],
-    out: tuple[int, ...], settings: Settings, device: str, arch: Arch, what: str,
+    out: tuple[int, ...], settings: Tuning, device: str, arch: Arch, what: str,
 ) -> Inputs:  # fmt: skip
     """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made.
 
@@ -355,15 +364,15 @@ def _keyed(plan: Plan) -> Plan:
     s = plan.settings
     hooks = {n: getattr(s, n) for n in ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench")}
     kept, notes = True, tuple[str, ...]()
-    checker, profile = s.checker(), asdict(s.profile())
-    timeout_s = profile.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
+    checker, how = s.checker(), asdict(s.settings())
+    timeout_s = how.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
         [v.name, v.form, v.dtype, v.given if v.form == "plain" else list(v.given.shape)] for v in plan.inputs.values
     ]
     try:
         identity: list[Any] = [
-            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), profile,
+            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), how,
             [s.skip_check, checker.rtol, checker.atol, checker.max_mismatched_ratio, s.isolate],
             {k: plain(v) for k, v in hooks.items()},
             given, arrays, device_key(plan.kind, plan.arch), plan.device.partition(":")[0],
@@ -388,9 +397,9 @@ def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan)
     if isinstance(kernel, Kernel):
         launch = [str(kernel.grid), str(kernel.block), kernel.shared_bytes, [str(x) for x in kernel.scalars]]
     try:
-        return [source_key(kernel.compiled_from(plan.arch), plan.kind), *launch]
+        return [kernel.compiled_from(plan.arch).key(compiler_of(plan.kind).identity), *launch]
     except ConfigError as e:
         return str(e)
 
 
-_SCHEMA = 2
+_SCHEMA = 3

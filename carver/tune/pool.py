@@ -15,9 +15,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, RunError
+from ..run.session import Trial, build
 from ..run.worker import Reply
 from .jitted import cpu_workers
-from .lane import InputsMissing, Lane, Work, build, measure_remote, portable
+from .lane import InputsMissing, Lane, measure_remote
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -37,7 +38,7 @@ class Pool:
         self._every: list[Lane] = []
         self._free = queue.SimpleQueue[Lane]()
         self._sent = 0  # how often the inputs went to the executor
-        self._built: dict[int, Future[Work | Reply]] = {}
+        self._built: dict[int, Future[Trial | Reply]] = {}
         self._compilers: ThreadPoolExecutor | None = None
         self._stop = threading.Event()
         self.width = len(devices)
@@ -59,7 +60,7 @@ class Pool:
         self._stack.close()
 
     def measure(
-        self, ready: Mapping[int, Work], ahead: Iterable[tuple[int, Work]], best_ms: float | None
+        self, ready: Mapping[int, Trial], ahead: Iterable[tuple[int, Trial]], best_ms: float | None
     ) -> Iterator[Found]:
         """What became of each, as soon as it is known. Those `ahead` are compiled too: they are likely to be next."""
         if not ready:
@@ -71,14 +72,14 @@ class Pool:
         self._open()
         if self.width == 1:
             (lane,) = self._every
-            for i, work in ready.items():
-                found = self._one(lane, i, work, best_ms)
+            for i, trial in ready.items():
+                found = self._one(lane, i, trial, best_ms)
                 yield i, found
                 if found["samples_ms"]:
                     best_ms = min(best_ms or min(found["samples_ms"]), *found["samples_ms"])
             return
         threads = ThreadPoolExecutor(self.width)
-        left = {threads.submit(self._on_any, i, work, best_ms): i for i, work in ready.items()}
+        left = {threads.submit(self._on_any, i, trial, best_ms): i for i, trial in ready.items()}
 
         def stop() -> None:
             self._stop.set()
@@ -95,26 +96,28 @@ class Pool:
             raise
         threads.shutdown()
 
-    def _on_any(self, i: int, work: Work, best_ms: float | None) -> dict[str, Any]:
+    def _on_any(self, i: int, trial: Trial, best_ms: float | None) -> dict[str, Any]:
         lane = self._free.get()
         try:
-            return self._one(lane, i, work, best_ms)
+            return self._one(lane, i, trial, best_ms)
         finally:
             self._free.put(lane)
 
-    def _one(self, lane: Lane, i: int, work: Work, best_ms: float | None) -> dict[str, Any]:
+    def _one(self, lane: Lane, i: int, trial: Trial, best_ms: float | None) -> dict[str, Any]:
         began = time.monotonic()
         if i in self._built:  # on a CPU nothing is timed while something compiles
             wait([self._built[i]] if self._plan.kind == "cuda" else self._built.values())
         waited_s = time.monotonic() - began
-        built = self._built[i].result() if i in self._built else work
+        built = self._built[i].result() if i in self._built else trial
         if isinstance(built, Reply):
-            found: dict[str, Any] = {"outcome": built.outcome, "message": built.message, "samples_ms": []}
+            found: dict[str, Any] = {
+                "outcome": built.outcome, "message": built.message, "samples_ms": [], "passing": built.passing,
+            }  # fmt: skip
         else:
             found = lane.measure(built, best_ms)
         return found | {"spent_s": {**found.get("spent_s", {}), "compile": waited_s}}
 
-    def _compile(self, ready: Mapping[int, Work], ahead: Iterable[tuple[int, Work]]) -> None:
+    def _compile(self, ready: Mapping[int, Trial], ahead: Iterable[tuple[int, Trial]]) -> None:
         """Begin to compile what is needed, and what comes next, as many as work side by side.
 
         For a CPU only when something needed is missing; for a GPU as soon as there is room, while it measures.
@@ -124,11 +127,11 @@ class Pool:
             self._compilers = ThreadPoolExecutor(cpu_workers())
             self._stack.callback(self._compilers.shutdown, cancel_futures=True)
             self._stack.callback(self._stop.set)
-        missing = any(work.program is not None and i not in self._built for i, work in ready.items())
+        missing = any(trial.program is not None and i not in self._built for i, trial in ready.items())
         count = max(len(ready), cpu_workers()) if gpu or missing else 0
-        for i, work in islice({**ready, **dict(islice(ahead, count))}.items(), count):
-            if work.program is not None and i not in self._built:
-                self._built[i] = self._compilers.submit(build, work, plan.kind, plan.settings.timeout, self._stop)
+        for i, trial in islice({**ready, **dict(islice(ahead, count))}.items(), count):
+            if trial.program is not None and i not in self._built:
+                self._built[i] = self._compilers.submit(build, trial, plan.kind, plan.settings.timeout, self._stop)
 
     def _open(self) -> None:
         """The lanes, once, made ready as far as that goes while compilers run."""
@@ -138,9 +141,9 @@ class Pool:
                 lane.begin()
                 self._free.put(lane)
 
-    def _remote(self, executor: Executor, ready: Mapping[int, Work], best_ms: float | None) -> Iterator[Found]:
+    def _remote(self, executor: Executor, ready: Mapping[int, Trial], best_ms: float | None) -> Iterator[Found]:
         """Tasks for an executor. The inputs go along with the first for each of its workers, and then when missed."""
-        spec, works = self._plan.spec(self._plan.device), {i: portable(work) for i, work in ready.items()}
+        spec, trials = self._plan.spec(self._plan.device), {i: trial.portable() for i, trial in ready.items()}
         lost, wanted = dict.fromkeys(ready, 0), list(ready)
         gone = "the executor has lost its workers ({}); what was measured is kept: run again with a new one"
         missed: set[int] = set()
@@ -152,7 +155,7 @@ class Pool:
                     full = i in missed or self._sent < self.width
                     self._sent += full
                     sent = spec if full else replace(spec, inputs=None)
-                    left[executor.submit(measure_remote, sent, self._references, works[i], best_ms)] = i
+                    left[executor.submit(measure_remote, sent, self._references, trials[i], best_ms)] = i
                 for future in as_completed(list(left)):
                     error = future.exception()
                     i = left.pop(future)

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
-from ..base.errors import ConfigError, DeviceError, RunError
+from ..base.errors import ConfigError, DeviceError, Foreign, RunError
 from ..base.table import screen_width
 from ..run.buffers import address, empty_like, is_torch
 from ..run.device import (
@@ -25,15 +25,15 @@ from ..run.device import (
     Loaded,
     Program,
     Source,
-    c_compiler,
     compile_source,
-    cuda_compiler,
     open_device,
 )  # fmt: skip
-from ..run.records import Measurement
-from ..run.trial import program_from_dict, program_to_dict
+from ..run.records import Measurement, RecordsError
+from ..run.session import compiler_of
+from ..run.sources import bundle, unpack
+from ..run.spec import HintKernel, Kernel, Param, gpu_of, param_of, places, retargeted, sizes_of
+from ..run.travel import program_from_dict, program_to_dict
 from . import cache
-from .spec import HintKernel, Kernel, Param, bundle, gpu_of, param_of, places, retargeted, sizes_of, unpack
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=8)
 def _device(name: str) -> Device:
     return open_device(name)
-
-
-def compiler_of(kind: str) -> Any:
-    return c_compiler() if kind == "cpu" else cuda_compiler()
 
 
 class Built:
@@ -129,7 +125,8 @@ class Built:
             if is_torch(each) and (there := gpu_of([each])) not in (None, self.device_name):
                 raise RunError(f"an array is on {there}, the kernel runs on {self.device_name}; move it there")
         specs = [p.tensor() for p in params]
-        pointers = {spec.name: address(a, spec, self.kind) for spec, a in zip(specs, every, strict=True)}
+        given = enumerate(zip(specs, every, strict=True))
+        pointers = {spec.name: address(a, spec, self.kind, writes=i in out) for i, (spec, a) in given}
         loaded.launch(pointers | {"workspace": workspace.pointer if workspace else 0})
         returned = [every[place] for place in out]
         return returned[0] if len(returned) == 1 else tuple(returned) or None
@@ -223,34 +220,51 @@ class AutotuneResult:
         return found, files
 
     @classmethod
-    def load(cls, path: Path | str, device: str | None = None) -> AutotuneResult:
-        """What `save` wrote, verified. The kernel is the saved binary where it fits `device`, else compiled anew."""
-        return cls.from_dict(cache.read(Path(path)), Path(path), device)
+    def load(cls, path: Path | str, device: str | None = None, *, trust: bool = False) -> AutotuneResult:
+        """What `save` wrote, verified. The kernel is the saved binary where it fits `device`, else compiled anew.
+
+        Of a result that was saved elsewhere, by another user or another machine, numbers can be read; its kernel is
+        code of whoever made it, which runs with your rights, and is there only with `trust`.
+        """
+        found = cache.read(Path(path))
+        return cls.from_dict(found, Path(path), device, trust or found["signed"])
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any], folder: Path, device: str | None = None) -> AutotuneResult:
-        built = _restore(d["kernel"], folder, device) if "kernel" in d else None
-        return cls(
-            d["name"], d["config"], d["latency_ms"], tuple(Measurement.from_dict(m) for m in d["table"]), d["env"],
-            d["stopped"], d["trials"], d["seconds"], d["key"], d["predicted_ms"], d["ref_latency_ms"],
-            d["baseline_ms"], tuple(d["notes"]), built,
-        )  # fmt: skip
+    def from_dict(
+        cls, d: Mapping[str, Any], folder: Path, device: str | None = None, trust: bool = False
+    ) -> AutotuneResult:
+        """Raises Foreign where it is not what `to_dict` gives."""
+        make = None
+        try:
+            built = _restore(d["kernel"], folder, device) if "kernel" in d and trust else None
+            if "kernel" in d and not trust:
+                make = partial(_untrusted, folder)
+            return cls(
+                str(d["name"]), dict(d["config"]), float(d["latency_ms"]),
+                tuple(Measurement.from_dict(m) for m in d["table"]), dict(d["env"]), d["stopped"], d["trials"],
+                d["seconds"], d["key"], d["predicted_ms"], d["ref_latency_ms"], d["baseline_ms"], tuple(d["notes"]),
+                built, make,
+            )  # fmt: skip
+        except (OSError, KeyError, TypeError, ValueError, AttributeError, RecordsError) as e:
+            raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
 
     def __repr__(self) -> str:
         return f"<tuned {self.name}: {self.latency_ms:.4g} ms with {words(self.config)}, {len(self.table)} tried>"
 
     def __rich__(self) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
-        out = Table(title=self.summary(), title_justify="left", title_style="")
+        out = Table(title=Text(self.summary()), title_justify="left", title_style="")
         for name in ("config", "ms", "predicted", "outcome"):
             out.add_column(name, justify="left" if name in ("config", "outcome") else "right")
         for m in sorted(self.table, key=lambda m: m.median_ms or math.inf):
-            out.add_row(
+            cells = (
                 words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
                 f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
                 m.outcome if m.ok else f"{m.outcome}: {first_line(m.message)}",
             )  # fmt: skip
+            out.add_row(*map(Text, cells))  # brackets in a config are no markup
         return out
 
     def __str__(self) -> str:
@@ -281,6 +295,13 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
     params = [Param(name, tuple(shape), dtype, out) for name, shape, dtype, out in d["params"]]
     return Built(None, where, params, d["out"], program, binary)
+
+
+def _untrusted(folder: Path) -> Any:
+    raise ConfigError(
+        f"the kernel in {folder} was saved by another user or on another machine, and its code would run with your "
+        f"rights: if you trust whoever made it, load it with AutotuneResult.load({str(folder)!r}, trust=True)"
+    )
 
 
 def _fits(kind: str, compiler: str) -> bool:

@@ -9,29 +9,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import ConfigError, RunError
-from ..base.folders import lease
+from ..base.errors import ConfigError, DeviceError, Foreign, RunError
+from ..base.folders import cache_folder, check_owner, lease, private
 from ..ops.template import Template
 from ..run.bench import versions
+from ..run.check import OperatorReference
 from ..run.device import lease_name
-from ..run.records import Measurement, Records, now
+from ..run.records import Measurement, Records, RecordsError, now
+from ..run.session import Trial, digest
+from ..run.spec import HintKernel, places
+from ..run.travel import call_by_name
 from . import cache
-from .checks import OperatorReference
 from .configs import Entry, once
 from .jitted import JIT
-from .lane import Work, digest
 from .log import RunLog
-from .plan import Plan, Settings, make_plan, plain_config
+from .plan import Plan, Tuning, make_plan, plain_config
 from .pool import Pool
 from .result import AutotuneResult, Built, outcomes, summarise, words
-from .runner import call_by_name
 from .search import BudgetSpent, Choices, strategy
-from .spec import HintKernel, places
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -94,8 +93,8 @@ class AutoTuner:
         return self
 
     def set_profile_args(self, **settings: Any) -> AutoTuner:
-        """How candidates are run and checked: any field of `Settings`. Times in seconds, warmup and rep in runs."""
-        Settings.of({**self._profile, **settings})
+        """How candidates are run and checked: any field of `Tuning`. Times in seconds, warmup and rep in runs."""
+        Tuning.of({**self._profile, **settings})
         self._profile |= settings
         return self
 
@@ -118,13 +117,13 @@ class AutoTuner:
         """
         named = {"warmup": warmup, "rep": rep, "timeout": timeout}
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
-        return self.tune(self.plan(Settings.of(chosen)), devices, executor, parallel, fresh)
+        return self.tune(self.plan(Tuning.of(chosen)), devices, executor, parallel, fresh)
 
-    def settings(self) -> Settings:
+    def settings(self) -> Tuning:
         """What `run` would use."""
-        return Settings(**self._profile)
+        return Tuning(**self._profile)
 
-    def plan(self, settings: Settings) -> Plan:
+    def plan(self, settings: Tuning) -> Plan:
         """Expand and check the candidates, the inputs and the key; runs nothing of a candidate's."""
         return make_plan(self.jit, self.configs, self._args, self._kwargs, settings, self.template)
 
@@ -143,21 +142,27 @@ class AutoTuner:
             stack.enter_context(lease(f"tune {plan.key}", wait_s=float("inf")))
             if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
                 return found  # another process tuned it while we waited
-            begin = partial(records.begin, plan.key, plan.arch.title, asdict(plan.settings.profile()))
-            run, since = begin(fresh=not kept or cache.all_off()), cache.cleared_at(plan.key)
-            if since is not None and run.started_at <= since:
-                run = begin(fresh=True)
+            generation, anew = cache.generation(plan.key), not kept or cache.all_off()
+            how = asdict(plan.settings.settings())
+            run = records.begin(plan.key + generation, plan.arch.title, how, fresh=anew)
             log = stack.enter_context(RunLog(run.run_id))
             lanes = list(dict.fromkeys(devices or (plan.device,)))
             if executor is None:
                 for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
             pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
-            attempt = _Attempt(plan, records, run.run_id, pool, log, kept, since)
+            attempt = _Attempt(plan, records, run.run_id, pool, log, kept, generation)
             result = attempt.search()
-            records.finish(run)
-            if plan.kept and not cache.disk_off():
-                cache.write(cache.tune_folder() / plan.key, *result._files())
+            if attempt.lost:
+                return _noted(result, f"not kept: of {attempt.lost} candidates the compiler could do nothing this time")
+            try:
+                records.finish(run)
+                if plan.kept and not cache.disk_off():
+                    if (home := private("tune")).parent != cache_folder():
+                        return _noted(result, f"not kept beyond this process: {cache_folder()} cannot be written")
+                    cache.write(home / plan.key, *result._files())
+            except (OSError, RecordsError) as e:
+                return _noted(result, f"not kept: {e}")
         return result
 
     def _cached(self, plan: Plan) -> AutotuneResult | None:
@@ -165,8 +170,9 @@ class AutoTuner:
         if not folder.exists():
             return None
         try:
-            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device)
-        except (cache.Foreign, KeyError, ConfigError) as e:
+            check_owner(folder)
+            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device, trust=True)
+        except (Foreign, ConfigError, DeviceError) as e:
             warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
             return None
         return _finished(found, plan)
@@ -176,16 +182,17 @@ class _Attempt:
     """The search of one run: what is known, what is measured, when to stop."""
 
     def __init__(
-        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, reuse: bool, since: str | None,
+        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, reuse: bool, generation: str,
     ) -> None:  # fmt: skip
         self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
-        self.reuse, self.since = reuse and not cache.all_off(), since
+        self.reuse, self.generation = reuse and not cache.all_off(), generation
+        self.lost = 0
         self.tried: dict[int, Measurement] = {}
         self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
         self.spent_s = dict.fromkeys(("compile", "check", "measure"), 0.0)
         self.versions = versions()
-        self._works: dict[int, Work | RunError] = {}
+        self._trials: dict[int, Trial | RunError] = {}
         self.reference_ms: float | None = None
         self.order: Sequence[int] = ()
 
@@ -230,15 +237,16 @@ class _Attempt:
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
         return [_seconds(self.tried[i]) for i in batch]
 
-    def _work(self, index: int) -> Work | RunError:
+    def _trial(self, index: int) -> Trial | RunError:
         """Made when the candidate's turn comes: of many candidates few are tried."""
-        if index not in self._works:
-            self._works[index] = self.plan.work(index)
-        return self._works[index]
+        if index not in self._trials:
+            self._trials[index] = self.plan.trial(index)
+        return self._trials[index]
 
     def _key(self, index: int) -> str:
-        work = self._work(index)
-        return work.key if isinstance(work, Work) else digest([self.plan.key, index])
+        trial = self._trial(index)
+        key = trial.key if isinstance(trial, Trial) else digest([self.plan.key, index])
+        return digest([self.generation, key]) if self.generation else key
 
     def _measured(self, index: int) -> Measurement:
         if index not in self.tried:
@@ -247,14 +255,14 @@ class _Attempt:
         return self.tried[index]
 
     def _run(self, indices: Sequence[int]) -> None:
-        ready: dict[int, Work] = {}
+        ready: dict[int, Trial] = {}
         same: dict[str, int] = {}
         for i in indices:
-            work = self._work(i)
-            if isinstance(work, RunError):
-                self._store(i, {"outcome": "does_not_fit", "message": str(work)})
-            elif same.setdefault(work.key, i) == i:
-                ready[i] = work
+            trial = self._trial(i)
+            if isinstance(trial, RunError):
+                self._store(i, {"outcome": "does_not_fit", "message": str(trial)})
+            elif same.setdefault(trial.key, i) == i:
+                ready[i] = trial
         best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
         for i, found in self.pool.measure(ready, self._ahead(indices), best):
             self._store(i, found)
@@ -262,22 +270,22 @@ class _Attempt:
             if i not in self.tried and (twin := self._recorded(i)) is not None:
                 self._keep(i, twin, recorded=True)
 
-    def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Work]]:
+    def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """What is measured next where that is known: in rank order, as far as the budget of trials goes."""
         s = self.plan.settings
         if s.search not in ("rank", "exhaustive"):
             return
         rest = [i for i in self.order if i not in self.tried and i not in indices]
         for i in rest if s.trials is None else rest[: max(s.trials - len(self.tried) - len(indices), 0)]:
-            if isinstance(work := self._work(i), Work):
-                yield i, work
+            if isinstance(trial := self._trial(i), Trial):
+                yield i, trial
 
     def _recorded(self, index: int) -> Measurement | None:
         """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
         key = self._key(index)
         if key in self.measured or not self.reuse:
             return self.measured.get(key)
-        found = self.records.find(candidate=key, since=self.since)
+        found = self.records.find(candidate=key)
         own = [m for m in found if m.run_id == self.run_id]
         sure = [m for m in found if m.outcome in ("ok", "wrong_result", "compile_error")]
         return (own or sure)[-1] if own or sure else None
@@ -312,8 +320,11 @@ class _Attempt:
             hint=hint.to_dict() if hint and own else None,
         )  # fmt: skip
         if m.ok:
-            m = m.with_round(found["samples_ms"], found.get("state", {}))
-        self.records.put(m)
+            m = m.with_round(found["samples_ms"], {**found.get("state", {}), **found.get("conditions", {})})
+        if found.get("passing"):
+            self.lost += 1
+        else:
+            self.records.put(m)
         self._keep(index, m, recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
@@ -350,6 +361,11 @@ class _Attempt:
             seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
         )  # fmt: skip
         return _finished(found, plan, best)
+
+
+def _noted(result: AutotuneResult, note: str) -> AutotuneResult:
+    warnings.warn(f"{result.name}: {note}", stacklevel=3)
+    return replace(result, notes=(*result.notes, note))
 
 
 def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> AutotuneResult:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dtypes import of_array
 from ..base.errors import ConfigError, nearest
-from ..run.buffers import is_gpuarray, is_torch
-from ..run.device import decode, encode
+from .buffers import is_gpuarray, is_torch
+from .device import decode, encode
 from .spec import Param, element, param_of
 
 Array = npt.NDArray[Any]
@@ -169,16 +170,18 @@ def _value(given: Any, name: str) -> Value:
     param = param_of(name, given)
     if param is None:
         raise ConfigError(f"input {name} is a {type(given).__name__}; give NumPy arrays, torch tensors or plain values")
-    form = "numpy"
+    form = "torch" if is_torch(given) else "numpy"
+    return Value(name, form, param.dtype, as_stored(given).view(element(param.dtype)))
+
+
+def as_stored(given: Any) -> Any:
+    """A copy on the host of an array's bits; anything else as it is."""
     if is_torch(given):
-        form = "torch"
         host = given.detach().cpu().contiguous()
-        stored = host.view(_torch_bits(param.dtype, host)).numpy()
-    elif is_gpuarray(given):
-        stored = given.get()
-    else:
-        stored = np.ascontiguousarray(given)
-    return Value(name, form, param.dtype, np.array(stored).view(element(param.dtype)))
+        return np.array(host.view(_torch_bits(of_array(given.dtype), host)).numpy())
+    if is_gpuarray(given):
+        return given.get()
+    return np.array(given, order="C") if isinstance(given, np.ndarray) else given
 
 
 def _torch_bits(dtype: str, tensor: Any) -> Any:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import os
-import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -20,13 +14,12 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base import dtypes
-from ..base.errors import ConfigError, DeviceError, KernelError
-from ..base.folders import check_owner, private, scratch
+from ..base.errors import ConfigError, KernelError
 from ..ranking.hint import Hint
-from ..run.buffers import STORAGE, is_gpuarray, is_torch
-from ..run.device import Call, Program, Scalar, Source, TensorSpec
-from ..run.render import CPU_FLAGS, CUDA_FLAGS, render
-from .cache import below
+from .buffers import STORAGE, is_gpuarray, is_torch
+from .device import Call, Program, Scalar, Source, TensorSpec
+from .render import CPU_FLAGS, CUDA_FLAGS, render
+from .sources import unpack
 
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows
@@ -297,60 +290,6 @@ def _path(source: Any, kind: str) -> Path:
     if not _is_text(source):
         return Path(source).resolve()
     return unpack({f"kernel.{'cu' if kind == 'cuda' else 'c'}": str(source).encode()})
-
-
-def bundle(source: Source) -> dict[str, bytes]:
-    """A source and what it includes from its folder or below, by the names there, the source first.
-
-    What it includes from elsewhere stays there: carver's own headers, those of a flag's folder.
-    """
-    home = source.path.parent
-    found = {path: content for _, path, content in source.files()}
-    return {path.relative_to(home).as_posix(): found[path] for path in found if path.is_relative_to(home)}
-
-
-def unpack(files: Mapping[str, bytes]) -> Path:
-    """The first of the files, all in a folder of the cache that is named after their contents.
-
-    Whatever differs there, or others could write to, is made anew. A cache that cannot be written is left alone: the
-    files go into a folder of this process.
-    """
-    digest = hashlib.sha256()
-    for name, content in files.items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    try:
-        home = private("sources", digest.hexdigest()[:32])
-        for name, content in files.items():
-            path = home / below(name)
-            folder = private("sources", home.name, *below(name).parts[:-1])
-            if not _is_unchanged(path, content):
-                fresh = folder / f".{uuid.uuid4().hex}"
-                fresh.touch(0o600)
-                fresh.write_bytes(content)
-                fresh.replace(path)
-    except OSError:
-        home = _own_sources()
-        for name, content in files.items():
-            path = home / digest.hexdigest()[:32] / below(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        return home / digest.hexdigest()[:32] / next(iter(files))
-    return home / next(iter(files))
-
-
-def _is_unchanged(path: Path, content: bytes) -> bool:
-    try:
-        check_owner(path)
-        return path.read_bytes() == content
-    except (FileNotFoundError, DeviceError):
-        return False
-
-
-@cache
-def _own_sources() -> Path:
-    folders = ExitStack()
-    atexit.register(folders.close)
-    return folders.enter_context(scratch(Path(tempfile.gettempdir()), "carver-sources-"))
 
 
 def element(dtype: str) -> np.dtype[Any]:

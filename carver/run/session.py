@@ -1,0 +1,256 @@
+"""One device under measurement, from the side of whoever measures: how, with which process, and the answers."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import math
+import os
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from ..arch import devices as archs
+from ..arch.descriptor import Arch
+from ..base.errors import (
+    CompileError,
+    CompilerFailed,
+    CompileTimeout,
+    ConfigError,
+    DeviceError,
+    KernelError,
+    RunError,
+    nearest,
+)
+from ..base.folders import scratch
+from ..problem.problem import Problem
+from .device import Program, c_compiler, compile_source, cuda_compiler
+from .sources import bundle, unpack
+from .spec import retargeted
+from .stand import Stand
+from .travel import Code, arch_from_dict, program_from_dict, program_to_dict
+from .worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How candidates are measured.
+
+    Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as
+    `budget_s` lasts. One that computes or hangs longer than `timeout_s` is stopped; one `slow_factor` times slower
+    than the best is timed a few times only. Caches are cold unless `warm`. `reset_to_zero` and `restore_value` name
+    arrays to be zeroed, or put back, before each run.
+    """
+
+    warm: bool = False
+    check: bool = True
+    seed: int = 0
+    reset_to_zero: tuple[str | int, ...] = ()
+    restore_value: tuple[str | int, ...] = ()
+    rounds: int = 5
+    budget_s: float = 60.0
+    timeout_s: float = 30.0
+    warmup: int = 3
+    rep: int = 100
+    slow_factor: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("budget_s", "timeout_s"):
+            if not 0 < _number(name, getattr(self, name)) < math.inf:
+                raise ConfigError(f"{name} must be a time above 0 in seconds, got {getattr(self, name)!r}")
+        if not _number("slow_factor", self.slow_factor) > 1:
+            raise ConfigError(f"slow_factor must be above 1, got {self.slow_factor!r}")
+        for name, least in (("warmup", 0), ("rep", 1), ("rounds", 1)):
+            value = _number(name, getattr(self, name))
+            if not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} must be a whole number, at least {least}, got {value!r}")
+
+    def fit(self, problem: Problem) -> None:
+        """Raises ConfigError if a name is no tensor of the problem."""
+        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
+        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
+            for name in getattr(self, setting):
+                if name not in allowed:
+                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(str(name), allowed)}")
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{name} must be a number, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate, ready to run: a program with its binary, or a config for Python code."""
+
+    key: str
+    config: Mapping[str, Any]
+    program: Mapping[str, Any] | None = None
+    binary: tuple[str, str, str] | None = None
+    files: Mapping[str, bytes] | None = None
+    """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
+
+    def job(self, do: str) -> dict[str, Any]:
+        binary = list(self.binary) if self.binary else None
+        return {"do": do, "key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
+
+    def portable(self) -> Trial:
+        """With the text of its source, for a host that may not have the file."""
+        if self.program is None:
+            return self
+        return replace(self, files=bundle(program_from_dict(self.program).source), binary=None)
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """SHA-256 of plain values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def program_identity(program: Program, compiler: str) -> dict[str, Any]:
+    """All of a program that its result depends on: its launches, and in place of its path what the source says."""
+    return program_to_dict(program) | {"source": program.source.key(compiler)}
+
+
+def compiler_of(kind: str) -> Any:
+    return c_compiler() if kind == "cpu" else cuda_compiler()
+
+
+def build(
+    trial: Trial, kind: str, timeout_s: float | None = None, stop: threading.Event | None = None, device: str = ""
+) -> Trial | Reply:
+    """The trial with its binary, compiled here; a Reply that says why where there is none.
+
+    `stop` ends the compiler. `device` is the one here, where the trial was made for another host's.
+    """
+    assert trial.program is not None
+    program = program_from_dict(trial.program)
+    source = program.source
+    if trial.files is not None and not source.path.is_file():
+        source = replace(source, path=unpack(trial.files))
+    if device and kind == "cuda":
+        source = retargeted(source, archs.load(device).isa)
+    try:
+        binary = compile_source(source, compiler_of(kind), timeout_s, stop)
+    except CompileTimeout as e:
+        return Reply("timeout", str(e))
+    except (CompileError, KernelError, RunError) as e:
+        return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
+    plain = program_to_dict(replace(program, source=source))
+    return replace(trial, program=plain, binary=(str(binary.path), binary.sha256, binary.log), files=None)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The device that the worker opened."""
+
+    kind: str
+    name: str
+    lease: str
+    arch: Arch
+    state: Mapping[str, Any]
+
+
+class Session:
+    """A worker process on a device, which may be replaced, and a folder for what goes to and fro. A context manager."""
+
+    def __init__(
+        self,
+        device: str,
+        settings: Settings,
+        code: Code | None = None,
+        call: Mapping[str, Any] | None = None,
+        references: Mapping[str, Any] | None = None,
+        isolate: bool = True,
+    ) -> None:
+        """`code` and `call` are the user's function and its arguments, `references` where another process finds it."""
+        self.device, self.settings = device, settings
+
+        def here() -> Stand:
+            return Stand(device, code, call)
+
+        self.worker: Worker | Inline
+        self.forked = False
+        if not isolate:
+            self.worker = Inline(here)
+        elif code is None or not code.needed or references is not None:
+            self.worker = Worker("carver.run.stand:limited", {"device": device, "code": references})
+        elif device == "cpu" and may_fork():
+            self.worker, self.forked = Worker(here), True
+        else:
+            raise ConfigError(
+                "the function cannot be run in another process: it is a closure, or in __main__, or takes an argument "
+                "that is no plain value, and a process that uses CUDA cannot be forked: define the function in a "
+                "module, or pass isolate=False, which gives up timeouts"
+            )
+        tmp = Path(os.environ.get("CARVER_TMP_DIR") or tempfile.gettempdir())
+        tmp.mkdir(parents=True, exist_ok=True)
+        self._held = ExitStack()
+        self.folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
+        self._held.callback(self.worker.close)
+        self._machine: Machine | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._held.close()
+
+    def close_at_exit(self) -> None:
+        atexit.register(self.close)
+
+    @property
+    def machine(self) -> Machine:
+        """Raises DeviceError where the device cannot be opened."""
+        if self._machine is None:
+            reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
+            if reply.outcome != "ok":
+                raise DeviceError(f"device {self.device!r}: {reply.message}")
+            d = reply.data
+            self._machine = Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
+        return self._machine
+
+    def state(self) -> Mapping[str, Any]:
+        """Clocks and temperature now; nothing where the device does not say."""
+        reply = self.worker.call({"do": "state"}, self.settings.timeout_s)
+        return reply.data if reply.outcome == "ok" else {}
+
+    def check(self, trial: Trial, inputs: Mapping[str, Any]) -> Reply:
+        """One run. `inputs` are arguments of `Stand.setup`."""
+        return self._ask(trial.job("check") | {"to": str(self.folder)}, inputs, self.settings.timeout_s)
+
+    def sample(
+        self, trial: Trial, inputs: Mapping[str, Any], seconds: float, best_ms: float | None = None
+    ) -> Reply:
+        """One round of timings, which take `seconds` if the kernel is fast enough for that."""
+        s, slow = self.settings, {"best_ms": best_ms, "slow_factor": self.settings.slow_factor}
+        job = trial.job("sample") | self._timing(seconds) | {"to": str(self.folder)}
+        return self._ask(job | (slow if best_ms is not None else {}), inputs, s.timeout_s + seconds)
+
+    def library(self, inputs: Mapping[str, Any], seconds: float) -> Reply:
+        return self._ask({"do": "library", **self._timing(seconds)}, inputs, self.settings.timeout_s + seconds)
+
+    def _timing(self, seconds: float) -> dict[str, Any]:
+        s = self.settings
+        return {"seconds": seconds, "most": s.rep, "warmup": s.warmup, "timeout_s": s.timeout_s, "cold": not s.warm}
+
+    def _ask(self, job: Mapping[str, Any], inputs: Mapping[str, Any], timeout_s: float) -> Reply:
+        """The reply to a job, in a worker that has the inputs."""
+        s = self.settings
+        names = {"reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value)}
+
+        def failed(reply: Reply) -> ConfigError | RunError:
+            kind = ConfigError if reply.outcome == "does_not_fit" else RunError
+            what = str(Problem.from_dict(inputs["problem"])) if "problem" in inputs else "the inputs"
+            return kind(f"{what} cannot be set up on {self.machine.name}: {reply.outcome}: {reply.message}")
+
+        return ask(self.worker, {"do": "setup", **inputs, **names}, job, timeout_s, failed, job.get("key", ""))
+

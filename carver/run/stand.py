@@ -1,0 +1,570 @@
+"""What a worker process does with a candidate: keep its inputs, load it, run it, look at its result, time it.
+
+A kernel in C or CUDA comes as a `Program` and its binary. Anything else is Python code of the user's, which this
+process imports by name, or was forked with. Inputs are the tuner's, from files, and then the parent judges the outputs;
+or they are drawn here for a problem of carver's own, whose reference judges them here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..base.dtypes import ARRAY_BYTES
+from ..base.errors import CarverError, ConfigError, DeviceError, RunError
+from ..problem.problem import Problem
+from . import reference
+from .buffers import Array, decode, encode, is_gpuarray, is_torch
+from .check import Differences
+from .device import Binary, Device, Loaded, open_device
+from .inputs import as_argument, as_stored
+from .library import float64, library_call, namespace
+from .spec import Kernel, element
+from .travel import Code, arrived, call_by_name, program_from_dict
+from .worker import outcome_of
+
+POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
+"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
+CANARY, MARGIN_BYTES = 0xA5, 4096
+"""The byte before and behind every array, and how many of it."""
+LEAST_SAMPLES = 3
+"""Timed runs of a candidate in one round, however slow it is."""
+SLOW_SAMPLES = 5
+"""Runs after which a candidate that is far slower than the best is given up."""
+STATE_S = 5.0
+"""How long clocks and temperature count for what is measured: to read them may take longer than a kernel."""
+LIBRARY_REST_S = 0.01
+"""Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
+
+
+class Failed(CarverError):
+    """Ends a job whose outcome is known."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        self.outcome = outcome
+        super().__init__(message)
+
+
+class _candidate:
+    """Whatever a candidate's Python code raises in this block is its outcome, `sys.exit` included."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, Failed):
+            said = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
+            raise Failed(outcome_of(error), said) from error
+
+
+class Guarded:
+    """An array on a device between two margins, which nobody has a reason to write to."""
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str) -> None:
+        self._device = device
+        size = math.prod(shape) * element(dtype).itemsize
+        self._whole = device.empty((size + 2 * MARGIN_BYTES,), "uint8")
+        self.buffer = device.part(self._whole, MARGIN_BYTES, shape, dtype)
+        margin = (MARGIN_BYTES,)
+        self._margins = [device.part(self._whole, at, margin, "uint8") for at in (0, MARGIN_BYTES + size)]
+        self.restore()
+
+    def restore(self) -> None:
+        for margin in self._margins:
+            self._device.fill(margin, CANARY)
+
+    def is_intact(self) -> bool:
+        return all(bool((self._device.stored(m) == CANARY).all()) for m in self._margins)
+
+
+@dataclass
+class Set:
+    """Inputs and outputs of a candidate, in order: as stored bits on the host, and where candidates find them."""
+
+    stored: list[Any]
+    """Of what is no array, the value."""
+    arrays: list[Any] = field(default_factory=list)
+    """`Guarded` ones for programs, arguments for Python code."""
+    right: tuple[Any, Any] | None = None
+    """The right output and what it may be off by, in float64."""
+
+
+class Stand:
+    """The handler of one worker process. Its public methods, `jobs`, are what the parent may ask for by name."""
+
+    jobs = ("describe", "state", "setup", "check", "sample", "library")
+
+    def __init__(
+        self, device: str, code: Code | Mapping[str, Any] | None = None, call: Mapping[str, Any] | None = None
+    ) -> None:
+        """`call` are arguments of the user's function that cannot come as JSON, in a process that was forked."""
+        self.device = open_device(device)
+        self.code = code if isinstance(code, Code) else Code.resolve(code or {})
+        self._where, self._given = device, call
+        self._loaded: dict[str, Loaded] = {}
+        self._made: dict[str, Callable[..., Any]] = {}
+        self._warm: set[str] = set()
+        self._workspace: Guarded | None = None
+        self._seen: Mapping[str, Any] = {}
+        self._stale_at = 0.0
+        self._sets: list[Set] = []
+
+    def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        arguments = dict(job)
+        if (do := arguments.pop("do")) not in self.jobs:
+            raise ValueError(f"no job {do!r}")
+        try:
+            return dict(getattr(self, do)(**arguments))
+        except Failed as e:
+            return {"outcome": e.outcome, "message": str(e), "error": getattr(e, "error", None)}
+
+    def describe(self) -> Mapping[str, Any]:
+        d = self.device
+        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "lease": d.lease, "state": self.state()}
+
+    def state(self) -> Mapping[str, Any]:
+        """The device's, at most `STATE_S` old."""
+        if time.monotonic() > self._stale_at:
+            self._seen, self._stale_at = self.device.state(), time.monotonic() + STATE_S
+        return self._seen
+
+    def setup(
+        self,
+        *,
+        inputs: Sequence[Mapping[str, Any]] = (),
+        out: Sequence[int] = (),
+        call: Mapping[str, Any] = MappingProxyType({}),
+        problem: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        check: bool = True,
+        reset_to_zero: Sequence[str | int] = (),
+        restore_value: Sequence[str | int] = (),
+    ) -> Mapping[str, Any]:
+        """Take the inputs from files, of which `out` are the places of outputs, or draw those of a `problem`.
+
+        `call` are the arguments of the user's function. Of a problem, random values are what is timed; where sums are
+        checked, so are values whose sums are exact.
+        """
+        self._call = call if self._given is None else self._given
+        self._manifest, self._problem, self._sets = list(inputs), None, []
+        self._workspace, self._last = None, list[Any]()
+        if problem is not None:
+            self._problem = Problem.from_dict(problem)
+            self._draw(self._problem, seed, check)
+        else:
+            self._names, self._out = [entry["name"] for entry in inputs], list(out)
+        self._resets_workspace = "workspace" in reset_to_zero
+        self._reset = [self._place(n) for n in reset_to_zero if n != "workspace"]
+        self._restored = [self._place(n) for n in restore_value]
+        return {}
+
+    def _place(self, name: str | int) -> int:
+        if isinstance(name, int) and -len(self._names) <= name < len(self._names):
+            return name % len(self._names)
+        if name in self._names:
+            return self._names.index(str(name))
+        raise ConfigError(f"no argument {name!r}; the kernel's are {', '.join(self._names)}")
+
+    def _draw(self, p: Problem, seed: int, check: bool) -> None:
+        """The sets of a problem, on the device, each with what is right; they share the output."""
+        xp = self._xp = namespace(self.device.kind) if check else None
+        output = p.statement.output.name
+        types = {**p.dtypes, "bias": p.dtypes[output]}
+        result = Guarded(self.device, reference.output_shape(p), p.dtypes[output])
+        zeros = np.zeros(result.buffer.shape, element(p.dtypes[output]))
+        self._out = [-1]
+        for exact in (False, True):
+            values = reference.draw_exact(p, seed) if exact else reference.draw(p, seed)
+            if values is None or (exact and not check):
+                continue
+            stored = [encode(x, types[name]) for name, x in values.items()]
+            made = [self._upload(bits, types[name]) for name, bits in zip(values, stored, strict=True)]
+            one = Set([*stored, zeros], [*made, result])
+            if check:
+                arrays = {n: float64(self.device, g.buffer, xp) for n, g in zip(values, made, strict=True)}
+                value, magnitude = reference.expected(p, arrays, xp)
+                value = reference.representable(p, value, xp)
+                allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
+                one.right = value, allowed
+            self._sets.append(one)
+            self._names = [*values, output]
+        self._out = [len(self._names) - 1]
+        self.device.write(result.buffer, zeros)
+
+    def _upload(self, stored: Array, dtype: str) -> Guarded:
+        made = Guarded(self.device, stored.shape, dtype)
+        self.device.write(made.buffer, stored)
+        return made
+
+    # one candidate
+
+    def check(
+        self,
+        key: str,
+        config: Mapping[str, Any] = MappingProxyType({}),
+        program: Mapping[str, Any] | None = None,
+        binary: Sequence[str] | None = None,
+        to: str = "",
+    ) -> Mapping[str, Any]:
+        """One run on each set of inputs, into poisoned outputs.
+
+        They are compared with the reference here, or left as `.npy` files in the folder `to`, with their types.
+        """
+        run = self._runner(key, config, program, binary)
+        error: float | None = None
+        for one in reversed(self._sets):  # the last is the one that is timed
+            self._poison(one)
+            with _candidate():
+                self._prepare(one, config)
+                returned = run(one)
+                if self.code.direct and isinstance(returned, Kernel):
+                    raise ConfigError(
+                        f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: "
+                        "give these arguments with from_kernel(..., args=(...)) or in the call"
+                    )
+                self.device.synchronize()
+            self._unharmed(one)
+            error = max(error or 0.0, self._judged(one)) if one.right is not None else error
+        said: dict[str, Any] = {"resources": self._resources(key), "state": self.state(), "error": error}
+        if self._problem is None:
+            said["outputs"] = self._save(self._outputs(returned), to)
+        return said
+
+    def sample(
+        self,
+        key: str,
+        config: Mapping[str, Any] = MappingProxyType({}),
+        program: Mapping[str, Any] | None = None,
+        binary: Sequence[str] | None = None,
+        *,
+        seconds: float,
+        most: int,
+        warmup: int,
+        timeout_s: float,
+        cold: bool,
+        best_ms: float | None = None,
+        slow_factor: float = math.inf,
+        to: str = "",
+    ) -> Mapping[str, Any]:
+        """One round of timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
+
+        Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer. The result of the
+        last run is looked at as in `check`: where it is not what it was then, it is left in the folder `to`.
+        """
+        run, one = self._runner(key, config, program, binary), self._sets[0]
+        returned: Any = None
+
+        def once() -> None:
+            nonlocal returned
+            returned = run(one)
+
+        def prepared() -> None:
+            self._prepare(one, config)
+
+        needed = self._reset or self._resets_workspace or self._restored or self.code.pre_hook is not None
+        with _candidate():
+            if self.code.bench is not None:
+                return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": {}}
+            said = self._timed(key, once, prepared if needed else None, seconds, most, warmup, timeout_s, cold,
+                               best_ms, slow_factor)  # fmt: skip
+        self._unharmed(one)
+        if one.right is not None:
+            self._judged(one, "right at first, but after it was timed ")
+        elif self._problem is None:
+            found = self._outputs(returned)
+            same = len(found) == len(self._last) and all(
+                a.shape == b.shape and a.tobytes() == b.tobytes() for (a, _), b in zip(found, self._last, strict=True)
+            )
+            said["outputs"] = None if same else self._save(found, to)
+        self._restore(one)
+        return said
+
+    def library(self, **timing: Any) -> Mapping[str, Any]:
+        """One round of timings of the library's own call on the same inputs. [ms]"""
+        assert self._problem is not None
+        self._restore(self._sets[0])
+        buffers = {name: g.buffer for name, g in zip(self._names, self._sets[0].arrays, strict=True)}
+        output = buffers.pop(self._problem.statement.output.name)
+        try:
+            name, call = library_call(self._problem, self.device.kind, buffers, output)
+        except DeviceError as e:
+            raise Failed("does_not_fit", str(e)) from None
+        return {"name": name, **self._timed("library", call, None, **timing, rest_s=LIBRARY_REST_S)}
+
+    def _timed(
+        self, key: str, run: Callable[[], object], prepare: Callable[[], None] | None, seconds: float, most: int,
+        warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
+        rest_s: float = 0.0,
+    ) -> dict[str, Any]:  # fmt: skip
+        def taken(repeats: int) -> list[float]:
+            if prepare is None:
+                return self.device.time(lambda: void(run), repeats, cold=cold, rest_s=rest_s)
+            found = []
+            for _ in range(repeats):
+                prepare()
+                found += self.device.time(lambda: void(run), 1, cold=cold, rest_s=rest_s)
+            return found
+
+        def void(call: Callable[[], object]) -> None:
+            call()
+
+        self.device.time(lambda: None, cold=cold)  # whatever emptying the caches takes to get ready
+        self.device.disturbed_percent()  # of what ran before
+        began = time.perf_counter()
+        ends = began + 0.9 * timeout_s
+        samples = taken(1)
+        first, each = samples[0], max(time.perf_counter() - began, 1e-7)
+        if self.device.disturbed_percent() or (key not in self._warm and warmup):
+            samples = []
+        if key not in self._warm:
+            self._warm.add(key)
+            for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
+                if prepare is not None:
+                    prepare()
+                run()
+            self.device.synchronize()
+        count = max(LEAST_SAMPLES, min(most, int(seconds / each)))
+        some = min(SLOW_SAMPLES, count) if best_ms is not None else count
+        if time.perf_counter() + some * each < ends:
+            samples += taken(some - len(samples))
+        while len(samples) < LEAST_SAMPLES and time.perf_counter() + each < ends:
+            samples += taken(1)
+        samples = samples or [first]
+        slow = best_ms is not None and min(samples) * 1e3 > slow_factor * best_ms
+        if not slow and LEAST_SAMPLES <= len(samples) < count and time.perf_counter() + count * each < ends:
+            samples += taken(count - len(samples))
+        disturbed = self.device.disturbed_percent()
+        message = (
+            f"more than {slow_factor:g} x slower than the best ({best_ms:.4g} ms): timed {len(samples)} times only"
+            if slow else ""
+        )  # fmt: skip
+        return {
+            "samples_ms": [x * 1e3 for x in samples], "message": message,
+            "conditions": {} if disturbed is None else {"disturbed_percent": disturbed},
+        }  # fmt: skip
+
+    # its surroundings
+
+    def _runner(
+        self, key: str, config: Mapping[str, Any], program: Mapping[str, Any] | None, binary: Sequence[str] | None
+    ) -> Callable[[Set], Any]:
+        """What runs the candidate once on a set, compiled and loaded."""
+        if program is None:
+            return self._python(key, config)
+        concrete = program_from_dict(program)
+        if not self._sets:
+            self._sets = [self._read()]
+        names, count = [t.name for t in concrete.tensors], len(self._sets[0].arrays)
+        if len(names) != count:
+            raise ConfigError(f"the kernel takes {len(names)} arrays, {count} are given")
+        if key not in self._loaded:
+            path, sha256, log = binary or ("", "", "")
+            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
+        if concrete.workspace_bytes > (self._workspace.buffer.size_bytes if self._workspace else 0):
+            self._workspace = None  # frees the smaller one first
+            self._workspace = Guarded(self.device, (concrete.workspace_bytes,), "uint8")
+        loaded = self._loaded[key]
+
+        def run(one: Set) -> None:
+            pointers = {name: g.buffer.pointer for name, g in zip(names, one.arrays, strict=True)}
+            loaded.launch(pointers | {"workspace": self._workspace.buffer.pointer if self._workspace else 0})
+
+        return run
+
+    def _read(self) -> Set:
+        """The inputs that came as files, on the device."""
+        one = Set([])
+        for entry in self._manifest:
+            if entry["form"] == "plain":
+                raise ConfigError(f"{entry['name']} is no array; give scalars in Kernel(scalars=...)")
+            one.stored.append(np.load(entry["path"], allow_pickle=False))
+            one.arrays.append(self._upload(one.stored[-1], entry["dtype"]))
+        return one
+
+    def _python(self, key: str, config: Mapping[str, Any]) -> Callable[[Set], Any]:
+        if not self._sets:
+            arguments = [as_argument(entry, self._where) for entry in self._manifest]
+            self._sets = [Set([as_stored(a) for a in arguments], arguments)]
+        code = self.code
+        assert code.function is not None
+        config = {name: arrived(value) for name, value in config.items()}
+        options = {"config": config} if code.whole else config
+        if code.direct:
+            fn = code.function
+            given = {**self._call, **options}
+            return lambda one: call_by_name(fn, {**dict(zip(self._names, one.arrays, strict=True)), **given})()
+        if key not in self._made:
+            with _candidate():
+                made = code.function(**self._call, **options)
+            made = made.launcher() if isinstance(made, Kernel) else made
+            if not callable(made):
+                raise Failed("crash", f"the function returned {made!r}, not a kernel nor a callable")
+            self._made[key] = made
+        kernel = self._made[key]
+        return lambda one: kernel(*one.arrays)
+
+    def _poison(self, one: Set) -> None:
+        """Nonsense into the outputs and the workspace: what a kernel does not write must not look right."""
+        if self._workspace is not None:
+            self.device.fill(self._workspace.buffer, 0xFF)
+        for place in self._out:
+            array = one.arrays[place]
+            if isinstance(array, Guarded):
+                self.device.fill(array.buffer, POISON.get(array.buffer.dtype, 0xFF))
+            else:
+                fill(array)
+
+    def _prepare(self, one: Set, config: Mapping[str, Any]) -> None:
+        """Before a run: zeros into what the kernel adds to, given values back into what it changes, the user's hook."""
+        if self._resets_workspace and self._workspace is not None:
+            self.device.fill(self._workspace.buffer, 0)
+        for place in self._reset:
+            array = one.arrays[place]
+            if isinstance(array, Guarded):
+                self.device.fill(array.buffer, 0)
+            else:
+                array[...] = 0
+        self._restore(one)
+        if self.code.pre_hook is not None:
+            views = [_view(a) for a in one.arrays]
+            self.code.pre_hook(dict(zip(self._names, views, strict=True)) | {"config": dict(config)})
+
+    def _restore(self, one: Set) -> None:
+        for place in self._restored:
+            self._put_back(one, place)
+
+    def _put_back(self, one: Set, place: int) -> None:
+        array, stored = one.arrays[place], one.stored[place]
+        if isinstance(array, Guarded):
+            self.device.write(array.buffer, stored)
+        elif is_torch(array):
+            array.copy_(as_argument(self._manifest[place], self._where))
+        else:
+            array[...] = stored
+
+    def _unharmed(self, one: Set) -> None:
+        """Raises Failed if something was written that no candidate may write to, after mending it."""
+        guards = [(n, a) for n, a in zip(self._names, one.arrays, strict=True) if isinstance(a, Guarded)]
+        guards += [("workspace", self._workspace)] if self._workspace else []
+        if torn := [(name, guard) for name, guard in guards if not guard.is_intact()]:
+            for _, guard in torn:
+                guard.restore()
+            raise Failed("wrong_result", f"it writes beyond {' and '.join(name for name, _ in torn)}")
+        allowed = {place % len(self._names) for place in (*self._out, *self._reset, *self._restored)}
+        changed = [i for i, a in enumerate(one.arrays) if i not in allowed and not self._is_unchanged(a, one.stored[i])]
+        if changed and self.code.pre_hook is None:
+            for place in changed:
+                self._put_back(one, place)
+            name = self._names[changed[0]]
+            raise Failed("wrong_result", f"it writes over {name}; name it in restore_value if it may, or in out_idx")
+
+    def _is_unchanged(self, array: Any, stored: Any) -> bool:
+        now = self.device.stored(array.buffer) if isinstance(array, Guarded) else as_stored(array)
+        if not isinstance(now, np.ndarray):
+            return True
+        now = np.ascontiguousarray(now)
+        return not ctypes.CDLL(None).memcmp(
+            ctypes.c_void_p(now.ctypes.data), ctypes.c_void_p(stored.ctypes.data), ctypes.c_size_t(stored.nbytes)
+        )
+
+    def _judged(self, one: Set, when: str = "") -> float:
+        """The largest error over what is allowed. Raises Failed above 1."""
+        assert one.right is not None
+        seen = Differences(float64(self.device, one.arrays[-1].buffer, self._xp), *one.right)
+        if seen.wrong:
+            raise Wrong(f"{when}{seen}", min(seen.error, 1e300))
+        return seen.error
+
+    def _outputs(self, returned: Any) -> list[tuple[Any, str]]:
+        """Values of the outputs with their element types; 8-bit floats and bfloat16 as float32."""
+        arrays = self._sets[0].arrays
+        if arrays and isinstance(arrays[0], Guarded):
+            chosen = [arrays[place].buffer for place in self._out]
+            return [(self.device.download(b), b.dtype) for b in chosen]
+        found = list(returned) if isinstance(returned, list | tuple) else [returned]
+        if self._out or returned is None:
+            found = [arrays[place] for place in self._out]
+        return [_to_host(a) for a in found]
+
+    def _save(self, found: Sequence[tuple[Any, str]], to: str) -> list[str]:
+        self._last = [np.array(values) for values, _ in found]
+        for i, (values, _) in enumerate(found):
+            np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
+        return [dtype for _, dtype in found]
+
+    def _resources(self, key: str) -> dict[str, list[int]]:
+        """Registers, static shared memory and spills [bytes] of each entry; nothing for what is not a program."""
+        found = self._loaded[key].resources if key in self._loaded else {}
+        return {entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in found.items()}
+
+
+def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
+    """A stand for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""
+    made = Stand(device, code)
+    if made.device.kind == "cpu" and sys.platform == "linux" and not made.code.needed:
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes, *limits]),) * 2)
+    return made
+
+
+class Wrong(Failed):
+    """A wrong result, and how wrong."""
+
+    def __init__(self, message: str, error: float) -> None:
+        self.error = error
+        super().__init__("wrong_result", message)
+
+
+def _said(returned: Any) -> list[float]:
+    """The times that a user's clock gave. [ms]"""
+    samples: list[float] = np.ravel(np.asarray(returned, np.float64)).tolist()
+    if not samples or not all(math.isfinite(x) and x > 0 for x in samples):
+        raise Failed("crash", f"bench returned {returned!r}; it must return times above 0 in ms")
+    return samples
+
+
+def fill(array: Any) -> None:
+    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
+    if is_torch(array):
+        import torch
+
+        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
+    elif isinstance(array, np.ndarray):
+        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
+        array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
+
+
+def _view(value: Any) -> Any:
+    """What a hook sees of a buffer: the NumPy array on the CPU."""
+    if not isinstance(value, Guarded):
+        return value
+    return value.buffer.owner if isinstance(value.buffer.owner, np.ndarray) else value.buffer
+
+
+def _to_host(array: Any) -> tuple[Any, str]:
+    if is_torch(array):
+        name = str(array.dtype).removeprefix("torch.")
+        wide = array.detach().float() if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2") else array.detach()
+        return wide.cpu().numpy(), name
+    if is_gpuarray(array):
+        return array.get(), str(array.dtype)
+    values = np.asarray(array)
+    if values.dtype == object:
+        raise RunError(f"an output is a {type(array).__name__}; outputs must be arrays or numbers")
+    return values, str(values.dtype)
+
+
+def decoded(values: Any, dtype: str) -> Any:
+    """An output file's values; stored bits become numbers."""
+    return decode(values, dtype) if dtype in ("bfloat16",) and values.dtype == element(dtype) else values
