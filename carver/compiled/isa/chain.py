@@ -26,7 +26,7 @@ from .summary import NEVER, pipe_clk
 
 MEMORY = ("global", "copy", "bulk", "atomic")
 """Latencies beyond the SM, which depend on where the data are and on who else asks; "copy": of asynchronous copies."""
-ARITHMETIC = ("valu", "trans")
+ARITHMETIC = ("valu", "trans", "multiply", "double")
 """Latencies of a few clocks that AMD's code names as dependences, not as waits."""
 MOST_ITERATIONS = 48
 
@@ -52,12 +52,10 @@ class Wait(NamedTuple):
 class Chain:
     """A lone warp in a loop, in the steady state, or once through straight code.
 
-    clk: clocks an iteration; issue_clk: the same if memory beyond the SM answered at once
-    waits: of one iteration, in the order of the code
+    clk: clocks an iteration; waits: of one iteration, in the order of the code; barriers: of the block, an iteration
     """
 
     clk: float
-    issue_clk: float
     waits: tuple[Wait, ...]
     barriers: int
 
@@ -120,11 +118,9 @@ def chain(
     """
     for name in latency_clk or ():
         table.latency_clk[name]
-    latency = {**table.latency_clk, **(latency_clk or {})}
-    at_once = latency | dict.fromkeys(MEMORY, 0.0)
-    ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
-    clk, waits = _simulate(ops, latency, repeats)
-    return Chain(clk, _simulate(ops, at_once, repeats)[0], waits, sum(op.barrier for op in ops))
+    ops = _ops(code, where, table, flops_per_clk)
+    clk, waits = _simulate(ops, {**table.latency_clk, **(latency_clk or {})}, isinstance(where, Loop))
+    return Chain(clk, waits, sum(op.barrier for op in ops))
 
 
 def chain_clk(
@@ -134,7 +130,7 @@ def chain_clk(
     flops_per_clk: Mapping[Matrix, float],
     memory_clk: Sequence[float],
 ) -> list[float]:
-    """`Chain.clk` for each of several latencies of memory beyond the SM."""
+    """`Chain.clk` for each of several latencies of memory beyond the SM; 0 leaves what the code itself takes."""
     ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
     return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(MEMORY, clk)}, repeats)[0] for clk in memory_clk]
 

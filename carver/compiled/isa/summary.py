@@ -120,7 +120,7 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
 @lru_cache(maxsize=4096)
 def width_bytes(opcode: str) -> int:
     """Bytes that one lane moves."""
-    if "_" in opcode:
+    if opcode[0].islower():  # AMD
         return _gcn_width(opcode)
     if opcode.startswith(("LDSM", "STSM")):  # 8 rows of 16 bytes a matrix, spread over 32 lanes
         parts = opcode.split(".")
