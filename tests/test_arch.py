@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 
 import carver
@@ -524,17 +525,11 @@ def test_a_copy_does_not_take_the_place_of_its_original(tmp_path: Path) -> None:
 
 
 
-@pytest.mark.parametrize(
-    ("platform", "variable", "expected"),
-    [("linux", "XDG_CONFIG_HOME", "carver/arch"), ("win32", "APPDATA", "carver/arch")],
-)
-def test_own_folder_of_the_platform(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, variable: str, expected: str
-) -> None:
+def test_own_folder_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CARVER_CONFIG_DIR")
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setenv(variable, str(tmp_path))
-    assert arches.own_folder() == tmp_path / expected
+    assert arches.own_folder() == platformdirs.user_config_path("carver", appauthor=False, roaming=True) / "arch"
+    monkeypatch.setenv("CARVER_CONFIG_DIR", "~/mine")
+    assert arches.own_folder() == Path.home() / "mine" / "arch"
 
 
 # ---- structure

@@ -11,13 +11,13 @@ import dataclasses
 import difflib
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import ArchError
+from ..base.folders import config_folder
 from ..base.shipped import folder
 from . import detect
 from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
@@ -34,14 +34,8 @@ def names() -> list[str]:
 
 
 def own_folder() -> Path:
-    """Where the user's descriptors are: $CARVER_CONFIG_DIR/arch, else the platform's folder for settings."""
-    if given := os.environ.get("CARVER_CONFIG_DIR"):
-        return Path(given) / "arch"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "carver" / "arch"
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming")) / "carver" / "arch"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "carver" / "arch"
+    """Where the user's descriptors are: $CARVER_CONFIG_DIR/arch, else in the platform's folder for settings."""
+    return config_folder() / "arch"
 
 
 def own_names() -> list[str]:

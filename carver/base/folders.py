@@ -1,4 +1,5 @@
-"""Where carver keeps what it can make again, compiled kernels and measurements, and who may use what at a time."""
+"""Where carver keeps what it can make again, compiled kernels and measurements, where users keep what is theirs, and
+who may use what at a time."""
 
 from __future__ import annotations
 
@@ -25,6 +26,13 @@ def cache_folder() -> Path:
     """`CARVER_CACHE_DIR`, else `carver` in the platform's cache folder; not created here."""
     chosen = os.environ.get("CARVER_CACHE_DIR")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("carver", appauthor=False)
+
+
+def config_folder() -> Path:
+    """The user's own descriptors (`arch/`) and declarations of kernels (`templates/`): `CARVER_CONFIG_DIR`, else
+    `carver` in the platform's folder for settings; not created here."""
+    chosen = os.environ.get("CARVER_CONFIG_DIR")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_config_path("carver", False, roaming=True)
 
 
 def private(*names: str) -> Path:

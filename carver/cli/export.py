@@ -40,7 +40,7 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
 
-def _renames(names: Sequence[str]) -> dict[str, str] | None:
+def renames(names: Sequence[str]) -> dict[str, str] | None:
     pairs = [word.partition("=") for word in names]
     for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
         if not ours or not equals or not theirs:
@@ -90,7 +90,7 @@ def _target(name: str) -> click.Group:
         hints: Sequence[Hint] = ranking
         if fits and template.arch and backend_of_target:  # where none fits, the target says why
             hints = first(template.problem, template.arch, topk, backend_of_target, fits) or hints
-        _write(make(hints, _renames(names)), output)
+        _write(make(hints, renames(names)), output)
 
     run.__name__, run.__doc__ = name, text
     return per_operator(run if backend_of_target else backend_option(run))

@@ -23,7 +23,7 @@ from ..arch import devices as archs
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
-from ..kernels.foreign import SAID
+from ..kernels.foreign import SAID, is_grid
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
 from ..ranking.explain import explain as explain_hint
@@ -37,7 +37,7 @@ from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .evaluate import evaluate
 from .inspect import inspect_command
-from .operators import BackendOption, backend_option, device, per_operator
+from .operators import BackendOption, backend_option, device, kernel_option, per_operator
 from .tune import cache, doctor, simulate
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
@@ -85,14 +85,15 @@ heatmap_option = click.option(
 @heatmap_option
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+@kernel_option
 @backend_option
 @topk_option
 def recommend(
-    template: Template, topk: int, backend: str | None, plot: Path | None, roofline: Path | None,
+    template: Template, topk: int, backend: str | None, kernel: str | None, plot: Path | None, roofline: Path | None,
     heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
-    ranking = template.recommend_hints(topk, backend)
+    ranking = template.recommend_hints(topk, backend, kernel)
     _save_plots(ranking, plot, roofline, heatmap)
     _show(ranking, topk, as_json)
 
@@ -116,18 +117,24 @@ def _save_plots(
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @click.option(
     "--configs", type=click.File(), default="-", show_default=True,
-    help="JSON (a list of objects, or one a line) or CSV with a header; - is standard input.",
-)  # fmt: skip
+    help="JSON (a list of objects, one a line, or one object of lists: every combination) or CSV with a header; "
+    "- is standard input.",
+)
+@kernel_option
+@cli_export.names_option
+@click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
-    template: Template, configs: io.TextIOBase, topk: int | None, backend: str, plot: Path | None,
+    template: Template, configs: io.TextIOBase, topk: int | None, backend: str, kernel: str | None,
+    names: tuple[str, ...], ignore: tuple[str, ...], plot: Path | None,
     roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
-    ranking = template.rank(read_configs(_text(configs)), backend)
+    given, renamed = read_configs(_text(configs)), cli_export.renames(names)
+    ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore)
     shown = ranking[:topk] if topk else ranking
     _save_plots(shown, plot, roofline, heatmap)
     _show(shown, len(shown), as_json)
@@ -343,8 +350,8 @@ def _text(file: io.TextIOBase) -> str:
         raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
 
 
-def read_configs(text: str) -> list[dict[str, Any]]:
-    """Configurations from JSON, JSON lines or CSV, told apart by their first character."""
+def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
+    """Configurations from JSON, JSON lines or CSV, told apart by their first character; lists of values as a dict."""
     start = text.lstrip()[:1]
     if not start:
         raise ConfigError("no configurations: the input is empty")
@@ -359,6 +366,8 @@ def read_configs(text: str) -> list[dict[str, Any]]:
         raise ConfigError(f"the configurations are not JSON: {error}") from None
     if not given:
         raise ConfigError("no configurations: the list is empty")
+    if start == "{" and len(given) == 1 and is_grid(given[0]):
+        return dict(given[0])
     return list(given)
 
 

@@ -37,6 +37,7 @@ backend_option = click.option(
     "--backend", cls=BackendOption, metavar="NAME",
     help="Whose kernels: BACKENDS.  [default: carver's own; triton where those leave the fastest unit idle]",
 )
+kernel_option = click.option("--kernel", metavar="NAME", help="Of one kernel alone, such as a declaration of your own.")
 
 
 def per_operator(command: Callable[..., None]) -> click.Group:

@@ -15,7 +15,8 @@ _TILES = {
     "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
     "SPLIT_K": ("split_k",),
 }
-_LAUNCH = {"num_warps": 4, "num_stages": 3}
+_LAUNCH = {"nvidia": {"num_warps": 4, "num_stages": 3}, "amd": {"num_warps": 4, "num_stages": 2}}
+"""Defaults of Triton 3.6 for CUDA and for HIP."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Backend:
     """Whether they are recommended where no backend is named."""
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Other spellings in use for the keys of a configuration."""
-    options: Mapping[str, int] = field(default_factory=dict)
-    """Keys that a configuration may lack because the tool has a default for them, with that default."""
+    options: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By the device's vendor: keys that a configuration may lack, with the tool's default for them."""
 
     def runs_on(self, arch: Arch) -> bool:
         """Whether its kernels run on a device, rather than their tiles being advice for others."""

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..base.errors import ConfigError, KernelError, nearest
+from ..base.folders import config_folder
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
@@ -237,7 +238,8 @@ class _Reader:
         if not (name := self.text("constants_of")):
             return None
         try:
-            return load(self.path.parent.parent / f"{name}.toml")
+            beside = self.path.parent.parent / f"{name}.toml"
+            return load(beside if beside.is_file() else folder("templates") / f"{name}.toml")
         except KernelError as error:
             self.fault("", "", f"constants_of = {name!r}: {error}")
             return None
@@ -321,8 +323,26 @@ def named(operator: str, backend: str, name: str) -> Kernel:
 
 @lru_cache(maxsize=256)
 def every(operator: str) -> tuple[Kernel, ...]:
-    """All kernels of one operator, of any backend."""
+    """All kernels of one operator, of any backend: those that ship with carver, then those of the user's own folder.
+
+    One of the user's that has the name of a shipped one is used in its place. Folders are read once a process.
+    """
     home = folder("templates") / operator
     if not (home / "op.toml").is_file():
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
-    return tuple(load(p) for p in sorted(home.glob("*.toml")) if p.name != "op.toml")
+    own = {path.name: path for path in sorted((own_folder() / operator).glob("*.toml")) if path.name != "op.toml"}
+    shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}
+    return tuple(load(path) for path in (shipped | own).values())
+
+
+def own_folder() -> Path:
+    """Where the user's declarations are, each as `<operator>/<kernel>.toml`."""
+    return config_folder() / "templates"
+
+
+def kernel_named(operator: str, name: str) -> Kernel:
+    """A kernel of an operator, of whatever backend; ConfigError where there is none."""
+    known = {kernel.name: kernel for kernel in every(operator)}
+    if name not in known:
+        raise ConfigError(f"{operator} has no kernel {name!r}; {nearest(name, known)}")
+    return known[name]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import product
+from math import prod
 from typing import Any
 
 from ..base.errors import ConfigError
@@ -11,12 +13,13 @@ from .backends import BACKENDS
 _NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
 """Launch options that the model has no part for, and the values at which that is exact."""
 
+MOST_COMBINATIONS = 1_000_000
 BLOCKS = {"m": "BLOCK_M", "n": "BLOCK_N", "k": "BLOCK_K"}
 SAID = ("rank", "kernel", "predicted_ms")
 """Keys of an exported row that are none of the configuration."""
 
 
-def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()) -> dict[str, int]:
+def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Collection[str] = ()) -> dict[str, int]:
     """A `triton.Config`, or a dict as vLLM and SGLang keep them, in the keys that `rank(backend="triton")` takes.
 
     Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
@@ -138,7 +141,7 @@ _BY_PACKAGE: Mapping[str, Callable[..., dict[str, Any]]] = {
 """What reads an object, by the package that its class is from."""
 
 
-def adopt(config: Any, backend: str) -> Any:
+def adopt(config: Any, backend: str, ignore: Collection[str] = ()) -> Any:
     """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
 
     Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
@@ -149,4 +152,29 @@ def adopt(config: Any, backend: str) -> Any:
         read = next((reader for key, reader in _BY_KEY.items() if key in config), None)
     if read is None or (read is from_triton and isinstance(config, Mapping) and backend != "triton"):
         return config
-    return read(config)
+    return from_triton(config, ignore=ignore) if read is from_triton else read(config)
+
+
+def is_grid(config: Mapping[str, Any]) -> bool:
+    """Whether a dict is lists of values by key, rather than one configuration of a tool whose values are lists."""
+    return any(isinstance(v, list | tuple | range) for v in config.values()) and not config.keys() & _BY_KEY.keys()
+
+
+def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ()) -> Any:
+    """A configuration with its keys renamed, without those to ignore; what is no dict comes back as it is."""
+    if not isinstance(config, Mapping):
+        return config
+    out = {ours.get(key, key): value for key, value in config.items() if key not in ignore}
+    if len(out) < len(config.keys() - set(ignore)):
+        raise ConfigError(f"two keys of {', '.join(map(str, config))} are spellings of one")
+    return out
+
+
+def combinations(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of the values listed for each key; a single value stands for a list of one."""
+    values = {key: list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for key, v in lists.items()}
+    if not is_grid(lists):
+        raise ConfigError(f"rank takes a list of configurations, or lists of values by key; got {dict(lists)}")
+    if (count := prod(map(len, values.values()))) > MOST_COMBINATIONS:
+        raise ConfigError(f"{count} combinations of values are more than {MOST_COMBINATIONS}")
+    return [dict(zip(values, row, strict=True)) for row in product(*values.values())]

@@ -6,7 +6,7 @@ MatmulTemplate(M=4096, N=4096, K=4096).with_arch(CUDA("h200")).recommend_hints(t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -45,20 +45,33 @@ class Template:
         """The backend of carver's own kernels for this operator and device, of a `recommend`."""
         return own_backend(self._device(), self.problem.operator)
 
-    def recommend_hints(self, topk: int = 10, backend: str | None = None) -> Ranking:
+    def recommend_hints(self, topk: int = 10, backend: str | None = None, kernel: str | None = None) -> Ranking:
         """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
 
         `backend` is "cuda" or "cpu" (carver's own kernels), "triton" or another tool that templates/ has a declaration
-        for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles.
+        for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles. `kernel` names one
+        kernel, such as a declaration of your own, whatever its backend.
         """
-        key = (topk, backend) if self.arch else (topk, backend, TUNED_ON.get())
+        key = (topk, backend, kernel) if self.arch else (topk, backend, kernel, TUNED_ON.get())
         if key not in self._answers:
-            self._answers[key] = recommend(self.problem, self._device(), topk, backend)
+            self._answers[key] = recommend(self.problem, self._device(), topk, backend, kernel=kernel)
         return self._answers[key]
 
-    def rank(self, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
-        """Your own configurations, in that backend's vocabulary, in the order of their predicted times."""
-        return rank(self.problem, self._device(), configs, backend)
+    def rank(
+        self,
+        configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
+        backend: str = "triton",
+        *,
+        kernel: str | None = None,
+        names: Mapping[str, str] | None = None,
+        ignore: Collection[str] = (),
+    ) -> Ranking:
+        """Your own configurations, in that backend's vocabulary, in the order of their predicted times.
+
+        A list of them, or lists of values by key: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
+        carver's keys to yours, keys in `ignore` are left out; see `carver.ranking.recommend.rank`.
+        """
+        return rank(self.problem, self._device(), configs, backend, kernel=kernel, names=names, ignore=ignore)
 
     def portfolio(
         self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]

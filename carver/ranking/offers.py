@@ -39,7 +39,7 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
     scope = static_scope(problem, arch)
     meets = [k for k in every(problem.operator) if not k.unmet(scope)]
     runs = [k for k in meets if k.backend == own]
-    tiles = [k for k in meets if k.backend == TILES]
+    tiles = [k for k in meets if k.backend == TILES and k.device_kind == arch.kind]
     if not BACKENDS[own].source or not tiles:
         return own
     if not (plain(problem) and runs):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates
+from ..base.errors import ConfigError, NoCandidates, nearest
 from ..cost.pricing import Priced, price
-from ..kernels.declaration import Kernel, every
-from ..kernels.foreign import adopt
+from ..kernels.backends import BACKENDS
+from ..kernels.declaration import Kernel, every, kernel_named
+from ..kernels.foreign import adopt, combinations, in_words
 from ..kernels.space import enumerate_space, given_space
 from ..problem.problem import Problem, counted
 from .hint import Hint
@@ -22,48 +23,85 @@ from .ranking import Ranking
 
 
 def recommend(
-    problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None, *, advised: bool = True
+    problem: Problem,
+    arch: Arch,
+    topk: int = 10,
+    backend: str | None = None,
+    *,
+    advised: bool = True,
+    kernel: str | None = None,
 ) -> Ranking:
     """The `topk` fastest candidates of carver's own space for a backend, by the model.
 
-    With `advised=False` of all that can run, those that a kernel's [avoid] leaves out among them.
+    `kernel` names the one kernel of the operator that is looked at, whatever its backend. With `advised=False` of all
+    that can run, those that a kernel's [avoid] leaves out among them.
     Raises NoCandidates when no kernel can run the problem on the device.
     """
     topk = counted("topk", topk, 1)
-    backend = backend or default_backend(problem, arch)
+    only = kernel_named(problem.operator, kernel) if kernel else None
+    backend = only.backend if only else backend or default_backend(problem, arch)
     parts: list[Priced] = []
     removed: Counter[str] = Counter()
     offered, notes = offered_kernels(problem, arch, backend)
+    if only:
+        offered = tuple(each for each in offered if each is only)
     if not advised:
-        offered = tuple(replace(kernel, avoid={}) for kernel in offered)
-    for kernel in offered:
+        offered = tuple(replace(each, avoid={}) for each in offered)
+    for each in offered:
         try:
-            space = enumerate_space(problem, arch, kernel)
+            space = enumerate_space(problem, arch, each)
         except NoCandidates as none:
             removed.update(none.removed)
             continue
         removed.update(space.removed)
         parts.append(Priced(space, *price(space)))
     if not parts:
-        avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+        avoided = {why for each in offered for why in each.avoid}  # what can never run is told first
         told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
     return Ranking(problem, arch, backend, tuple(parts), _best(parts, topk), dict(removed), {}, notes)
 
 
-def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hint], backend: str = "triton") -> Ranking:
+def rank(
+    problem: Problem,
+    arch: Arch,
+    configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
+    backend: str = "triton",
+    *,
+    kernel: str | None = None,
+    names: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+) -> Ranking:
     """The user's own configurations in the order of their predicted times.
+
+    `configs` is a list of them, or lists of values by key: then every combination. `names` maps carver's keys to other
+    spellings, keys in `ignore` are left out, and keys that the backend's tool has a default for may be lacking.
+    `kernel` says which of an operator's kernels they are of, where their keys do not.
 
     Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
     """
-    if isinstance(configs, Mapping | str) or not isinstance(configs, Iterable):
+    if isinstance(configs, Mapping):
+        configs = combinations(configs)
+    if isinstance(configs, str) or not isinstance(configs, Iterable):
         raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
-    given = [config if isinstance(config, Hint) else adopt(config, backend) for config in configs]
+    backend = kernel_named(problem.operator, kernel).backend if kernel else backend
     offered, notes = offered_kernels(problem, arch, backend)
+    words = spellings(offered, names)
+    given = [
+        config if isinstance(config, Hint) else in_words(adopt(config, backend, ignore), words, ignore)
+        for config in configs
+    ]
+    if kernel:
+        given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
+    usual = BACKENDS[backend].options.get(arch.vendor, {})
     parts: list[Priced] = []
     reasons: dict[int, str] = {}
-    for kernel, places in by_kernel(given, offered).items():
-        space, why = given_space(problem, arch, kernel, [tunables_of(given[i]) for i in places])
+    for owner, places in by_kernel(given, offered, usual).items():
+        assumed = {key: value for key, value in usual.items() if key in owner.tunables.keys() - owner.defaults.keys()}
+        rows = [tunables_of(given[i]) for i in places]
+        space, why = given_space(
+            problem, arch, owner, [assumed | dict(row) if isinstance(row, Mapping) else row for row in rows]
+        )
         reasons |= {places[i]: reason for i, reason in why.items()}
         if len(space):
             space = replace(space, index=np.asarray(places)[space.index])
@@ -77,15 +115,30 @@ def rank(problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hin
     return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
 
 
-def by_kernel(given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel]) -> dict[Kernel, list[int]]:
-    """The places of the configurations that belong to each kernel, for the kernels that have any."""
+def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dict[str, str]:
+    """The kernels' keys by other spellings: the user's, and those in use that are no key of a kernel themselves."""
+    known = {key for kernel in offered for key in kernel.tunables}
+    if names and (odd := names.keys() - known):
+        raise ConfigError(f"names maps {min(odd)!r}, which is no key of these kernels; {nearest(min(odd), known)}")
+    usual = BACKENDS[offered[0].backend].aliases
+    found = {alias: key for key, aliases in usual.items() if key in known for alias in aliases if alias not in known}
+    return found | {theirs: key for key, theirs in (names or {}).items()}
+
+
+def by_kernel(
+    given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel], usual: Collection[str] = ()
+) -> dict[Kernel, list[int]]:
+    """The places of the configurations that belong to each kernel, for the kernels that have any.
+
+    Keys that are `usual` may be lacking.
+    """
     places: dict[Kernel, list[int]] = {}
     for i, config in enumerate(given):
-        places.setdefault(_owner(config, i, offered), []).append(i)
+        places.setdefault(_owner(config, i, offered, usual), []).append(i)
     return places
 
 
-def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
+def _owner(config: object, place: int, offered: Sequence[Kernel], usual: Collection[str]) -> Kernel:
     """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
     name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
     if name is not None:
@@ -96,10 +149,10 @@ def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
         raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
     if isinstance(config, Mapping):
         for kernel in offered:
-            if _speaks(config, kernel):
+            if _speaks(config, kernel, usual):
                 return kernel
         backend = offered[0].backend
-        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k)}
+        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k, ())}
         if others:
             other = min(others)
             raise ConfigError(
@@ -109,8 +162,9 @@ def _owner(config: object, place: int, offered: Sequence[Kernel]) -> Kernel:
     return offered[0]
 
 
-def _speaks(config: Mapping[str, Any], kernel: Kernel) -> bool:
-    return kernel.tunables.keys() - kernel.defaults.keys() <= config.keys() <= kernel.tunables.keys()
+def _speaks(config: Mapping[str, Any], kernel: Kernel, usual: Collection[str]) -> bool:
+    needed = kernel.tunables.keys() - kernel.defaults.keys() - set(usual)
+    return needed <= config.keys() <= kernel.tunables.keys()
 
 
 def tunables_of(config: Any) -> Any:

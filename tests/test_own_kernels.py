@@ -1,0 +1,102 @@
+"""Kernels of one's own: a folder of declarations, configurations in one's own words, lists of values."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import carver
+from carver.base.errors import ConfigError
+
+OP = carver.MatmulTemplate(1024, 1024, 1024).with_arch("h200")
+TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 3}
+
+MINE = """
+backend = "triton"
+compiler = "triton"
+model = "contraction"
+title = "matmul and GELU"
+constants_of = "matmul/triton"
+[tunables]
+BM = [64, 128]
+BN = [64, 128]
+BK = [32, 64]
+num_warps = [4, 8]
+num_stages = [3]
+[schedule]
+tile_m = "BM"
+tile_n = "BN"
+tile_k = "BK"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has a kernel."""
+    (tmp_path / "templates" / "matmul").mkdir(parents=True)
+    (tmp_path / "templates" / "matmul" / "gelu.toml").write_text(MINE)
+    return {**os.environ, "CARVER_CONFIG_DIR": str(tmp_path)}
+
+
+def carver_json(env: dict[str, str], *args: str, given: str = "") -> Any:
+    command = [sys.executable, "-m", "carver", *args, "--json"]
+    done = subprocess.run(command, env=env, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_declaration_of_the_users_is_a_kernel_like_any_other(config: dict[str, str]) -> None:
+    asked = ("matmul", "1024", "1024", "1024", "--arch", "h200", "--kernel", "gelu")
+    found = carver_json(config, "recommend", *asked, "-k", "3")
+    assert {hint["kernel"] for hint in found["hints"]} == {"gelu"} and found["backend"] == "triton"
+    grid = json.dumps({"BM": [64, 128], "BN": [64], "BK": [32, 64], "EVEN_K": [1]})
+    ranked = carver_json(config, "rank", *asked, "--ignore", "EVEN_K", given=grid)
+    assert len(ranked["hints"]) == 4
+    assert {hint["config"]["num_warps"] for hint in ranked["hints"]} == {4}  # Triton's own default
+
+
+def test_lists_of_values_are_every_combination() -> None:
+    grid = OP.rank({**TILE, "BLOCK_M": [64, 128], "BLOCK_N": (32, 64, 128)})
+    each = OP.rank([TILE | {"BLOCK_M": m, "BLOCK_N": n} for m in (64, 128) for n in (32, 64, 128)])
+    assert [h.config for h in grid] == [h.config for h in each]
+    assert grid.indices == each.indices
+
+
+def test_a_grid_without_a_list_or_without_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a list of configurations, or lists of values by key"):
+        OP.rank(TILE)
+    with pytest.raises(ConfigError, match="10000000000 combinations of values are more than 1000000"):
+        OP.rank({key: range(1, 101) for key in TILE})
+
+
+def test_names_and_keys_to_ignore() -> None:
+    ours = OP.rank([TILE])
+    theirs = {"tm": 64, "BLOCK_SIZE_N": 64, "BK": 32, "num_warps": 4, "num_stages": 3, "EVEN_K": True, "num_ctas": 2}
+    found = OP.rank([theirs], names={"BLOCK_M": "tm"}, ignore=["EVEN_K", "num_ctas"])
+    assert found.seconds.tolist() == ours.seconds.tolist()
+    with pytest.raises(ConfigError, match="names maps 'BLOCK_X', which is no key of these kernels; did you mean"):
+        OP.rank([TILE], names={"BLOCK_X": "tm"})
+    with pytest.raises(ConfigError, match="spellings of one"):
+        OP.rank([TILE | {"tm": 64}], names={"BLOCK_M": "tm"})
+
+
+@pytest.mark.parametrize(("device", "stages"), [("h200", 3), ("mi300x", 2)])
+def test_what_triton_has_a_default_for_may_be_lacking(device: str, stages: int) -> None:
+    op = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device)
+    (hint,) = op.rank([{"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}])
+    assert (hint.config["num_warps"], hint.config["num_stages"]) == (4, stages)
+    with pytest.raises(ConfigError, match="lacks BLOCK_K"):
+        op.rank([{"BLOCK_M": 64, "BLOCK_N": 64}])
+
+
+def test_a_kernel_is_asked_for_by_name() -> None:
+    hints = OP.recommend_hints(3, kernel="mma")
+    assert {(hint.backend, hint.kernel) for hint in hints} == {("cuda", "mma")}
+    with pytest.raises(ConfigError, match="matmul has no kernel 'simd'; did you mean 'simt'"):
+        OP.recommend_hints(3, kernel="simd")
