@@ -419,6 +419,8 @@ def test_replace_refuses(field: str, value: object, message: str) -> None:
         ("[block]", "[blok]", r"the file has unknown key 'blok'; did you mean 'block'\?"),
         ('kind = "gpu"', 'kind = "cpu"', r"the file lacks cpu"),
         ('kind = "gpu"', 'kind = "npu"', r"kind 'npu' is unknown; "),
+        ('isa = "sm_90"', 'isa = "sm90"', r"isa 'sm90' is none of nvidia's; write it as 'sm_89'"),
+        ("warp_size = 32", "warp_size = 33", r"warp_size 33 is none of 1, 16, 32, 64"),
         ('vendor = "nvidia"', 'vendor = "nvida"', r"vendor 'nvida' is unknown; did you mean 'nvidia'\?"),
         ('dtype = "float16"', 'dtype = "fp16"', r"\[\[matrix\]\] dtype 'fp16' is unknown"),
         ('instruction = "mma"', 'instruction = "hmma"', r"instruction 'hmma' is unknown; did you mean 'mma'\?"),

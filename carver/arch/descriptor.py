@@ -26,6 +26,9 @@ Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 
 VENDORS = {"nvidia": "CUDA", "amd": "HIP", "apple": "Apple", "x86": "CPU", "arm": "CPU"}
 """Vendor -> the constructor that takes its devices."""
+ISAS = {"nvidia": (r"sm_\d{2,3}", "sm_89"), "amd": (r"gfx[0-9a-f]{3,4}", "gfx942"), "apple": (r"apple\d+", "apple8")}
+"""How GPU vendors write an ISA, and an example."""
+WARPS = (1, 16, 32, 64)
 INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 ACCUMULATES_IN = {"float64": "float64", "int8": "int32"}
 """Usual accumulator by input dtype; every other dtype accumulates in float32."""
@@ -119,6 +122,11 @@ class Arch:
         object.__setattr__(self, "vector", _rates(self.vector))
         _one_of("vendor", self.vendor, VENDORS)
         _one_of("kind", self.kind, ("gpu", "cpu"))
+        form, example = ISAS.get(self.vendor, (".+", ""))
+        if not re.fullmatch(form, self.isa):
+            raise ArchError(f"{self.name}: isa {self.isa!r} is none of {self.vendor}'s; write it as {example!r}")
+        if self.warp_size not in WARPS:
+            raise ArchError(f"{self.name}: warp_size {self.warp_size} is none of {', '.join(map(str, WARPS))}")
         for row in self.matrix:
             if not isinstance(row, Matrix):
                 raise ArchError(f"matrix takes rows of carver.arch.devices.Matrix, got {row!r}")

@@ -42,7 +42,7 @@ def evaluate(
 
     Of lists that hold winners only, carver says where its order has them.
 
-    Beside each figure stands its floor: what as many blind draws cost, and what the one configuration costs that is
+    Beside each figure stands its floor: what as many random draws cost, and what the one configuration costs that is
     best over all problems in hindsight.
 
     What could not be read or ranked is said on stderr. Exit code 2 if a table was broken, or none could be ranked.

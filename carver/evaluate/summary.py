@@ -43,7 +43,7 @@ class Summary:
     """Per problem, in the mean."""
     slowdown: Mapping[int, tuple[float, float, float]]
     random: Mapping[int, float]
-    """Best of k candidates drawn blindly, in the geometric mean."""
+    """Best of k candidates drawn at random, in the geometric mean."""
     fixed: float | None
     """The one configuration that is best over all these problems in hindsight; None where they share none."""
     spearman: float
@@ -178,7 +178,7 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
 
 
 def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, by: str = "table") -> Group:
-    """The summary, grouped `by` that, as a table: the model's slowdown, and below it in brackets that of blind draws.
+    """The summary, grouped `by` that, as a table: the model's slowdown, and below it in brackets that of random draws.
 
     On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
     """
@@ -206,7 +206,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
         column("recall\nprecis.", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows),
                spare=len(ks)),
     ]  # fmt: skip
-    title = "Time of the best of the first k picks over the best measured time (in brackets: of k blind draws)"
+    title = "Time of the best of the first k picks over the best measured time (in brackets: of k random draws)"
     legend = (
         f"p95, worst: over the problems, k={ks[0]} · fixed: the one configuration that is best over all problems in "
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
@@ -239,7 +239,7 @@ def winners_table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
     title = "Where carver's order has the winners that others tuned, among all that the list names"
     legend = (
         "percentile: 0 is carver's first pick · predicted loss: time of the winner over carver's first pick, by the "
-        "model · first, in first ten: share of winners whose tile those picks have; random: so many drawn blindly; "
+        "model · first, in first ten: share of winners whose tile those picks have; random: so many drawn at random; "
         "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
         "counted as last"
     )
@@ -251,12 +251,12 @@ def _short(value: float, digits: int = 2) -> str:
 
 
 def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Axes:
-    """The model against blind draws, by table and k."""
+    """The model against random draws, by table and k."""
     return plot_summary(rows, ks)
 
 
 def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = None) -> Axes:
-    """What the first k picks cost on measured tables, filled, against as many blind draws, open. [x the best time]"""
+    """What the first k picks cost on measured tables, filled, against as many random draws, open. [x the best time]"""
     if not rows:
         raise ConfigError("nothing to plot: no table was evaluated")
     ax = ax or new_axes(1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
@@ -276,7 +276,7 @@ def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = N
     ax.axvline(1.0, color="black", lw=0.8)
     ax.hlines(np.arange(1, len(rows)) - 0.5, *ax.get_xlim(), color="#eeeeee", lw=0.8)
     log_ticks(ax, "x")
-    title(ax, "filled: best of carver's first k picks; open: best of k blind draws; 1: nothing lost")
+    title(ax, "filled: best of the first k picks; open: best of k random draws")
     legend_beside(ax, "")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
