@@ -3,11 +3,25 @@
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 VERSION = HERE.joinpath("carver", "_version.py").read_text(encoding="utf-8").split('"')[-2]
 
+STARTUP = 'import os; os.environ.get("CARVER_TRITON") and __import__("carver._startup")\n'
+
+
+class BuildPy(build_py):
+    """Adds the line that Python runs at each start, so that CARVER_TRITON works for programs that never name carver."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            Path(self.build_lib, "gpu_carver.pth").write_text(STARTUP, encoding="utf-8")
+
+
 setup(
+    cmdclass={"build_py": BuildPy},
     name="gpu-carver",
     version=VERSION,
     description="Tile configurations for GPU and CPU kernels, ranked and explained by a cost model",

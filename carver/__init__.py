@@ -5,6 +5,7 @@
     print(op.recommend_hints(topk=10))
 """
 
+import importlib
 import typing
 
 from . import _methods as _methods
@@ -17,10 +18,6 @@ from .arch.devices import Apple as Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
 from .base.errors import CarverError as CarverError
-from .compiled.arguments import Descriptor as Descriptor
-from .compiled.arguments import Tensor as Tensor
-from .compiled.facts import Facts as Facts
-from .compiled.inspect import inspect as inspect
 from .integrations.triton import triton_perf_model as triton_perf_model
 from .integrations.triton import triton_pruner as triton_pruner
 from .ops.attention import FlashAttentionTemplate as FlashAttentionTemplate
@@ -39,12 +36,17 @@ from .ops.reduction import ReductionTemplate as ReductionTemplate
 from .ranking.hint import Hint as Hint
 from .ranking.hint import NoRasterization as NoRasterization
 from .ranking.hint import Rasterization2DColumn as Rasterization2DColumn
-from .ranking.kernel import KernelHint as KernelHint
-from .ranking.kernel import KernelRanking as KernelRanking
-from .ranking.kernel import rank_kernel as rank_kernel
 from .ranking.ranking import Ranking as Ranking
 
 if typing.TYPE_CHECKING:
+    from .compiled.arguments import Descriptor as Descriptor
+    from .compiled.arguments import Tensor as Tensor
+    from .compiled.facts import Facts as Facts
+    from .compiled.inspect import inspect as inspect
+    from .integrations.autotune import enable_triton as enable_triton
+    from .ranking.kernel import KernelHint as KernelHint
+    from .ranking.kernel import KernelRanking as KernelRanking
+    from .ranking.kernel import rank_kernel as rank_kernel
     from .tune import JIT as JIT
     from .tune import AutoTuner as AutoTuner
     from .tune import AutotuneResult as AutotuneResult
@@ -57,19 +59,25 @@ if typing.TYPE_CHECKING:
     from .tune import jit as jit
     from .tune import set_autotune_inputs as set_autotune_inputs
 
-_LATE = (
-    "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
-    "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
-)
-"""Names of the tuner, which is imported when one of them is first used."""
+_LATE = {
+    "compiled.arguments": ("Descriptor", "Tensor"),
+    "compiled.facts": ("Facts",),
+    "compiled.inspect": ("inspect",),
+    "integrations.autotune": ("enable_triton",),
+    "ranking.kernel": ("KernelHint", "KernelRanking", "rank_kernel"),
+    "tune": (
+        "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
+        "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
+    ),
+}  # fmt: skip
+"""Modules that are imported when one of their names is first used."""
+_MODULE_OF = {name: module for module, names in _LATE.items() for name in names}
 
 
 def __getattr__(name: str) -> typing.Any:
-    """The tuner, when it is first used, and the template of any file in carver/ops."""
-    if name in _LATE:
-        from . import tune
-
-        return getattr(tune, name)
+    """The names of `_LATE`, and the template of any file in carver/ops."""
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     from .ops.operator import operators
 
     for operator in operators().values():
@@ -79,7 +87,7 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_MODULE_OF})
 
 
 __all__ = [
@@ -88,6 +96,6 @@ __all__ = [
     "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "Kernel",
     "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate", "MatmulTemplate", "NoRasterization", "OpTemplate",
     "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "SearchSpace", "Tensor", "TensorSupplyType",
-    "arch_names", "autotune", "check_bucket", "inspect", "jit", "load_arch", "rank_kernel", "set_autotune_inputs",
-    "triton_perf_model", "triton_pruner",
+    "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel",
+    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

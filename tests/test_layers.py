@@ -87,6 +87,6 @@ def test_all_names_what_is_public() -> None:
         for name, value in vars(carver).items()
         if not name.startswith("_") and not isinstance(value, type(carver)) and name != "annotations"
     }
-    assert public | set(carver._LATE) == set(carver.__all__)
-    assert all(getattr(carver, name) for name in carver._LATE)
+    assert public | set(carver._MODULE_OF) == set(carver.__all__)
+    assert all(getattr(carver, name) for name in carver._MODULE_OF)
     assert carver.__version__.count(".") == 2

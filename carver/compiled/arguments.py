@@ -69,7 +69,8 @@ def given(value: Any) -> Any:
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
         tensor = Tensor(_dtype(value.base), tuple(value.shape), tuple(value.strides))
         return Descriptor(tensor, tuple(value.block_shape))
-    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and len(value.shape):
+    points = hasattr(value, "data_ptr") or len(getattr(value, "shape", ()))  # NumPy's scalars have a shape as well
+    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and points:
         stride = value.stride() if callable(getattr(value, "stride", None)) else ()
         return Tensor(_dtype(value), tuple(value.shape), tuple(stride))
     if hasattr(value, "dtype") and hasattr(value, "item") and not isinstance(value, Tensor):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -22,7 +22,7 @@ READER = 4
 BATCH = 24
 """Codes that one process disassembles at once."""
 MEMORY_BYTES = 8 * 2**30
-"""Of address space, of a compiler."""
+"""That a compiler may write to."""
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -39,7 +39,9 @@ class _Worker:
     def start(cls, memory_bytes: int) -> _Worker:
         command = [sys.executable, "-m", "carver.compiled.worker"]
         path = [p for p in sys.path if p]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
+        # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
+        hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)} | hidden
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -70,31 +72,108 @@ class _Worker:
         self.process.communicate()
 
 
+class Pool:
+    """Compiling processes, started when there is work and kept until the pool is closed: one `with` block, or longer.
+
+    At most `processes` at a time (as many as there are cores, unless given), each with `memory_bytes` to write to.
+    """
+
+    def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.processes = processes or _cores()
+        self.memory_bytes = memory_bytes
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for worker in (*self._idle, *self._busy):
+            worker.end()
+        self._idle, self._busy = [], []
+
+    def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
+        """Each reply as it comes; a process that dies or takes longer than `seconds` refuses what it was asked."""
+        waiting = list(requests)[::-1]
+        with selectors.DefaultSelector() as selector:
+
+            def give() -> None:
+                if not waiting:
+                    return
+                worker = self._idle.pop() if self._idle else _Worker.start(self.memory_bytes)
+                self._busy.append(worker)
+                selector.register(worker.replies, selectors.EVENT_READ, worker)
+                worker.key, worker.since = waiting.pop(), time.monotonic()
+                worker.send(requests[worker.key])
+
+            def take(worker: _Worker) -> str:
+                selector.unregister(worker.replies)
+                self._busy.remove(worker)
+                return worker.key
+
+            try:
+                for _ in range(self.processes):
+                    give()
+                while self._busy:
+                    for ready, _ in selector.select(timeout=0.5):
+                        worker: _Worker = ready.data
+                        key = take(worker)
+                        if line := worker.replies.readline():
+                            self._idle.append(worker)
+                            give()  # the next is under way while the caller looks at this reply
+                            yield key, json.loads(line)
+                        else:
+                            worker.end()
+                            code = worker.process.returncode
+                            give()
+                            yield key, _passing(f"the compiler's process ended with {code}, out of memory perhaps")
+                    for worker in [w for w in self._busy if time.monotonic() - w.since > seconds]:
+                        key = take(worker)
+                        worker.end()
+                        give()
+                        yield key, _passing(f"not compiled within {seconds:.0f} s")
+            finally:
+                for worker in self._busy:  # the caller stopped listening: what they would answer is of no use
+                    worker.end()
+                self._busy = []
+
+
 def compiled(
-    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, processes: int | None = None,
-    seconds: float = SECONDS, memory_bytes: int = MEMORY_BYTES, progress: bool = False,
+    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Pool | None = None,
+    processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none.
 
     Replies are kept on disk by key, those of a compiler that was ended excepted. `isa` and `matrix`: as
-    `machine.read_machines` takes them. Raises ConfigError where a kernel cannot be imported in another process.
+    `machine.read_machines` takes them. Without a `pool` its processes, `processes` at most, end with this call. Raises
+    ConfigError where a kernel cannot be imported in another process.
     """
-    bounds = processes or _cores(), seconds, memory_bytes
+    with nullcontext(pool) if pool else Pool(processes) as working:
+        return _compiled(requests, isa, matrix, working, seconds, progress)
+
+
+def _compiled(
+    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], pool: Pool, seconds: float,
+    progress: bool,
+) -> dict[str, Reply]:  # fmt: skip
     found = {key: reply for key in requests if (reply := store.load(key)) is not None}
     missing = {key: requests[key] for key in requests if key not in found}
     with _shown(progress and bool(missing), len(missing)) as step:
-        for key, reply in _side_by_side(missing, *bounds):
+        for key, reply in pool.replies(missing, seconds):
             if "error" in reply:
                 raise ConfigError(reply["error"])
             found[key] = reply
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != READER]
-    size = max(1, min(BATCH, -(-len(unread) // bounds[0])))
+    size = max(1, min(BATCH, -(-len(unread) // pool.processes)))
     batches = {str(i): unread[i : i + size] for i in range(0, len(unread), size)}
     asked = {
         i: {"codes": [found[key]["code"] for key in keys], "isa": isa, "matrix": matrix} for i, keys in batches.items()
     }
-    for i, reply in _side_by_side(asked, *bounds):
+    for i, reply in pool.replies(asked, seconds):
         if "machines" not in reply:
             raise CompileError(reply.get("error") or reply["refused"])
         for key, machine in zip(batches[i], reply["machines"], strict=True):
@@ -107,54 +186,6 @@ def compiled(
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _side_by_side(
-    requests: Mapping[str, Request], processes: int, seconds: float, memory_bytes: int
-) -> Iterator[tuple[str, Reply]]:
-    keys = list(requests)
-    waiting = list(reversed(keys))
-    workers: list[_Worker] = []
-    selector = selectors.DefaultSelector()
-
-    def give(worker: _Worker | None) -> None:
-        if not waiting:
-            return
-        if worker is None:
-            worker = _Worker.start(memory_bytes)
-            workers.append(worker)
-            selector.register(worker.replies, selectors.EVENT_READ, worker)
-        worker.key, worker.since = waiting.pop(), time.monotonic()
-        worker.send(requests[worker.key])
-
-    def drop(worker: _Worker) -> str:
-        selector.unregister(worker.replies)
-        worker.end()
-        workers.remove(worker)
-        key, worker.key = worker.key, ""
-        return key
-
-    try:
-        for _ in range(min(processes, len(keys))):
-            give(None)
-        while any(worker.key for worker in workers):
-            for ready, _ in selector.select(timeout=0.5):
-                worker: _Worker = ready.data
-                if line := worker.replies.readline():
-                    key, worker.key = worker.key, ""
-                    yield key, json.loads(line)
-                    give(worker)
-                else:
-                    code = worker.process.wait()
-                    yield drop(worker), _passing(f"the compiler's process ended with {code}, out of memory perhaps")
-                    give(None)
-            for worker in [w for w in workers if w.key and time.monotonic() - w.since > seconds]:
-                yield drop(worker), _passing(f"not compiled within {seconds:.0f} s")
-                give(None)
-    finally:
-        for worker in workers:
-            worker.end()
-        selector.close()
 
 
 def _passing(sentence: str) -> Reply:

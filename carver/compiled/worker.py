@@ -154,7 +154,8 @@ def main() -> None:
     if limit_bytes and sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+        # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
+        resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
     replies, sys.stdout = sys.stdout, sys.stderr  # what compilers print does not mix with the answers
     for line in sys.stdin:
         try:

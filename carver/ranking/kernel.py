@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Asked, Grid, asked, facts_of
+from ..compiled.pool import SECONDS, Pool
 from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import fits, price_compiled, resident
@@ -23,6 +24,7 @@ from ..cost.work import Work
 from .hint import Launch
 from .recommend import rank
 
+Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
 """Configurations that are compiled where a template picks them."""
 
@@ -125,31 +127,36 @@ class KernelRanking(Sequence[KernelHint]):
 
 
 def rank_kernel(
-    kernel: Any, configs: Iterable[Any], *, args: Mapping[str, Any], grid: Grid, arch: Arch,
+    kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
-    processes: int | None = None, seconds: float = 120.0, progress: bool = False,
+    pool: Pool | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
 ) -> KernelRanking:  # fmt: skip
     """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
 
     `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`. `args`:
-    arguments by name, tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value.
+    arguments by name, tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value; or a
+    function from a configuration to them, where a hook of its own sets the blocks of tensor descriptors.
     `constants`: constants that are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where
     loops or branches depend on it: a number, or an array. `screen`: a template whose own ranking picks the SCREENED
-    configurations that are compiled at all. At most `processes` compilers run at a time, each for `seconds`.
+    configurations that are compiled at all. At most `processes` compilers run at a time, each for `seconds`; those of a
+    `pool` of the caller's stay for the next call.
 
     Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
     parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
     """
     name = function_of(kernel).__name__
-    plain = [plain_config(config) for config in configs]
+    listed = list(configs)
+    plain = [plain_config(config) for config in listed]
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
-    known = {key: given(value) for key, value in args.items()}
     places = _screened(screen, arch, plain) if screen is not None else list(range(len(plain)))
-    bound: list[tuple[int, Asked]] = [(i, asked(kernel, plain[i], known, grid, arch, constants)) for i in places]
-    found = facts_of(
-        kernel, [each for _, each in bound], arch, values, processes=processes, seconds=seconds, progress=progress
-    )
+    of = args if callable(args) else lambda _: args
+    known = [{key: given(value) for key, value in of(listed[i]).items()} for i in places]
+    bound: list[tuple[int, Asked]] = [
+        (i, asked(kernel, plain[i], each, grid, arch, constants)) for i, each in zip(places, known, strict=True)
+    ]
+    bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
+    found = facts_of(kernel, [each for _, each in bound], arch, values, **bounds)
     reasons: dict[int, str] = {}
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
     for (i, _), facts in zip(bound, found, strict=True):

@@ -1,0 +1,208 @@
+"""What `carver.enable_triton` saves and costs in libraries as their wheels have them, on the GPU of this machine.
+
+    python benchmarks/enable_triton.py --out FILE.jsonl [--only NAME,...] [--topk 0,1,3,5] [--limit 540]
+
+Each case (an operator of flash-linear-attention or Liger-Kernel, forward and backward) runs in its own process, caches
+empty: seconds of the first call of each shape, milliseconds of later ones (median, CUDA events), peak memory of
+the GPU, and how far results are from those without carver. topk 0 is Triton's own tuner, and the rest are compared with
+it. A line of JSON is written for each as it ends. Needs PyTorch, Triton, fla-core and liger-kernel; inputs are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+Call = Callable[[], Any]
+LATER = 15
+
+
+def rand(*shape: int, scale: float = 1.0, grad: bool = True) -> Any:
+    import torch
+
+    x = (torch.randn(*shape, device="cuda", dtype=torch.float32) * scale).to(torch.bfloat16)
+    return x.requires_grad_(grad)
+
+
+def gates(*shape: int) -> Any:
+    import torch
+
+    return torch.nn.functional.logsigmoid(torch.randn(*shape, device="cuda")).requires_grad_(True)
+
+
+def attention_like(batch: int, seq: int, heads: int, dim: int) -> list[Any]:
+    import torch
+
+    q, k, v = (rand(batch, seq, heads, dim) for _ in range(3))
+    return [q, torch.nn.functional.normalize(k.float(), dim=-1).bfloat16().detach().requires_grad_(True), v]
+
+
+def gla(batch: int, seq: int, heads: int, dim: int) -> tuple[Call, list[Any]]:
+    from fla.ops.gla import chunk_gla
+
+    inputs = [*attention_like(batch, seq, heads, dim), gates(batch, seq, heads, dim)]
+    return lambda: chunk_gla(*inputs)[0], inputs
+
+
+def simple_gla(batch: int, seq: int, heads: int, dim: int) -> tuple[Call, list[Any]]:
+    from fla.ops.simple_gla import chunk_simple_gla
+
+    inputs = [*attention_like(batch, seq, heads, dim), gates(batch, seq, heads)]
+    return lambda: chunk_simple_gla(*inputs)[0], inputs
+
+
+def gated_delta_rule(batch: int, seq: int, heads: int, dim: int) -> tuple[Call, list[Any]]:
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+    beta = rand(batch, seq, heads).detach().sigmoid().requires_grad_(True)
+    inputs = [*attention_like(batch, seq, heads, dim), gates(batch, seq, heads), beta]
+    return lambda: chunk_gated_delta_rule(*inputs)[0], inputs
+
+
+def rms_norm_gated(rows: int, cols: int) -> tuple[Call, list[Any]]:
+    from fla.modules.norm.fused_norm_gate import rms_norm_gated as norm
+
+    inputs = [rand(rows, cols), rand(rows, cols), rand(cols)]
+    return lambda: norm(*inputs, None), inputs
+
+
+def layer_norm(rows: int, cols: int) -> tuple[Call, list[Any]]:
+    from fla.modules.norm.layernorm import layer_norm as norm
+
+    inputs = [rand(rows, cols), rand(cols), rand(cols)]
+    return lambda: norm(*inputs), inputs
+
+
+def dyt(rows: int, cols: int) -> tuple[Call, list[Any]]:
+    import torch
+    from liger_kernel.ops.dyt import LigerDyTFunction
+
+    alpha = torch.tensor([0.5], device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    inputs = [rand(rows, cols), alpha, rand(cols), rand(cols)]
+    return lambda: LigerDyTFunction.apply(*inputs), inputs
+
+
+def swiglu_mlp(tokens: int, hidden: int, inner: int) -> tuple[Call, list[Any]]:
+    from liger_kernel.ops.mlp import LigerMLPFunction
+
+    inputs = [rand(tokens, hidden), rand(inner, hidden, scale=0.02), rand(inner, hidden, scale=0.02),
+              rand(hidden, inner, scale=0.02)]  # fmt: skip
+    return lambda: LigerMLPFunction.apply(*inputs), inputs
+
+
+CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, ...], ...]]] = {
+    "fla gated linear attention": (gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
+    "fla gated delta rule": (gated_delta_rule, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
+    "fla simple GLA": (simple_gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
+    "fla gated RMS norm": (rms_norm_gated, ((8192, 4096), (65536, 128), (2048, 8192))),
+    "fla layer norm": (layer_norm, ((8192, 4096), (65536, 512), (2048, 8192))),
+    "liger DyT": (dyt, ((8192, 4096), (2048, 8192), (16384, 2048))),
+    "liger SwiGLU MLP": (swiglu_mlp, ((2048, 2048, 5632), (4096, 4096, 4096))),
+}
+
+
+def one(name: str, topk: int, out: Path) -> None:
+    """One case in this process, all of its shapes."""
+    import torch
+
+    import carver
+
+    make, shapes = CASES[name]
+    log = carver.enable_triton(topk) if topk else None
+    torch.ones(1, device="cuda").sum().item()
+    rows = []
+    for shape in shapes:
+        torch.manual_seed(0)
+        call, inputs = make(*shape)
+        seen = 0 if log is None else len(log)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        began = time.perf_counter()
+        y = call()
+        torch.manual_seed(1)
+        grads = torch.randn_like(y)
+        y.backward(grads)
+        torch.cuda.synchronize()
+        first_s = time.perf_counter() - began
+        peak = torch.cuda.max_memory_allocated() - before
+        result = [y.detach().float().cpu(), *(x.grad.float().cpu() for x in inputs)]
+        times = []
+        for _ in range(LATER):
+            for x in inputs:
+                x.grad = None
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda._sleep(2_000_000)  # the queue is full before the first kernel starts: times are the GPU's
+            start.record()
+            call().backward(grads)
+            end.record()
+            torch.cuda.synchronize()
+            times.append(start.elapsed_time(end))
+        skipped = [] if log is None else [[e.kernel, e.why] for e in list(log)[seen:] if e.why]
+        ranked = 0 if log is None else len(list(log)[seen:]) - len(skipped)
+        rank_s = 0.0 if log is None else sum(e.seconds for e in list(log)[seen:])
+        rows.append({"case": name, "shape": shape, "topk": topk, "first_s": first_s, "ranked": ranked, "rank_s": rank_s,
+                     "later_ms": statistics.median(times), "peak_bytes": peak, "skipped": skipped})  # fmt: skip
+        reference = Path(os.environ["REFERENCE"]) / f"{'-'.join(map(str, (name, *shape)))}.pt"
+        if topk == 0:
+            torch.save(result, reference)
+        elif reference.exists():
+            want = torch.load(reference)
+            far = max(float((a - b).norm() / (b.norm() + 1e-9)) for a, b in zip(result, want, strict=True))
+            rows[-1]["differs"] = far
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+        print(f"{name} {shape} topk {topk}: first {first_s:.1f} s, later {rows[-1]['later_ms']:.3f} ms", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="", help="parts of names, with commas")
+    parser.add_argument("--topk", default="0,1,3,5")
+    parser.add_argument("--limit", type=float, default=540.0, help="seconds for all")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        one(options.one, int(options.topk), options.out)
+        return
+    missing = [name for name in ("fla", "liger_kernel") if importlib.util.find_spec(name) is None]
+    print(f"not installed: {', '.join(missing)}" if missing else "all libraries are here", flush=True)
+    until = time.monotonic() + options.limit
+    wanted = [name for name in CASES if not options.only or any(word in name for word in options.only.split(","))]
+    with tempfile.TemporaryDirectory() as reference:
+        for name in wanted:
+            for topk in options.topk.split(","):
+                left = until - time.monotonic()
+                if left < 20:
+                    print("out of time", flush=True)
+                    return
+                with tempfile.TemporaryDirectory() as caches:
+                    folders = {"TRITON_CACHE_DIR": f"{caches}/triton", "CARVER_CACHE_DIR": f"{caches}/carver"}
+                    environment = os.environ | folders | {"REFERENCE": reference}
+                    command = [sys.executable, str(Path(__file__).resolve()), "--out", str(options.out.resolve())]
+                    command += ["--one", name, "--topk", topk]
+                    try:
+                        done = subprocess.run(command, check=False, timeout=left, env=environment)
+                    except subprocess.TimeoutExpired:
+                        print(f"{name} topk {topk}: out of time", flush=True)
+                        return
+                    if done.returncode:
+                        print(f"{name} topk {topk}: ended with {done.returncode}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""`CARVER_TRITON=3` for a whole process: a line in gpu_carver.pth, which a wheel installs, imports this at each start.
+
+Triton is not imported here: once the process itself has imported Triton's autotuner, `carver.enable_triton` is called
+with the number in the variable.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+AUTOTUNER = "triton.runtime.autotuner"
+
+
+class _Enabling(Loader):
+    """Loads the autotuner as it would be loaded, then ranks its lists."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        asked = os.environ.get("CARVER_TRITON", "")
+        if not asked.isdecimal() or not int(asked):
+            sys.stderr.write(f"carver: CARVER_TRITON={asked!r} is no count of configurations; nothing is ranked\n")
+            return
+        from .integrations.autotune import enable_triton
+
+        enable_triton(int(asked))
+
+
+class _Finder(MetaPathFinder):
+    """Finds the autotuner once, by the finders after it."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != AUTOTUNER:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Enabling(spec.loader)
+        return spec
+
+
+if os.environ.get("CARVER_TRITON") and AUTOTUNER not in sys.modules:
+    sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,219 @@
+"""Every `triton.autotune` kernel of a process: its list compiled side by side, ranked by what came out, a few timed.
+
+`enable_triton` replaces three methods of Triton's `Autotuner` and nothing else: the kernel's keys, hooks, heuristics
+and own pruning stay, as do Triton's caches. What cannot be ranked is tuned as before, and the log says why.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..arch.descriptor import Arch
+from ..arch.devices import CUDA, HIP, load
+from ..base.errors import CarverError, ConfigError
+from ..base.table import Column, rich_table, screen_width, without_colour
+from ..compiled.pool import Pool
+from ..problem.problem import counted
+from ..ranking.kernel import rank_kernel
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LAUNCH_ONLY = ("grid", "warmup", "stream")
+"""Keywords of a launch that are none of the kernel's."""
+MOST_VALUES = 1 << 20
+"""Integers of one tensor that are copied to the host, where a loop's bound is loaded from it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was done at one first call of a kernel."""
+
+    kernel: str
+    listed: int
+    kept: int
+    seconds: float
+    """Compiling and ranking. [s]"""
+    why: str = ""
+    """Why it was tuned as before; empty where it was ranked."""
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """The configuration that is predicted to be the fastest."""
+
+
+class Enabled(Sequence[Entry]):
+    """The log of what was ranked and what was left alone. `stop()`, or the end of a `with` block, restores Triton."""
+
+    def __init__(self, topk: int, restore: Callable[[], None]) -> None:
+        self.topk = topk
+        self.pool = Pool()
+        """Compilers, kept from kernel to kernel."""
+        self._entries: list[Entry] = []
+        self._restore = restore
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._entries[i]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __enter__(self) -> Enabled:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+
+    def stop(self) -> None:
+        """Triton tunes as it did before."""
+        self._restore()
+        self.pool.close()
+
+    def table(self, width: int) -> Table:
+        """One line a first call."""
+        columns = [
+            Column("kernel", tuple(e.kernel for e in self), True),
+            Column("listed", tuple(str(e.listed) for e in self)),
+            Column("timed", tuple(str(0 if e.kept == 1 and not e.why else e.kept) for e in self)),
+            Column("s", tuple(f"{e.seconds:.1f}" for e in self)),
+            Column("tuned as before, since", tuple(e.why for e in self), True, may_shrink=True),
+        ]
+        return rich_table(columns, width)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no autotuned kernel was called yet"
+        width = screen_width()
+        return without_colour(self.table(width), width)
+
+
+def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled:
+    """From now on each `triton.autotune` kernel of this process is ranked for the arguments of its first call.
+
+    The first `topk` configurations (3 unless given) are timed by Triton; with 1, or CARVER_TUNING=off, none is, and
+    tuning takes no memory of the GPU. Raises DeviceError where there is no GPU and `arch` names none, ConfigError
+    where Triton is missing or its tuner is enabled already.
+    """
+    try:
+        from triton.runtime.autotuner import Autotuner
+    except ImportError:
+        raise ConfigError("enable_triton needs Triton: pip install triton") from None
+    if hasattr(Autotuner.prune_configs, "__wrapped__"):
+        raise ConfigError("Triton's tuner is enabled already; stop() what the first call returned")
+    topk = 1 if os.environ.get("CARVER_TUNING") == "off" else counted("topk", 3 if topk is None else topk, 1)
+    device = functools.lru_cache(maxsize=1)(functools.partial(_device, arch))
+    before = {name: getattr(Autotuner, name) for name in ("prune_configs", "_bench", "check_disk_cache")
+              if hasattr(Autotuner, name)}  # fmt: skip
+
+    def restore() -> None:
+        for name, method in before.items():
+            setattr(Autotuner, name, method)
+
+    log = Enabled(topk, restore)
+
+    @functools.wraps(before["prune_configs"])
+    def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
+        configs = list(before["prune_configs"](self, kwargs, *rest))
+        began, name = time.perf_counter(), getattr(self.base_fn, "__name__", "kernel")
+        if len(configs) <= topk:
+            log.add(Entry(name, len(configs), len(configs), 0.0, f"it lists no more than {topk}"))
+            return configs
+        try:
+            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk, log.pool)
+        except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
+            why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
+            log.add(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
+            return configs
+        log.add(Entry(name, len(configs), len(kept), time.perf_counter() - began, "", first))
+        self._carver_untimed = kept[0] if topk == 1 else None
+        return kept
+
+    @functools.wraps(before["_bench"])
+    def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+        if getattr(self, "_carver_untimed", None) is config:
+            return [float("nan")] * 3  # the only one that is left: taken without being run
+        timings: list[float] = before["_bench"](self, *args, config=config, **meta)
+        return timings
+
+    Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
+    if "check_disk_cache" in before:
+
+        @functools.wraps(before["check_disk_cache"])
+        def check_disk_cache(self: Any, key: Any, configs: Any, bench: Callable[[], None]) -> bool:
+            if getattr(self, "_carver_untimed", None) is None:
+                return bool(before["check_disk_cache"](self, key, configs, bench))
+            bench()  # nothing is timed, so there is nothing to keep
+            return False
+
+        Autotuner.check_disk_cache = check_disk_cache
+    return log
+
+
+def ranked(
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, pool: Pool
+) -> tuple[list[Any], dict[str, Any]]:
+    """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
+
+    Raises CarverError for what cannot be ranked.
+    """
+    launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
+
+    def args(config: Any) -> Mapping[str, Any]:
+        return _hooked(config, launched)
+
+    grid, values = given["grid"], Values(launched)
+    ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=pool)
+    return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
+
+
+def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments after the configuration's own hook, where that sets the blocks of tensor descriptors.
+
+    The hook gets copies of the descriptors, and is not called where there are none: it may do anything else.
+    """
+    described = {name: copy(value) for name, value in launched.items() if hasattr(value, "block_shape")}
+    if not described or getattr(config, "pre_hook", None) is None:
+        return launched
+    changed = {**launched, **described, **config.all_kwargs()}
+    config.pre_hook(changed)
+    return {name: changed[name] for name in launched}
+
+
+class Values(Mapping[str, Any]):
+    """What the integer tensors of a launch hold, copied to the host when a loop turns out to depend on one."""
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self._tensors = {
+            name: value
+            for name, value in args.items()
+            if hasattr(value, "data_ptr") and not value.is_floating_point() and value.numel() <= MOST_VALUES
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._tensors[name].cpu().numpy()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+def _device(arch: Arch | str) -> Arch:
+    if isinstance(arch, Arch):
+        return arch
+    if arch != "auto":
+        return load(arch)
+    from triton.runtime import driver
+
+    return (HIP if driver.active.get_current_target().backend == "hip" else CUDA)("auto")

@@ -1,0 +1,46 @@
+"""Run a program with every `triton.autotune` kernel in it ranked before it is timed.
+
+    python -m carver.triton --topk 3 train.py --its --own --arguments
+    CARVER_TRITON=3 python train.py        # where carver is installed from a wheel: see carver/_startup.py
+"""
+
+from __future__ import annotations
+
+import atexit
+import runpy
+import sys
+from pathlib import Path
+
+import click
+
+from .base.errors import CarverError
+from .integrations.autotune import enable_triton
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--topk", type=int, default=3, show_default=True, help="Configurations that Triton times; 1 times none.")
+@click.option("--arch", default="auto", show_default=True, help="A device by name; auto is the GPU in this machine.")
+@click.option("--log", is_flag=True, help="Print at the end what was ranked, and what was tuned as before and why.")
+@click.option("-m", "module", help="Run a module, as python -m does, in place of a script.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+def main(topk: int, arch: str, log: bool, module: str | None, program: tuple[str, ...]) -> None:
+    """Run PROGRAM, a script with its arguments, and rank each Triton autotuner's list before it is timed."""
+    if not module and not program:
+        raise click.UsageError("name a script to run, or a module with -m")
+    try:
+        enabled = enable_triton(topk, arch)
+    except CarverError as error:
+        raise click.ClickException(str(error)) from None
+    if log:
+        atexit.register(lambda: print(enabled, file=sys.stderr))
+    if module:
+        sys.argv = [module, *program]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return
+    sys.argv = list(program)
+    sys.path[0] = str(Path(program[0]).resolve().parent)
+    runpy.run_path(program[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
