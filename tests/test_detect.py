@@ -52,7 +52,7 @@ def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
 
 
-def use(monkeypatch: pytest.MonkeyPatch, constructor: str, devices: list[detect.Device]) -> None:
+def use(monkeypatch: pytest.MonkeyPatch, constructor: str, devices: list[detect.Detected]) -> None:
     monkeypatch.setitem(arches._DETECT, constructor, lambda: devices)
 
 
@@ -373,7 +373,7 @@ def test_cpu_by_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cores", [1, 2, 16, 64])
 def test_memory_bandwidth_of_a_part_of_a_server(cores: int) -> None:
     base = load("cpu_avx512")
-    device = detect.Device(("Test CPU",), "x86", "cpu", "avx512", "a test", (("sm_count", cores),))
+    device = detect.Detected(("Test CPU",), "x86", "cpu", "avx512", "a test", (("sm_count", cores),))
     per_core = from_device(device).dram_bytes_per_s / cores
     assert per_core <= 48 * 64 / base.dram_latency_s, "more than a core can wait for"
     assert per_core >= base.dram_bytes_per_s / max(base.sm_count, cores), "less than its share"

@@ -26,10 +26,10 @@ from carver.base.errors import ConfigError, DeviceError
 from carver.run import session, stand, worker
 from carver.run.session import Trial
 from carver.tune import cache as disk
-from carver.tune import lane, pool
+from carver.tune import lane, lanes
 from carver.tune.lane import Lane
+from carver.tune.lanes import Lanes
 from carver.tune.plan import choose_device, likely_arch
-from carver.tune.pool import Pool
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8"])
@@ -146,12 +146,12 @@ class FakeLane:
 
 
 def test_an_interrupt_keeps_what_is_measured_and_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "Lane", FakeLane)
+    monkeypatch.setattr(lanes, "Lane", FakeLane)
     seen = queue.SimpleQueue[str]()
     plan: Any = SimpleNamespace(spec=lambda device: seen, kind="cpu", settings=SimpleNamespace(timeout=1.0))
     works = {i: Trial(key, {}) for i, key in enumerate(["first", "long", "second", *map(str, range(9))])}
     found = []
-    with pytest.raises(KeyboardInterrupt), Pool(plan, ["cpu", "cpu"], None, None) as both:
+    with pytest.raises(KeyboardInterrupt), Lanes(plan, ["cpu", "cpu"], None, None) as both:
         for i, each in both.measure(works, {}, None):
             found.append((i, each["outcome"]))
     assert found == [(0, "ok")] and seen.qsize() <= 4, "what was not begun is not begun"
@@ -172,8 +172,8 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
         events.append("run")
         return {"outcome": "ok", "message": "", "samples_ms": [1.0]}
 
-    monkeypatch.setattr(pool, "cpu_workers", lambda: 3)
-    monkeypatch.setattr(pool, "build", build)
+    monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(lanes, "build", build)
     monkeypatch.setattr(Lane, "measure", measure)
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     tuner(scale, configs, search=search, seconds=600).run()
@@ -210,13 +210,13 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
         assert work.key == "0" or stop.wait(60), "all but the first take until nobody wants them any more"
         return work
 
-    monkeypatch.setattr(pool, "cpu_workers", lambda: 3)
-    monkeypatch.setattr(pool, "build", build)
-    monkeypatch.setattr(pool, "Lane", QuietLane)
+    monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(lanes, "build", build)
+    monkeypatch.setattr(lanes, "Lane", QuietLane)
     plan: Any = SimpleNamespace(spec=lambda device: measured, kind="cuda", settings=SimpleNamespace(timeout=1.0))
     works = [Trial(str(i), {}, program={}) for i in range(9)]
     began = time.monotonic()
-    with Pool(plan, ["cuda:0"], None, None) as one:
+    with Lanes(plan, ["cuda:0"], None, None) as one:
         ((place, found),) = one.measure({0: works[0]}, iter(enumerate(works[1:], 1)), None)
     assert (place, found["outcome"], measured) == (0, "ok", ["0"]) and time.monotonic() - began < 30
     assert {begun.get(timeout=30) for _ in range(3)} == {"0", "1", "2"} and begun.empty()
@@ -224,8 +224,8 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
 
 def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
-    monkeypatch.setattr(pool, "cpu_workers", lambda: 4)
-    monkeypatch.setattr(pool, "build", lambda trial, *_: built.append(trial.config) or session.build(trial, *_))
+    monkeypatch.setattr(lanes, "cpu_workers", lambda: 4)
+    monkeypatch.setattr(lanes, "build", lambda trial, *_: built.append(trial.config) or session.build(trial, *_))
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     assert tuner(scale, configs).run(trials=2).trials == 2
     assert built == configs[:2]

@@ -24,7 +24,7 @@ Fields: TypeAlias = tuple[tuple[str, int | float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Detected:
     """One device: names to look its descriptor up by, best first, and fields of `Arch` as the system states them."""
 
     names: tuple[str, ...]
@@ -122,7 +122,7 @@ ATTRIBUTES = {
 _CLOCK_KHZ, _INTEGRATED, _MEMORY_CLOCK_KHZ, _BUS_BITS, _CC_MAJOR, _CC_MINOR = 13, 18, 36, 37, 75, 76
 
 
-def nvidia(driver: Driver | None = None) -> list[Device]:
+def nvidia(driver: Driver | None = None) -> list[Detected]:
     """The NVIDIA GPUs that the driver shows, in its order. DRAM moves two bits a pin and memory clock.
 
     Of memory shared with a CPU the driver states the clock, the transfer rate or nothing: the datasheet's stands.
@@ -141,7 +141,7 @@ def nvidia(driver: Driver | None = None) -> list[Device]:
         isa = f"sm_{driver.attribute(i, _CC_MAJOR)}{driver.attribute(i, _CC_MINOR)}"
         version = driver.version()
         said_by = f"driver of this machine (CUDA {version // 1000}.{version % 1000 // 10})"
-        devices.append(Device((driver.name(i),), "nvidia", "gpu", isa, said_by, fields))
+        devices.append(Detected((driver.name(i),), "nvidia", "gpu", isa, said_by, fields))
     if not devices:
         raise DeviceError(f"no NVIDIA GPU here: the driver shows 0 devices (CUDA_VISIBLE_DEVICES?){_INSTEAD}")
     return devices
@@ -163,7 +163,7 @@ def nvidia_names(root: Path = Path("/")) -> list[str]:
     return [driver.name(i) for i in range(driver.count())]
 
 
-def amd(root: Path = Path("/")) -> list[Device]:
+def amd(root: Path = Path("/")) -> list[Detected]:
     """The AMD GPUs of the kernel's compute topology, in its order.
 
     Source: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c. A compute unit is `simd_per_cu` SIMDs.
@@ -181,7 +181,7 @@ def amd(root: Path = Path("/")) -> list[Device]:
     return devices
 
 
-def _amd_device(node: Path, said: dict[str, int]) -> Device:
+def _amd_device(node: Path, said: dict[str, int]) -> Detected:
     version = said["gfx_target_version"]
     isa = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
     per_cu, wave = said.get("simd_per_cu") or 4, said.get("wave_front_size") or 64
@@ -204,7 +204,7 @@ def _amd_device(node: Path, said: dict[str, int]) -> Device:
         "l2_partitions": said.get("num_xcc") or None,
     }
     name = f"{said['vendor_id']:04x}:{said['device_id']:04x}" if "vendor_id" in said else f"kfd node {node.name}, {isa}"
-    return Device((name,), "amd", "gpu", isa, "kernel of this machine (kfd topology)", tuple(fields.items()))
+    return Detected((name,), "amd", "gpu", isa, "kernel of this machine (kfd topology)", tuple(fields.items()))
 
 
 def _properties(path: Path) -> dict[str, int]:
@@ -215,20 +215,20 @@ def _properties(path: Path) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
-def apple() -> list[Device]:
+def apple() -> list[Detected]:
     """The GPU of an Apple system on a chip; it has no number that macOS states, only the chip's name."""
     name = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else ""
     if not name.startswith("Apple"):
         raise DeviceError(f"no Apple GPU here: this is {platform.system()} on {platform.machine()}{_INSTEAD}")
-    return [Device((f"{name} GPU", name), "apple", "gpu", "", "sysctl", ())]
+    return [Detected((f"{name} GPU", name), "apple", "gpu", "", "sysctl", ())]
 
 
-def cpu(root: Path = Path("/")) -> list[Device]:
+def cpu(root: Path = Path("/")) -> list[Detected]:
     """The CPU of this machine: physical cores that this process may use, clock and caches."""
     return [_mac_cpu() if sys.platform == "darwin" and root == Path("/") else _linux_cpu(root)]
 
 
-def _linux_cpu(root: Path) -> Device:
+def _linux_cpu(root: Path) -> Detected:
     info = root / "proc/cpuinfo"
     if not info.is_file():
         raise ArchError(f'no description of the CPU: {info} does not exist; name one, for example CPU("avx2")')
@@ -246,7 +246,7 @@ def _linux_cpu(root: Path) -> Device:
     said["dram_bytes"] = int(memory[1]) * 1024 if memory else None
     name = used[0].get("model name") or listed.get("Model name") or f"{platform.machine()} CPU"
     vendor = "arm" if isa == "neon" else "x86"
-    return Device((name,), vendor, "cpu", isa, "/proc and /sys of this machine", tuple(said.items()))
+    return Detected((name,), vendor, "cpu", isa, "/proc and /sys of this machine", tuple(said.items()))
 
 
 def _isa(flags: set[str], machine: str) -> str:
@@ -296,7 +296,7 @@ def _caches(sysfs: Path, processors: set[int], cores: int) -> dict[str, int | fl
     }
 
 
-def _mac_cpu() -> Device:
+def _mac_cpu() -> Detected:
     """Performance cores only: work of one size for every core would wait for the slow ones."""
 
     def first(*names: str) -> int | None:
@@ -319,7 +319,7 @@ def _mac_cpu() -> Device:
     }
     isa = "neon" if arm else _isa(flags, platform.machine())
     name = _sysctl("machdep.cpu.brand_string") or "Mac CPU"
-    return Device((f"{name} CPU",), "arm" if arm else "x86", "cpu", isa, "sysctl", tuple(said.items()))
+    return Detected((f"{name} CPU",), "arm" if arm else "x86", "cpu", isa, "sysctl", tuple(said.items()))
 
 
 def _sysctl(name: str) -> str:

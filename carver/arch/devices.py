@@ -108,7 +108,7 @@ def Apple(name: str | os.PathLike[str] = "auto") -> Arch:
     return _construct("Apple", name, ("auto", "metal", "gpu"))
 
 
-def from_device(device: detect.Device) -> Arch:
+def from_device(device: detect.Detected) -> Arch:
     """The descriptor of a detected device, with what its driver says written over the datasheet's numbers.
 
     A device without a descriptor starts from the one of its ISA (failing that, its vendor) with the nearest
@@ -185,7 +185,7 @@ def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, 
     return arch
 
 
-_DETECT: dict[str, Callable[[], list[detect.Device]]] = {
+_DETECT: dict[str, Callable[[], list[detect.Detected]]] = {
     "CUDA": detect.nvidia,
     "HIP": detect.amd,
     "CPU": detect.cpu,
@@ -193,7 +193,7 @@ _DETECT: dict[str, Callable[[], list[detect.Device]]] = {
 }
 
 
-def _same_device(device: detect.Device) -> Arch | None:
+def _same_device(device: detect.Detected) -> Arch | None:
     """The descriptor that a driver's names lead to.
 
     AMD's driver prints the id of a chip, whose cards differ in compute units: their number decides, over the id.
@@ -209,7 +209,7 @@ def _all() -> list[Arch]:
     return [load(name) for name in names()]
 
 
-def _relative(device: detect.Device) -> Arch:
+def _relative(device: detect.Detected) -> Arch:
     """The shipped descriptor most like a device that has none: same ISA, else the nearest ISA of the vendor."""
     count = int(dict(device.fields).get("sm_count") or 0)
 

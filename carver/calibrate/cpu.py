@@ -9,7 +9,7 @@ import numpy as np
 
 from ..run.cpu import CpuDevice
 from ..run.device import Buffer, Source
-from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
+from .micro import Curve, Launcher, Microbenchmarks, Reading, Run, reading, run_parts
 
 CHAINS = 12
 SPAN_S = 0.005
@@ -29,7 +29,7 @@ class Cpu:
     parts: tuple[str, ...] = ("clock", "fma", "tasks", "bandwidth", "latency")
 
     def __init__(self, device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> None:
-        self.bench = Bench(device, REPEATS)
+        self.bench = Launcher(device, REPEATS)
         self.device, self.arch = device, device.arch
         self.hz = self.arch.clock_hz
         self.span_s, self.threads, self.most_bytes = effort * SPAN_S, device.threads, most_bytes

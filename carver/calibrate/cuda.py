@@ -14,7 +14,7 @@ import numpy as np
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import CODES
 from ..run.device import Buffer, Device, Source
-from .micro import Bench, Curve, Microbenchmarks, Reading, Run, reading, run_parts
+from .micro import Curve, Launcher, Microbenchmarks, Reading, Run, reading, run_parts
 
 VECTOR_BYTES = 16
 UNROLL = 4
@@ -41,7 +41,7 @@ class Gpu:
     )  # fmt: skip
 
     def __init__(self, device: Device) -> None:
-        self.bench = Bench(device)
+        self.bench = Launcher(device)
         self.device, self.arch = device, device.arch
         self.sms, self.hz = self.arch.sm_count, self.arch.clock_hz
         self.clocks = device.empty((max(self.sms, 2),), "int32")

@@ -127,7 +127,7 @@ def run_parts(bench: Parts) -> Microbenchmarks:
     return sum((run_part(bench, name) for name in bench.parts), NOTHING)
 
 
-class Bench:
+class Launcher:
     """Kernels of templates/calibrate/ on one device."""
 
     def __init__(self, device: Device, repeats: int = REPEATS) -> None:

@@ -34,7 +34,7 @@ from .device import Program, device_for
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
-from .session import Machine, Session, Settings, Trial, build, compiler_of, program_identity
+from .session import Opened, Session, Settings, Trial, build, compiler_of, program_identity
 from .travel import program_to_dict
 from .worker import Reply
 
@@ -128,7 +128,7 @@ class Bench:
         with ExitStack() as stack:
             self.records = records or stack.enter_context(Records())
             self.session = stack.enter_context(Session(device, self.settings))
-            self.machine: Machine = self.session.machine
+            self.machine: Opened = self.session.machine
             self._compiler = compiler_of(self.machine.kind)
             self._stack = stack.pop_all()
         self._state: Mapping[str, Any] = self.machine.state

@@ -33,7 +33,7 @@ from .device import Program, c_compiler, compile_source, cuda_compiler
 from .sources import bundle, unpack
 from .spec import retargeted
 from .stand import Stand
-from .travel import Code, arch_from_dict, program_from_dict, program_to_dict
+from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict
 from .worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
 
 
@@ -68,7 +68,7 @@ class Settings:
         for name, least in (("warmup", 0), ("rep", 1), ("rounds", 1)):
             value = _number(name, getattr(self, name))
             if not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} must be a whole number, at least {least}, got {value!r}")
+                raise ConfigError(f"{name} must be a whole number of runs, at least {least}, got {value!r}")
 
     def fit(self, problem: Problem) -> None:
         """Raises ConfigError if a name is no tensor of the problem."""
@@ -146,7 +146,7 @@ def build(
 
 
 @dataclass(frozen=True)
-class Machine:
+class Opened:
     """The device that the worker opened."""
 
     kind: str
@@ -163,7 +163,7 @@ class Session:
         self,
         device: str,
         settings: Settings,
-        code: Code | None = None,
+        code: PythonCode | None = None,
         call: Mapping[str, Any] | None = None,
         references: Mapping[str, Any] | None = None,
         isolate: bool = True,
@@ -193,7 +193,7 @@ class Session:
         self._held = ExitStack()
         self.folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
         self._held.callback(self.worker.close)
-        self._machine: Machine | None = None
+        self._machine: Opened | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -208,14 +208,14 @@ class Session:
         atexit.register(self.close)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Opened:
         """Raises DeviceError where the device cannot be opened."""
         if self._machine is None:
             reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
             if reply.outcome != "ok":
                 raise DeviceError(f"device {self.device!r}: {reply.message}")
             d = reply.data
-            self._machine = Machine(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
+            self._machine = Opened(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
         return self._machine
 
     def state(self) -> Mapping[str, Any]:

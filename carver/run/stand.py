@@ -31,7 +31,7 @@ from .device import Binary, Device, Loaded, open_device
 from .inputs import as_argument, as_stored
 from .library import float64, library_call, namespace
 from .spec import Kernel, element
-from .travel import Code, arrived, call_by_name, program_from_dict
+from .travel import PythonCode, arrived, call_by_name, program_from_dict
 from .worker import outcome_of
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
@@ -105,11 +105,11 @@ class Stand:
     jobs = ("describe", "state", "setup", "check", "sample", "library")
 
     def __init__(
-        self, device: str, code: Code | Mapping[str, Any] | None = None, call: Mapping[str, Any] | None = None
+        self, device: str, code: PythonCode | Mapping[str, Any] | None = None, call: Mapping[str, Any] | None = None
     ) -> None:
         """`call` are arguments of the user's function that cannot come as JSON, in a process that was forked."""
         self.device = open_device(device)
-        self.code = code if isinstance(code, Code) else Code.resolve(code or {})
+        self.code = code if isinstance(code, PythonCode) else PythonCode.resolve(code or {})
         self._where, self._given = device, call
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[str, Callable[..., Any]] = {}

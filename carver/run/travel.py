@@ -56,7 +56,7 @@ def _frozen(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Code:
+class PythonCode:
     """Python that runs in the worker process: the tuned function, and what the user hooks in."""
 
     function: Callable[..., Any] | None = None
@@ -82,7 +82,7 @@ class Code:
         return out
 
     @classmethod
-    def resolve(cls, references: Mapping[str, Any]) -> Code:
+    def resolve(cls, references: Mapping[str, Any]) -> PythonCode:
         functions = {k: _resolve(v) for k, v in references.items() if isinstance(v, str)}
         return cls(direct=references.get("direct", False), whole=references.get("whole", False), **functions)
 

@@ -24,7 +24,7 @@ from ..run.device import lease_name
 from ..run.inputs import Inputs
 from ..run.session import Session, Settings, Trial, build
 from ..run.stand import decoded
-from ..run.travel import Code
+from ..run.travel import PythonCode
 from ..run.worker import Reply
 
 
@@ -45,7 +45,7 @@ class Spec:
     """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
     settings: Settings
     checker: Checker
-    code: Code = field(default_factory=Code)
+    code: PythonCode = field(default_factory=PythonCode)
     isolate: bool = True
 
     def references(self) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from ..run.inputs import (
 from ..run.library import namespace
 from ..run.session import Settings, Trial, compiler_of, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
-from ..run.travel import Code, program_to_dict, sent
+from ..run.travel import PythonCode, program_to_dict, sent
 from .configs import Entry, check_bound, expand, takes_config
 from .jitted import JIT, device_name
 from .keys import Unstable, device_key, plain
@@ -84,8 +85,13 @@ class Tuning:
         if self.early_stop and self.search != "rank":
             raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
         for name in ("trials", "seconds"):
-            if (value := getattr(self, name)) is not None and not value > 0:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | float) or not 0 < value < math.inf):
                 raise ConfigError(f"{name} must be above 0, got {value!r}")
+        if isinstance(self.trials, float):
+            raise ConfigError(f"trials must be a whole number, got {self.trials!r}")
+        if not isinstance(self.timeout, int | float) or not 0 < self.timeout < math.inf:
+            raise ConfigError(f"timeout must be a time above 0 in seconds, got {self.timeout!r}")
 
     def settings(self) -> Settings:
         return Settings(
@@ -115,7 +121,7 @@ class Plan:
     out: tuple[int, ...]
     inputs: Inputs
     settings: Tuning
-    code: Code
+    code: PythonCode
     key: str
     notes: tuple[str, ...]
     described: bool
@@ -221,7 +227,7 @@ def make_plan(
     inputs = _inputs(given, params, described, names, out, settings, device, arch, name)
     if not described and params and len(inputs.values) != len(params):
         out = jit.outputs(None if python else made, None)
-    code = Code(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
+    code = PythonCode(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
     ))  # fmt: skip

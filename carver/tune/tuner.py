@@ -26,9 +26,9 @@ from ..run.travel import call_by_name
 from . import cache
 from .configs import Entry, once
 from .jitted import JIT
+from .lanes import Lanes
 from .log import RunLog
 from .plan import Plan, Tuning, make_plan, plain_config
-from .pool import Pool
 from .result import AutotuneResult, Built, outcomes, summarise, words
 from .search import BudgetSpent, Choices, strategy
 
@@ -150,7 +150,7 @@ class AutoTuner:
             if executor is None:
                 for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
-            pool = stack.enter_context(Pool(plan, list(devices or (plan.device,)), executor, parallel))
+            pool = stack.enter_context(Lanes(plan, list(devices or (plan.device,)), executor, parallel))
             attempt = _Attempt(plan, records, run.run_id, pool, log, kept, generation)
             result = attempt.search()
             if attempt.lost:
@@ -182,7 +182,7 @@ class _Attempt:
     """The search of one run: what is known, what is measured, when to stop."""
 
     def __init__(
-        self, plan: Plan, records: Records, run_id: str, pool: Pool, log: RunLog, reuse: bool, generation: str,
+        self, plan: Plan, records: Records, run_id: str, pool: Lanes, log: RunLog, reuse: bool, generation: str,
     ) -> None:  # fmt: skip
         self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
         self.reuse, self.generation = reuse and not cache.all_off(), generation

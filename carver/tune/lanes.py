@@ -29,7 +29,7 @@ RETRIES = 2
 Found = tuple[int, Mapping[str, Any]]
 
 
-class Pool:
+class Lanes:
     """Measures candidates of one plan, `width` at once. A context manager; workers start when first needed."""
 
     def __init__(self, plan: Plan, devices: list[str], executor: Executor | None, parallel: int | None) -> None:
@@ -53,7 +53,7 @@ class Pool:
                 )
             self._references = found
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
