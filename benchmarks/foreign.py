@@ -34,10 +34,10 @@ from carver import Arch, MatmulTemplate, load_arch
 from carver.base.errors import CompileError, RunError
 from carver.kernels import expr
 from carver.kernels.declaration import kernels
-from carver.kernels.space import enumerate_space
+from carver.kernels.enumeration import enumerate_space
 from carver.ops.conv2d import Conv2DTemplate
 from carver.problem.problem import Problem
-from carver.ranking.recommend import rank
+from carver.ranking.rank import rank
 from carver.run import reference
 from carver.run.check import Differences
 from carver.run.device import Binary, Device, Source, open_device

@@ -30,7 +30,7 @@ from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
-from carver.ranking.recommend import rank
+from carver.ranking.rank import rank
 
 LEAST = 100
 """Configurations that two tables must share."""

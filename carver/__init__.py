@@ -33,6 +33,7 @@ from .ops.matmul_softmax import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
 from .ops.op import OpTemplate as OpTemplate
 from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
 from .ops.reduction import ReductionTemplate as ReductionTemplate
+from .ops.template import recommend_many as recommend_many
 from .ranking.hint import Hint as Hint
 from .ranking.hint import NoRasterization as NoRasterization
 from .ranking.hint import Rasterization2DColumn as Rasterization2DColumn
@@ -97,5 +98,5 @@ __all__ = [
     "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate", "MatmulTemplate", "NoRasterization", "OpTemplate",
     "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "SearchSpace", "Tensor", "TensorSupplyType",
     "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel",
-    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "recommend_many", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from carver.arch.detect import nvidia_names
 from carver.base.errors import ConfigError, DeviceError, RunError
 from carver.cli.main import main
 from carver.kernels.declaration import kernels
-from carver.kernels.space import enumerate_space
+from carver.kernels.enumeration import enumerate_space
 from carver.ops.reduction import REDUCTIONS
 from carver.problem.problem import Problem
 from carver.ranking.hint import Hint

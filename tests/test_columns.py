@@ -21,7 +21,8 @@ from carver.cost.models import MODELS
 from carver.cost.pricing import price
 from carver.kernels.columns import Shown, column, columns, given, read_columns
 from carver.kernels.declaration import DeclarationError, Kernel, load
-from carver.kernels.space import Space, enumerate_space
+from carver.kernels.enumeration import enumerate_space
+from carver.kernels.space import Space
 
 SHIPPED = Path(KERNELS[0].path).parents[1]
 

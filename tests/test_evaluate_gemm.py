@@ -14,15 +14,16 @@ from carver.arch.devices import load
 from carver.base.errors import ConfigError
 from carver.cost import threads
 from carver.cost.constants import resolve
-from carver.cost.tile import Tile, issue_per_clk
+from carver.cost.tile import Block, issue_per_clk
 from carver.evaluate import tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
 from carver.kernels.columns import read_columns
 from carver.kernels.declaration import kernels
-from carver.kernels.space import enumerate_space, given_space
+from carver.kernels.enumeration import enumerate_space
+from carver.kernels.space import given_space
 from carver.ops.matmul import MatmulTemplate
-from carver.ranking.recommend import rank
+from carver.ranking.rank import rank
 
 pd = pytest.importorskip("pandas")
 
@@ -226,7 +227,7 @@ def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) 
     (kernel,) = [k for k in kernels("matmul", backend) if set(configs[0]) == set(k.tunables)]
     space, _ = given_space(template.problem, arch, kernel, configs)
     assert len(space) == len(configs)
-    tile = read_columns(Tile, space, arch=arch, problem=template.problem)
+    tile = read_columns(Block, space, arch=arch, problem=template.problem)
     own = read_columns(threads.ThreadTile, space, whole=True)
     return threads.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
 

@@ -23,7 +23,7 @@ from carver.kernels.space import Space, given_space, roles
 from carver.ops.conv import ConvTemplate
 from carver.ops.conv2d import Conv2DTemplate
 from carver.ops.dedispersion import DedispersionTemplate
-from carver.ranking.recommend import rank
+from carver.ranking.rank import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")
 DEDISP = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "tile_stride_x", "tile_stride_y")

@@ -17,8 +17,9 @@ import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cost.pricing import price
 from carver.kernels.declaration import Kernel
+from carver.kernels.enumeration import enumerate_space
 from carver.kernels.expr import Expression
-from carver.kernels.space import enumerate_space, given_space, roles, size_scope, static_scope
+from carver.kernels.space import given_space, roles, size_scope, static_scope
 from carver.problem.problem import Problem
 from carver.ranking.offers import offered_kernels
 

@@ -152,6 +152,9 @@ class Arch:
                 "both 0 (no such cache) or both above 0"
             )
 
+    def __hash__(self) -> int:  # of what tells devices apart: a hash of all fields takes longer than most look-ups
+        return hash((self.name, self.sm_count, self.clock_hz, self.l2_bytes, self.dram_bytes_per_s))
+
     def __repr__(self) -> str:
         rate = self.flops_per_s("float16") / 1e12
         return (

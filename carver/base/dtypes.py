@@ -76,6 +76,8 @@ def of_array(dtype: object) -> str:
 
 
 def _known(dtype: object, known: Mapping[str, int]) -> str:
+    if isinstance(dtype, str) and dtype in known:
+        return dtype
     name = getattr(dtype, "__name__", None) or str(dtype)
     name = re.sub(r"^(torch|tl|np|numpy|jnp|ml_dtypes)\.", "", name)
     name = name.removesuffix("_").lower()  # numpy.bool_ was called so before NumPy 2

@@ -14,7 +14,7 @@ from ..cost.estimate import estimate
 from ..evaluate.cases import Case
 from ..kernels.space import Space, given_space, size_scope, static_scope
 from ..ranking.offers import offered_kernels
-from ..ranking.recommend import by_kernel, tunables_of
+from ..ranking.rank import by_kernel, tunables_of
 
 RANKING_WIDTH = 0.4
 """A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""

@@ -20,7 +20,7 @@ from ..evaluate.score import geometric_mean
 from ..kernels.declaration import Kernel
 from ..kernels.space import multiply_dtype
 from ..ranking.offers import offered_kernels
-from ..ranking.recommend import by_kernel
+from ..ranking.rank import by_kernel
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
 from .fit import fit, identified, predict_case, samples
 

@@ -41,13 +41,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Phase:
-    """One wave's blocks on one SM: clocks of start, main loop and epilogue."""
+    """Blocks on one SM, clocks of start, main loop and epilogue: of a full wave and of the last, of shape (2, n)."""
 
     start: FloatArray
     loop: FloatArray
     store: FloatArray
     rows: tuple[FloatArray, ...]
     latency: FloatArray
+    """Of shape (n,)."""
 
 
 def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
@@ -66,33 +67,34 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     slots = sms * work.resident
     waves = np.floor(work.grid / slots)
     left = work.grid - waves * slots
-    head = _phase(work, arch, k, work.resident, np.minimum(sms, work.grid))
-    tail = _phase(work, arch, k, np.maximum(1.0, np.ceil(left / sms)), np.clip(left, 1.0, sms))
+    resident = np.stack([work.resident, np.maximum(1.0, np.ceil(left / sms))])
+    phase = _phase(work, arch, k, resident, np.stack([np.minimum(sms, work.grid), np.clip(left, 1.0, sms)]))
+    (head_start, tail_start), (head_loop, tail_loop), (head_store, tail_store) = phase.start, phase.loop, phase.store
     in_waves = waves > 0
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     hidden = work.resident ** -k["block_overlap"]
     terms = {
         "launch": np.full(len(work), k["launch_s"]),
-        "prologue": np.where(in_waves, head.start * (1.0 + (waves - 1.0) * hidden), some * tail.start) / clk,
-        "main loop": np.where(in_waves, waves * head.loop, some * tail.loop) / clk,
-        "epilogue": np.where(in_waves, head.store * (1.0 + (waves - 1.0) * hidden), some * tail.store) / clk,
-        "tail wave": np.where(in_waves, some * (hidden * (tail.start + tail.store) + tail.loop), 0.0) / clk,
+        "prologue": np.where(in_waves, head_start * (1.0 + (waves - 1.0) * hidden), some * tail_start) / clk,
+        "main loop": np.where(in_waves, waves * head_loop, some * tail_loop) / clk,
+        "epilogue": np.where(in_waves, head_store * (1.0 + (waves - 1.0) * hidden), some * tail_store) / clk,
+        "tail wave": np.where(in_waves, some * (hidden * (tail_start + tail_store) + tail_loop), 0.0) / clk,
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
-    first = np.where(in_waves, head.start, tail.start) / clk
+    first = np.where(in_waves, head_start, tail_start) / clk
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
-    rows = tuple(np.where(in_waves, a, b) for a, b in zip(head.rows, tail.rows, strict=True))
-    latency = np.where(in_waves, head.latency, tail.latency)
+    rows = tuple(np.where(in_waves, full, last) for full, last in phase.rows)
+    latency = phase.latency
     limiter = np.argmax(np.stack([*rows, latency]), axis=0)
     seconds: FloatArray = np.add.reduce(list(terms.values()))
-    full = hidden * (head.start + head.store) + head.loop
+    full = hidden * (head_start + head_store) + head_loop
     wasted = np.maximum(terms["tail wave"] - left / slots * full / clk, 0.0)
     filled = (terms["tail wave"] - wasted) / full
-    terms["prologue"] = terms["prologue"] + filled * hidden * head.start
-    terms["main loop"] = terms["main loop"] + filled * head.loop
-    terms["epilogue"] = terms["epilogue"] + filled * hidden * head.store
+    terms["prologue"] = terms["prologue"] + filled * hidden * head_start
+    terms["main loop"] = terms["main loop"] + filled * head_loop
+    terms["epilogue"] = terms["epilogue"] + filled * hidden * head_store
     terms["tail wave"] = wasted
     return Estimate(seconds, terms, limiter, work.grid / slots, dict(zip(LIMITERS, (*rows, latency), strict=True)))
 
@@ -113,7 +115,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     fed = resident * work.smem_clk
     rows = (shared, fed, port, reads, issue)
     body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
-    core = _norm((*body, port, issue)) + k["step_sync_clk"]
+    core = norm((*body, port, issue)) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
@@ -144,7 +146,7 @@ def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray
     return out
 
 
-def _norm(rows: tuple[FloatArray, ...]) -> FloatArray:
+def norm(rows: tuple[FloatArray, ...]) -> FloatArray:
     """p-norm with p = 8, by squaring: the fitted exponents lie between 6 and 9, and pow costs ten times more."""
     top = np.maximum.reduce(rows)
     total = np.zeros_like(top)

@@ -14,7 +14,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from ..kernels.columns import column
-from .tile import Tile
+from .tile import Block
 
 WORD_BYTES = 4
 VECTOR_BYTES = 16
@@ -34,7 +34,7 @@ READS = frozenset({
 
 @dataclass(frozen=True)
 class ThreadTile:
-    """What is read, beside `Tile`, of a kernel whose threads read their operands one by one; n counts fastest."""
+    """What is read, beside `Block`, of a kernel whose threads read their operands one by one; n counts fastest."""
 
     thread_m: FloatArray = column("elements", "rows of a thread's tile")
     thread_n: FloatArray = column("elements", "columns of a thread's tile")
@@ -76,7 +76,7 @@ class Delivery:
     """Latencies of L2 that a warp sees among its products: each row of an operand that is not staged is new to L1."""
 
 
-def delivery(t: Tile, own: ThreadTile, k: Mapping[str, float], resident: FloatArray) -> Delivery:
+def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatArray) -> Delivery:
     """What the operands of each candidate cost on their way to the threads; columns of `own` have shape (n,)."""
     arch, n = t.arch, len(own.thread_m)
     warps, tk, shared = t.warps, t.tile_k, own.shared_k

@@ -18,40 +18,28 @@ VECTOR, MMA, WGMMA, TCGEN05 = range(4)
 
 
 @dataclass(frozen=True)
-class Tile:
-    """What the terms of a contraction read: sizes, the tile of a block, widths, how the block is built.
-
-    A convolution's axes are multiplied up to `m n k b` as `space.roles` says.
-    """
+class Operands:
+    """What all terms read."""
 
     arch: Arch
     problem: Problem
-    m: FloatArray = given("elements", "extent of the axes that the output shares with the first operand")
-    n: FloatArray = given("elements", "extent of the axes that the output shares with the second operand")
-    k: FloatArray = given("elements", "extent of the axes that are summed over")
-    b: FloatArray = given("elements", "extent of the axes that the output and both operands share")
     a_bytes: FloatArray = given("bytes", "an element of the first operand")
     b_bytes: FloatArray = given("bytes", "an element of the second operand")
-    out_bytes: FloatArray = given("bytes", "an element of the output")
-    acc_bytes: FloatArray = given("bytes", "a sum")
-    row_align_a: FloatArray = given("bytes", "what each row of the first operand starts on a multiple of")
-    row_align_b: FloatArray = given("bytes", "what each row of the second operand starts on a multiple of")
-    row_align_out: FloatArray = given("bytes", "what each row of the output starts on a multiple of")
-    a_k_contiguous: FloatArray = given("flag", "the innermost axis of the first operand is summed over")
-    b_k_contiguous: FloatArray = given("flag", "the innermost axis of the second operand is summed over")
-    a_run: FloatArray = given("elements", "of the first operand that axes of that kind walk side by side")
-    b_run: FloatArray = given("elements", "of the second operand that axes of that kind walk side by side")
-    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
-    b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
+    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
+    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
+    tile_k: FloatArray = column("elements", "of the reduction in one step")
+
+
+@dataclass(frozen=True)
+class Block(Operands):
+    """What the terms of one step of one block read: how the block is built. Sizes have no part in it."""
+
     a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
     b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
     matrix_widens: FloatArray = given("flag", "the fastest matrix instruction takes the operands widened")
     mma_widens: FloatArray = given("flag", "the matrix instruction of a warp takes the operands widened")
     mma_m: FloatArray = given("elements", "rows of the matrix instruction of a warp")
     mma_n: FloatArray = given("elements", "columns of the matrix instruction of a warp")
-    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
-    tile_k: FloatArray = column("elements", "of the reduction in one step")
     warps: FloatArray = column("warps", "of a block that multiply")
     warps_m: FloatArray = column("warps", "along the rows of the tile")
     warps_n: FloatArray = column("warps", "along the columns of the tile")
@@ -59,19 +47,15 @@ class Tile:
     smem_bytes: FloatArray = column("bytes", "shared memory of a block")
     registers: FloatArray = column("registers", "that a thread needs; more than it may have spill")
     ahead: FloatArray = column("steps", "that loads are issued before their use")
-    split: FloatArray = column("", "parts of the reduction", 1)
-    group: FloatArray = column("", "rows of tiles that are walked together", 1)
     threads: FloatArray | None = column("threads", "of a block; whole warps where it is not said", None)
-    copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
+    copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
     single_copy_instr: FloatArray | None = column(
         "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None
     )
-    async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
     exposed_loads: FloatArray = column("loads", "of a step whose whole latency shows", 0)
     in_turn: FloatArray = column("flag", "a step loads, waits, stores and multiplies, one after the other", 0)
-    padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
     scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
     scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
     singles_a: FloatArray = column("", "times that each element of the first operand is moved alone", 0)
@@ -85,11 +69,28 @@ class Tile:
     serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
     after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
     store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
-    atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
 
     @cached_property
     def lanes(self) -> FloatArray:
         return self.warps * self.arch.warp_size
+
+
+@dataclass(frozen=True)
+class Extent(Operands):
+    """The sizes of a contraction and how many tiles, parts and steps they make.
+
+    A convolution's axes are multiplied up to `m n k b` as `space.roles` says.
+    """
+
+    m: FloatArray = given("elements", "extent of the axes that the output shares with the first operand")
+    n: FloatArray = given("elements", "extent of the axes that the output shares with the second operand")
+    k: FloatArray = given("elements", "extent of the axes that are summed over")
+    b: FloatArray = given("elements", "extent of the axes that the output and both operands share")
+    out_bytes: FloatArray = given("bytes", "an element of the output")
+    acc_bytes: FloatArray = given("bytes", "a sum")
+    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
+    b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
+    split: FloatArray = column("", "parts of the reduction", 1)
 
     @cached_property
     def grid_m(self) -> FloatArray:
@@ -115,6 +116,25 @@ class Tile:
     @cached_property
     def cols(self) -> FloatArray:
         return np.minimum(self.tile_n, self.n)
+
+
+@dataclass(frozen=True)
+class Tile(Extent):
+    """What the terms of a contraction read that depend on sizes: those, and what lies side by side."""
+
+    row_align_a: FloatArray = given("bytes", "what each row of the first operand starts on a multiple of")
+    row_align_b: FloatArray = given("bytes", "what each row of the second operand starts on a multiple of")
+    row_align_out: FloatArray = given("bytes", "what each row of the output starts on a multiple of")
+    a_k_contiguous: FloatArray = given("flag", "the innermost axis of the first operand is summed over")
+    b_k_contiguous: FloatArray = given("flag", "the innermost axis of the second operand is summed over")
+    a_run: FloatArray = given("elements", "of the first operand that axes of that kind walk side by side")
+    b_run: FloatArray = given("elements", "of the second operand that axes of that kind walk side by side")
+    group: FloatArray = column("", "rows of tiles that are walked together", 1)
+    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
+    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
+    async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
+    padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
+    atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
 
 
 PAIRED = 0.5

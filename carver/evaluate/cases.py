@@ -18,8 +18,8 @@ from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates
 from ..base.types import FloatArray
 from ..kernels.declaration import kernels
 from ..problem.problem import Problem
+from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..ranking.recommend import rank
 from ..run.records import Measurement
 from ..run.report import LIBRARY, Report
 

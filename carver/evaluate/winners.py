@@ -18,7 +18,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates
 from ..problem.problem import Problem
-from ..ranking.recommend import rank
+from ..ranking.rank import rank
 from .score import geometric_mean
 
 FIRST = 10

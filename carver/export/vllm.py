@@ -19,7 +19,7 @@ from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
 from ..problem.problem import Problem, counted
-from ..ranking.recommend import rank
+from ..ranking.rank import rank
 from . import unsplit
 
 from_config = from_triton

@@ -1,35 +1,28 @@
-"""The candidate space: one column per tunable or derived quantity, one row per candidate.
+"""The candidate space: one column per tunable or derived quantity, one row per candidate; what expressions see.
 
-A space is built in two halves. What does not depend on the problem's sizes (tiles, threads, shared
-memory, registers, the rules over them) is enumerated once per kernel, device and element types, and
-kept. What does is evaluated per problem. So a new shape costs a millisecond with every candidate looked at.
+Spaces of carver's own candidates are made in `enumeration`, those of the user's here.
 """
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES
-from ..base.errors import ConfigError, KernelError, NoCandidates, nearest
+from ..base.errors import ConfigError, nearest
 from ..base.types import BoolArray, FloatArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
-from .compiler import Formula
 from .declaration import Kernel, operators
 from .expr import Expression, parse
-
-MAX_CANDIDATES = 2_000_000
-"""Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
 
 MAX_TUNABLE = 2**31
 """Largest value of a tunable; products of a few of them stay in int64."""
@@ -92,20 +85,24 @@ def roles(problem: Problem) -> dict[str, int]:
     statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory: the input of a reduction, the
     output where nothing is reduced.
     """
-    s = problem.statement
-    if problem.contracts:
+    return {role: prod([problem.sizes[axis] for axis in axes]) for role, axes in _role_axes(problem.computes)}
+
+
+@lru_cache(maxsize=256)
+def _role_axes(computes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    s = notation.parse(computes)
+    if s.contracts:
         first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
         group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
         group["m"] = (set(s.spatial) & first) - group["b"]
         group["n"] = set(s.spatial) - group["b"] - group["m"]
-        return {role: prod(problem.sizes[axis] for axis in axes) for role, axes in group.items()}
-    if not s.reduced:
+    elif not s.reduced:
         last = set(s.output.axes[-1:])
-        return {role: prod(n for axis, n in problem.sizes.items() if (axis in last) == inner)
-                for role, inner in (("r", False), ("c", True))}  # fmt: skip
-    kept = prod(problem.sizes[axis] for axis in s.spatial)
-    reduced = prod(problem.sizes[axis] for axis in s.reduced)
-    return {"r": kept, "c": reduced} if reduces_rows(problem) else {"r": reduced, "c": kept}
+        group = {"r": set(s.axes) - last, "c": last}
+    else:
+        along = s.inputs[0].index[-1][-1][0] in s.reduced
+        group = {"r": set(s.spatial), "c": set(s.reduced)} if along else {"r": set(s.reduced), "c": set(s.spatial)}
+    return tuple((role, tuple(sorted(axes))) for role, axes in group.items())
 
 
 def reduces_rows(problem: Problem) -> bool:
@@ -213,8 +210,8 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         short = [t for t in walked if problem.elements[t.name] < most]
         across = [t for t in short if s.output.axes[-1] in t.axes]
         operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
+    role = roles(problem)
     if problem.contracts:
-        role = roles(problem)
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
             operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
             # distinct elements over rows x depth: below 1 where windows overlap
@@ -225,7 +222,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    return MappingProxyType(dict(problem.sizes) | roles(problem) | traffic | operands)
+    return MappingProxyType({**problem.sizes, **role, **traffic, **operands})
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:
@@ -313,35 +310,6 @@ def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
     return matrix_unit(problem, arch, "mma") or unit
 
 
-def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
-    """Every configuration of the kernel that its rules and the device allow.
-
-    Raises NoCandidates, with what each rule removed, when none is left.
-    """
-    half, rest = _static_half(kernel, arch, problem.sizeless)
-    table = _Table({**half.scope, **size_scope(problem)}, dict(half.columns), half.index, dict(half.removed))
-    if left := table.settle(rest):
-        known = {*table.scope, *table.columns}
-        what, expression, _ = left[0]
-        word = min(expression.names - known)
-        why = f"{what!r} uses {word!r}, which {problem} does not have; {nearest(word, known)}"
-        raise KernelError(f"{kernel.path}: {why}")
-    space = Space(problem, arch, kernel, table.scope, table.columns, table.index, table.removed)
-    if not len(space):
-        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
-    return space
-
-
-def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
-    """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
-    said = kernel.derived.get("instruction")
-    scope = static_scope(problem, arch)
-    if said is None or said.names <= scope.keys():
-        return set() if said is None else {int(said(scope))}
-    half, _ = _static_half(kernel, arch, problem.sizeless)
-    return set(np.unique(half.columns["instruction"]).tolist()) if "instruction" in half.columns else set(range(4))
-
-
 def given_space(
     problem: Problem, arch: Arch, kernel: Kernel, configs: Iterable[Mapping[str, Any]]
 ) -> tuple[Space, dict[int, str]]:
@@ -359,9 +327,9 @@ def given_space(
     scope = {**static_scope(problem, arch), **size_scope(problem)}
     env: dict[str, Any] = dict(scope) | columns
     for name, expression in kernel.derived.items():
-        env[name] = columns[name] = _column(expression(env), len(rows))
+        env[name] = columns[name] = as_column(expression(env), len(rows))
     rules = {f"{name} is at least 1": given[name] > 0 for name in counts}
-    rules |= {text: rule(env) for text, rule in (*kernel.rules.items(), *_device_rules(kernel))}
+    rules |= {text: rule(env) for text, rule in (*kernel.rules.items(), *device_rules(kernel))}
     why = np.full(len(rows), -1)
     for i, holds in enumerate(rules.values()):
         why = np.where((why < 0) & ~np.broadcast_to(np.asarray(holds, bool), len(rows)), i, why)
@@ -392,68 +360,6 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
     return row
 
 
-@lru_cache(maxsize=256)
-def _static_half(kernel: Kernel, arch: Arch, sizeless: Problem) -> tuple[_Table, list[_Step]]:
-    """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
-    steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
-    steps += [(name, e, False) for name, e in kernel.derived.items()]
-    steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *_device_rules(kernel))]
-    table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
-    for tunable, values in kernel.tunables.items():
-        if isinstance(values, Expression):
-            continue
-        new = np.asarray(values, np.int64)
-        if len(table.index) * len(new) > MAX_CANDIDATES:
-            raise NoCandidates(f"{kernel.title}: its declaration spans more than {MAX_CANDIDATES} candidates", {})
-        table.cross(tunable, new)
-        steps = table.settle(steps)
-    return table, steps
-
-
-_Step: TypeAlias = tuple[str, Formula, bool]
-"""A column to compute, or, where the last entry is true, a rule to enforce."""
-
-
-@dataclass
-class _Table:
-    """A space under construction."""
-
-    scope: Mapping[str, Any]
-    columns: dict[str, Any]
-    index: np.ndarray
-    removed: dict[str, int]
-
-    def cross(self, name: str, values: np.ndarray) -> None:
-        """Each row once with each value."""
-        n = len(self.index)
-        self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
-        self.columns[name] = np.tile(values, n)
-        self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
-
-    def settle(self, steps: Iterable[_Step]) -> list[_Step]:
-        """Compute the columns and enforce the rules whose names are known; what is left needs more."""
-        left, names = list(steps), self.scope.keys() | self.columns.keys()
-        while ready := [step for step in left if step[1].names <= names]:
-            left = [step for step in left if step not in ready]
-            seen = ChainMap(self.columns, self.scope)  # type: ignore[arg-type]
-            allowed = np.ones(len(self.index), bool)
-            for name, expression, is_rule in ready:
-                value = expression(seen)
-                if is_rule:
-                    kept = allowed & np.asarray(value, bool)
-                    if lost := int(np.count_nonzero(allowed) - np.count_nonzero(kept)):
-                        self.removed[name] = self.removed.get(name, 0) + lost
-                        allowed = kept
-                else:
-                    self.columns[name] = _column(value, len(self.index))
-                    names.add(name)
-            if not allowed.all():
-                rows = np.flatnonzero(allowed)
-                self.columns = {name: column.take(rows) for name, column in self.columns.items()}
-                self.index = self.index.take(rows)
-        return left
-
-
 _DEVICE_RULES = {
     "threads": ("a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block"),
     "smem_bytes": (
@@ -463,11 +369,11 @@ _DEVICE_RULES = {
 """What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""
 
 
-def _device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
+def device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
     return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.derived]
 
 
-def _column(value: Any, n: int) -> np.ndarray:
+def as_column(value: Any, n: int) -> np.ndarray:
     column = np.asarray(value)
     if column.dtype == np.bool_:
         column = column.astype(np.int64)

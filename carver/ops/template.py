@@ -18,8 +18,9 @@ from ..base.errors import ProblemError
 from ..problem.problem import Problem, size
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
+from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..ranking.recommend import rank, recommend
+from ..ranking.recommend import recommend, recommend_problems
 
 if TYPE_CHECKING:
     from ..ranking.portfolio import Portfolio
@@ -104,6 +105,21 @@ class Template:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"
+
+
+def recommend_many(
+    templates: Iterable[Template], arch: Arch | str | os.PathLike[str], topk: int = 10, backend: str | None = None
+) -> list[Ranking]:
+    """`with_arch(arch).recommend_hints(topk, backend)` of every template, in the order given.
+
+    Problems that differ in sizes alone are priced in one pass, which takes a fraction of the time. Raises what a single
+    query raises, of the first template that has no answer.
+    """
+    given = list(templates)
+    if odd := next((t for t in given if not isinstance(t, Template)), None):
+        raise ProblemError(f"recommend_many takes a list of templates, got {odd!r}")
+    device = arch if isinstance(arch, Arch) else load(arch)
+    return recommend_problems([template.problem for template in given], device, topk, backend)
 
 
 def wide(dtype: str) -> str:

@@ -96,13 +96,18 @@ class Statement:
         seen = dict.fromkeys(axis for t in self.inputs for axis in t.axes)
         return tuple(axis for axis in seen if axis not in self.spatial)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return (*self.spatial, *self.reduced)
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.output, *self.inputs)
+
+    @cached_property
+    def contracts(self) -> bool:
+        """Whether it sums products of operands that are walked differently."""
+        return bool(self.reduced) and len({t.index for t in self.inputs}) > 1
 
     def __str__(self) -> str:
         return f"{self.output} {self.combine} {self.spelt(str)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from math import ceil, gcd, prod
 from typing import Any
 
@@ -83,7 +83,10 @@ class Problem:
         """The same with every axis of length 1 and its rows aligned as they are: what is kept from shape to shape
         is kept under this.
         """
-        return replace(self, sizes=dict.fromkeys(self.sizes, 1), written="")
+        return _sizeless(
+            self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
+            tuple(self.options.items()), tuple(self.align_bytes.items()),
+        )  # fmt: skip
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -93,7 +96,7 @@ class Problem:
     @cached_property
     def contracts(self) -> bool:
         """Whether it sums products of operands that are walked differently."""
-        return bool(self.statement.reduced) and len({t.index for t in self.statement.inputs}) > 1
+        return self.statement.contracts
 
     def stored(self, tensor: Tensor) -> Tensor:
         """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
@@ -204,6 +207,15 @@ class Problem:
         said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in words.title]
         title = words.title.format_map({name: name for name in words.options} | spoken)
         return f"{title} {' '.join(f'{k}={n}' for k, n in shown.items())} ({', '.join((*dict.fromkeys(types), *said))})"
+
+
+@lru_cache(maxsize=1024)
+def _sizeless(
+    operator: str, computes: str, axes: tuple[str, ...], types: tuple[tuple[str, str], ...], accumulate: str,
+    options: tuple[tuple[str, int], ...], align_bytes: tuple[tuple[str, int], ...],
+) -> Problem:  # fmt: skip
+    sizes = dict.fromkeys(axes, 1)
+    return Problem(operator, computes, sizes, dict(types), accumulate, dict(options), dict(align_bytes))
 
 
 def size(name: str, value: object) -> int:

@@ -203,7 +203,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
     priced = Priced(space, *price(space))
-    again = replace(make_hint(priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
+    again = replace(make_hint(hint.problem, priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
         notes.append(
@@ -245,7 +245,7 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
         if priced is None or i not in row_of:
             yield Change(name, old, value, None, "", why[i])
         else:
-            there = make_hint(priced, row_of[i], 0, hint.backend)
+            there = make_hint(hint.problem, priced, row_of[i], 0, hint.backend)
             avoided = next((rule for rule, holds in avoids.items() if not holds[row_of[i]]), "")
             yield Change(name, old, value, there.predicted_ms, there.bound, "", avoided)
 

@@ -22,7 +22,7 @@ from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import fits, price_compiled, resident
 from ..cost.work import Work
 from .hint import Launch
-from .recommend import rank
+from .rank import rank
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +13,17 @@ from ..cost.estimate import LIMITERS
 from ..cost.occupancy import LIMITS, occupancy_limits
 from ..cost.pricing import Priced, roofline_seconds
 from ..kernels.space import Space, multiply_dtype
+from ..problem.problem import Problem
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
 from .uncertainty import trust
 
 
-def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str, ...] = ()) -> Hint:
-    """The hint of one candidate."""
+def make_hint(
+    problem: Problem, part: Priced, row: int, rank: int, backend: str, notes: tuple[str, ...] = ()
+) -> Hint:
+    """The hint of one candidate of a problem."""
     space, work, est = part.space, part.work, part.estimate
-    arch, problem, kernel = space.arch, space.problem, space.kernel
+    arch, kernel = space.arch, space.kernel
     col = partial(space.at, row)
     warps = int(work.warps[row])
     smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
@@ -53,7 +57,7 @@ def make_hint(part: Priced, row: int, rank: int, backend: str, notes: tuple[str,
         launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
         block=tile.block, warp=tile.warp, thread=tile.thread, rstep=tile.rstep, reduce_thread=tile.reduce_thread,
         num_warps=warps if arch.kind == "gpu" else None, pipeline_stage=_stages(space, row),
-        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(space, row),
+        use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(problem, space, row),
         rasterization_plan=plan, split_k=split if problem.statement.reduced else None, cluster=(1, 1, 1),
         cached_tensors=tuple(inputs[:2]) if problem.contracts and smem_bytes else (), details=details,
         limited_by=limited_by,
@@ -112,9 +116,8 @@ def _bound(terms: Mapping[str, float], loop: str) -> str:
     return loop if in_loop or largest in ("main loop", "tail wave") else largest
 
 
-def _vectorize(space: Space, row: int) -> dict[str, int]:
+def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
     """Elements that one instruction moves of each input; empty where the declaration does not say."""
-    problem = space.problem
     inputs = [t.name for t in problem.statement.inputs]
     copies: dict[str, int] = {}
     if "access_elements" in space.columns:
@@ -129,6 +132,11 @@ def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
     launches = part.space.kernel.launches
     if not launches:
         return int(part.work.grid[row]) // max(split, 1), split, 1
-    env = {**part.space.scope, **{name: int(column[row]) for name, column in part.space.columns.items()}}
+    names = frozenset[str]().union(*(extent.names for extent in launches[0].grid))
+    env = {name: _of_row(part.space[name], row) for name in names}
     x, y, z = (*(int(extent(env)) for extent in launches[0].grid), 1, 1)[:3]
     return x, y, z
+
+
+def _of_row(value: Any, row: int) -> Any:
+    return int(value[row]) if isinstance(value, np.ndarray) and value.ndim else value

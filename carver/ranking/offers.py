@@ -10,7 +10,8 @@ from ..base.errors import ConfigError, NoCandidates
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, every, kernels
-from ..kernels.space import instructions, multiply_dtype, plain, static_scope
+from ..kernels.enumeration import instructions
+from ..kernels.space import multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
 
 TILES = "triton"
@@ -49,7 +50,7 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
-    """The kernels of a backend that this problem and device meet the requirements of, and what to tell the user."""
+    """The kernels of a backend that this problem and device meet the requirements of, and what to tell of them."""
     offered, notes = _offered(problem.sizeless, arch, backend)
     if not offered:
         scope = static_scope(problem, arch)
@@ -57,10 +58,15 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
             f"{problem} with backend {backend!r} on {arch.name}",
             {f"{k.title} requires that {why}": 1 for k in kernels(problem.operator, backend) for why in k.unmet(scope)},
         )
-    if problem.compulsory_bytes > arch.dram_bytes:
-        needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
-        notes = (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted", *notes)
     return offered, notes
+
+
+def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
+    """What to tell the user of a problem that the device has no memory for; else nothing."""
+    if problem.compulsory_bytes <= arch.dram_bytes:
+        return ()
+    needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+    return (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted",)
 
 
 @lru_cache(maxsize=256)

@@ -22,8 +22,9 @@ from ..problem.problem import Problem, counted
 from ..problem.problem import size as whole
 from .hint import Hint
 from .offers import offered_kernels
+from .rank import rank
 from .ranking import Ranking
-from .recommend import rank, recommend
+from .recommend import recommend
 
 
 class Timed(Protocol):

@@ -31,8 +31,11 @@ class Ranking(Sequence[Hint]):
     arch: Arch
     backend: str
     parts: tuple[Priced, ...]
+    """What was priced: all candidates that the user gave, of carver's own those that may be among the fastest."""
     order: tuple[tuple[int, int], ...]
     """(part, row) of each hint."""
+    candidates: int
+    """How many can run."""
     rejected: Mapping[str, int]
     reasons: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -54,16 +57,11 @@ class Ranking(Sequence[Hint]):
         place = range(len(self.order))[i]
         if place not in self._hints:
             part, row = self.order[place]
-            self._hints[place] = make_hint(self.parts[part], row, place + 1, self.backend, self.notes)
+            self._hints[place] = make_hint(self.problem, self.parts[part], row, place + 1, self.backend, self.notes)
         return self._hints[place]
 
     def __iter__(self) -> Iterator[Hint]:
         return (self[i] for i in range(len(self)))
-
-    @property
-    def candidates(self) -> int:
-        """How many candidates were priced."""
-        return sum(len(part.space) for part in self.parts)
 
     @property
     def indices(self) -> list[int]:

@@ -1,25 +1,23 @@
-"""Rank candidates: carver's own for a backend (`recommend`), or the user's (`rank`)."""
+"""carver's own candidates, ranked: for one problem, or for many at once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, nearest
-from ..cost.pricing import Priced, price
-from ..kernels.backends import BACKENDS
-from ..kernels.declaration import Kernel, every, kernel_named
-from ..kernels.foreign import adopt, combinations, in_words
-from ..kernels.space import enumerate_space, given_space
+from ..base.errors import NoCandidates
+from ..cost.check import model_of
+from ..kernels.declaration import Kernel, kernel_named
+from ..kernels.enumeration import enumerate_many, sizes_of
 from ..problem.problem import Problem, counted
-from .hint import Hint
-from .offers import default_backend, offered_kernels
+from .fastest import fastest
+from .offers import default_backend, offered_kernels, too_large
 from .ranking import Ranking
+
+TOGETHER = 64
+"""Problems that are priced at once: their columns fit a core's cache."""
 
 
 def recommend(
@@ -37,160 +35,58 @@ def recommend(
     that can run, those that a kernel's [avoid] leaves out among them.
     Raises NoCandidates when no kernel can run the problem on the device.
     """
-    topk = counted("topk", topk, 1)
     only = kernel_named(problem.operator, kernel) if kernel else None
-    backend = only.backend if only else backend or default_backend(problem, arch)
-    parts: list[Priced] = []
-    removed: Counter[str] = Counter()
-    offered, notes = offered_kernels(problem, arch, backend)
-    if only:
-        offered = tuple(each for each in offered if each is only)
+    chosen = only.backend if only else backend or default_backend(problem, arch)
+    offered, notes = offered_kernels(problem, arch, chosen)
+    offered = tuple(each for each in offered if only in (None, each))
     if not advised:
         offered = tuple(replace(each, avoid={}) for each in offered)
-    for each in offered:
-        try:
-            space = enumerate_space(problem, arch, each)
-        except NoCandidates as none:
-            removed.update(none.removed)
-            continue
-        removed.update(space.removed)
-        parts.append(Priced(space, *price(space)))
-    if not parts:
-        avoided = {why for each in offered for why in each.avoid}  # what can never run is told first
-        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
-    return Ranking(problem, arch, backend, tuple(parts), _best(parts, topk), dict(removed), {}, notes)
+    return _recommend([problem], arch, counted("topk", topk, 1), chosen, offered, notes)[0]
 
 
-def rank(
-    problem: Problem,
-    arch: Arch,
-    configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
-    backend: str = "triton",
-    *,
-    kernel: str | None = None,
-    names: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-) -> Ranking:
-    """The user's own configurations in the order of their predicted times.
+def recommend_problems(
+    problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None
+) -> list[Ranking]:
+    """`recommend` of each problem, in the order given. Problems that differ in sizes alone are priced in one pass."""
+    topk = counted("topk", topk, 1)
+    kinds: dict[Problem, list[int]] = {}
+    for place, problem in enumerate(problems):
+        kinds.setdefault(problem.sizeless, []).append(place)
+    found: dict[int, Ranking] = {}
+    for places in kinds.values():
+        chosen = backend or default_backend(problems[places[0]], arch)
+        offered, notes = offered_kernels(problems[places[0]], arch, chosen)
+        step = TOGETHER if all(model_of(kernel).many for kernel in offered) else 1
+        for start in range(0, len(places), step):
+            some = places[start : start + step]
+            answers = _recommend([problems[i] for i in some], arch, topk, chosen, offered, notes)
+            found |= zip(some, answers, strict=True)
+    return [found[place] for place in range(len(problems))]
 
-    `configs` is a list of them, or lists of values by key: then every combination. `names` maps carver's keys to other
-    spellings, keys in `ignore` are left out, and keys that the backend's tool has a default for may be lacking.
-    `kernel` says which of an operator's kernels they are of, where their keys do not.
 
-    Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
-    """
-    if isinstance(configs, Mapping):
-        configs = combinations(configs)
-    if isinstance(configs, str) or not isinstance(configs, Iterable):
-        raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
-    backend = kernel_named(problem.operator, kernel).backend if kernel else backend
-    offered, notes = offered_kernels(problem, arch, backend)
-    words = spellings(offered, names)
-    given = [
-        config if isinstance(config, Hint) else in_words(adopt(config, backend, ignore), words, ignore)
-        for config in configs
+def _recommend(
+    problems: Sequence[Problem], arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
+) -> list[Ranking]:
+    """Of problems that differ in sizes alone, with these kernels."""
+    sizes = sizes_of(problems)
+    spaces = [enumerate_many(problems, arch, kernel, sizes) for kernel in offered]
+    removed = [Counter[str]() for _ in problems]
+    counts = [0] * len(problems)
+    for space in spaces:
+        for place, (by_rule, more) in enumerate(zip(space.removed, space.counts, strict=True)):
+            removed[place].update(by_rule)
+            counts[place] += more
+    for problem, count, by_rule in zip(problems, counts, removed, strict=True):
+        if not count:
+            raise _none(problem, arch, backend, offered, by_rule)
+    parts, orders = fastest(spaces, len(problems), topk)
+    return [
+        Ranking(problem, arch, backend, parts, order, count, dict(by_rule), {}, (*too_large(problem, arch), *notes))
+        for problem, order, count, by_rule in zip(problems, orders, counts, removed, strict=True)
     ]
-    if kernel:
-        given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
-    usual = BACKENDS[backend].options.get(arch.vendor, {})
-    parts: list[Priced] = []
-    reasons: dict[int, str] = {}
-    for owner, places in by_kernel(given, offered, usual).items():
-        assumed = {key: value for key, value in usual.items() if key in owner.tunables.keys() - owner.defaults.keys()}
-        rows = [tunables_of(given[i]) for i in places]
-        space, why = given_space(
-            problem, arch, owner, [assumed | dict(row) if isinstance(row, Mapping) else row for row in rows]
-        )
-        reasons |= {places[i]: reason for i, reason in why.items()}
-        if len(space):
-            space = replace(space, index=np.asarray(places)[space.index])
-            parts.append(Priced(space, *price(space)))
-    if not given:
-        raise ConfigError(f"no configurations given to rank for {problem}")
-    rejected = Counter(reasons.values())
-    if not parts:
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
-    order = _best(parts, len(given))
-    return Ranking(problem, arch, backend, tuple(parts), order, dict(rejected), reasons, notes, len(given))
 
 
-def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dict[str, str]:
-    """The kernels' keys by other spellings: the user's, and those in use that are no key of a kernel themselves."""
-    known = {key for kernel in offered for key in kernel.tunables}
-    if names and (odd := names.keys() - known):
-        raise ConfigError(f"names maps {min(odd)!r}, which is no key of these kernels; {nearest(min(odd), known)}")
-    usual = BACKENDS[offered[0].backend].aliases
-    found = {alias: key for key, aliases in usual.items() if key in known for alias in aliases if alias not in known}
-    return found | {theirs: key for key, theirs in (names or {}).items()}
-
-
-def by_kernel(
-    given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel], usual: Collection[str] = ()
-) -> dict[Kernel, list[int]]:
-    """The places of the configurations that belong to each kernel, for the kernels that have any.
-
-    Keys that are `usual` may be lacking.
-    """
-    places: dict[Kernel, list[int]] = {}
-    for i, config in enumerate(given):
-        places.setdefault(_owner(config, i, offered, usual), []).append(i)
-    return places
-
-
-def _owner(config: object, place: int, offered: Sequence[Kernel], usual: Collection[str]) -> Kernel:
-    """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
-    name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
-    if name is not None:
-        for kernel in offered:
-            if kernel.name == name:
-                return kernel
-        names = ", ".join(k.name for k in offered)
-        raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
-    if isinstance(config, Mapping):
-        for kernel in offered:
-            if _speaks(config, kernel, usual):
-                return kernel
-        backend = offered[0].backend
-        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k, ())}
-        if others:
-            other = min(others)
-            raise ConfigError(
-                f"configuration {place} has the keys of backend {other!r} and not of {backend!r}: "
-                f"{', '.join(map(str, config))}; ask with --backend {other}, in Python backend={other!r}"
-            )
-    return offered[0]
-
-
-def _speaks(config: Mapping[str, Any], kernel: Kernel, usual: Collection[str]) -> bool:
-    needed = kernel.tunables.keys() - kernel.defaults.keys() - set(usual)
-    return needed <= config.keys() <= kernel.tunables.keys()
-
-
-def tunables_of(config: Any) -> Any:
-    """A configuration without the name of its kernel."""
-    if isinstance(config, Hint):
-        return config.config
-    return {k: v for k, v in config.items() if k != "kernel"} if isinstance(config, Mapping) else config
-
-
-def _best(parts: Sequence[Priced], topk: int) -> tuple[tuple[int, int], ...]:
-    """(part, row) of the fastest. Equal times: less shared memory first, then fewer warps, then smaller tunables."""
-    seconds = np.concatenate([part.estimate.seconds for part in parts])
-    owner = np.repeat(np.arange(len(parts)), [len(part.space) for part in parts])
-    rows = np.concatenate([np.arange(len(part.space)) for part in parts])
-    if topk < len(seconds):
-        keep = np.flatnonzero(seconds <= np.partition(seconds, topk - 1)[topk - 1])
-        seconds, owner, rows = seconds[keep], owner[keep], rows[keep]
-
-    smem, warps, place = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows), int)
-    for number, part in enumerate(parts):
-        mine = np.flatnonzero(owner == number)
-        columns, at = part.space.columns, rows[mine]
-        smem[mine] = columns["smem_bytes"][at] if "smem_bytes" in columns else 0
-        warps[mine] = part.work.warps[at]
-        if part.space.kernel.tunables:
-            tunables = [columns[t][at] for t in reversed(list(part.space.kernel.tunables))]
-            place[mine[np.lexsort(tunables)]] = np.arange(len(mine))
-    order = np.lexsort((place, owner, warps, smem, seconds))[:topk]
-    return tuple((int(owner[i]), int(rows[i])) for i in order)
+def _none(problem: Problem, arch: Arch, backend: str, offered: Sequence[Kernel], removed: Counter[str]) -> NoCandidates:
+    avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+    told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
+    return NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)

@@ -19,6 +19,7 @@ from ..cost.pricing import price
 from ..kernels.declaration import kernels
 from ..kernels.space import flops_per_s, given_space, multiply_dtype
 from ..ranking.hint import Hint
+from ..ranking.recommend import recommend
 from .canvas import (
     BLUE,
     GREY,
@@ -181,7 +182,8 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
 
 def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list[int], list[int], np.ndarray]:
     """Values of `x`, values of `y`, and predicted times of shape (y, x), NaN where there is no candidate. [ms]"""
-    tunables = dict.fromkeys(name for part in ranking.parts for name in part.space.kernel.tunables)
+    every = ranking if ranking.given else recommend(ranking.problem, ranking.arch, ranking.candidates, ranking.backend)
+    tunables = dict.fromkeys(name for part in every.parts for name in part.space.kernel.tunables)
     for name in (x, y):
         if name not in tunables:
             raise ConfigError(f"no tunable {name!r}; {nearest(name, tunables)}")
@@ -189,7 +191,7 @@ def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list
         raise ConfigError(f"a heat map is over two tunables, got {x!r} twice")
     if over not in ("best", "median", "fixed"):
         raise ConfigError(f"over takes 'best', 'median' or 'fixed', got {over!r}")
-    parts = [part for part in ranking.parts if {x, y} <= part.space.kernel.tunables.keys()]
+    parts = [part for part in every.parts if {x, y} <= part.space.kernel.tunables.keys()]
     if not parts:
         raise ConfigError(f"no kernel of this ranking has both {x!r} and {y!r}")
     places = [np.concatenate([part.space.columns[name] for part in parts]) for name in (x, y)]

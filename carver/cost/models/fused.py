@@ -118,5 +118,5 @@ def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, spec
     return out
 
 
-GATED = Model(gated, (CONTRACTED, Part(Gated)))
-MATMUL_SOFTMAX = Model(matmul_softmax, (CONTRACTED, Part(WholeRows)))
+GATED = Model(gated, (*CONTRACTED, Part(Gated)))
+MATMUL_SOFTMAX = Model(matmul_softmax, (*CONTRACTED, Part(WholeRows)))

@@ -1,0 +1,232 @@
+"""One step of one block of a contraction, and its epilogue: what sizes have no part in.
+
+Reads the columns of `Block`; of a kernel whose threads read their operands one by one, those of `ThreadTile` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...base.types import FloatArray
+from ...kernels.columns import read_columns
+from ...kernels.declaration import Kernel
+from ...kernels.space import Space, warp_matrix_unit
+from ..occupancy import resident_blocks, spill_slowdown
+from ..threads import ThreadTile, delivery
+from ..tile import MMA, VECTOR, WGMMA, Block, instruction_rows, issue_per_clk, peak, peaks
+from ..work import joined
+
+ASYNC_BYTES = 4
+"""The least that an asynchronous copy moves; narrower ones pass a register."""
+LINES_PER_CLK = 4.0
+"""That L1 looks up for one load. Source: Triton's times on an H100 and H200 where 16 does not divide N."""
+SINGLE_INSTR = 1.75
+"""An element moved alone, and its share of packing four into a register."""
+MMA_LATENCY_CLK = 33.0
+"""From an mma.sync of 16 x 8 x 16 to one that adds to its result. Source: Sun et al., Dissecting Tensor Cores, 2022."""
+
+READS = frozenset({
+    "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr", "group_chain_clk",
+    "math_efficiency", "serial_clk", "smem_efficiency", "step_chain_clk", "step_instr", "step_sync_clk",
+    "store_chain", "store_instr",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What sizes have no part in: one step of one block, and its epilogue. Arrays of shape (n,), or numbers for all."""
+
+    resident: FloatArray
+    warps: FloatArray
+    ahead: FloatArray
+    exposed: FloatArray
+    math_clk: FloatArray
+    chain_clk: FloatArray
+    smem_clk: FloatArray
+    issue_clk: FloatArray
+    apart_clk: FloatArray
+    wait_clk: FloatArray
+    spill_bytes: FloatArray
+    fill_m: FloatArray
+    fill_n: FloatArray
+    slowdown: FloatArray
+    scattered: FloatArray
+    store_clk: FloatArray
+    store_chain_clk: FloatArray
+
+
+def by_thread(kernel: Kernel) -> bool:
+    """Whether each thread reads its operands for itself."""
+    return "lanes_m" in kernel.tunables or "lanes_m" in kernel.derived
+
+
+def one_step(space: Space, k: Mapping[str, float]) -> Step:
+    """What a step of a block asks of its SM's resources, what of it waits, and the epilogue's instructions."""
+    n, arch = len(space), space.arch
+    t = read_columns(Block, space, arch=arch, problem=space.problem)
+    own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
+    resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers)
+    slots = issue_per_clk(arch)
+    flops = tile_flops(t)
+    math_clk = arithmetic(t, k, flops)
+    chain_clk = chain(t, k, math_clk)
+    fragments = fragment_bytes(t)
+    smem_clk = shared_memory(t, k, fragments)
+    fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
+    instr = instructions(t, k, fragments) + fma
+    apart = wait_clk = spill_bytes = np.zeros(n)
+    waits = fill_m = fill_n = np.ones(n)
+    if own is not None:
+        delivered = delivery(t, own, k, resident)
+        # idle lanes cost what the others do; an instruction on packed halves makes two products
+        filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
+        packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
+        smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
+        instr = delivered.instructions + fma * filled / max(1.0, packed)
+        math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
+        wait_clk = delivered.exposed * arch.l2_latency_s * arch.clock_hz
+        waits, fill_m, fill_n = delivered.waits, delivered.fill_m, delivered.fill_n
+        alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, k["port_overlap"])
+        alone = alone + delivered.latency_clk
+        prefetched = own.prefetched > 0
+        chain_clk = np.where(prefetched, alone, 0.0)
+        apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
+    else:
+        apart = t.in_turn * np.maximum(instr / slots, smem_clk)
+    run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
+    plain = own is None and t.fragment_turns is None
+    stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
+    return Step(
+        resident=resident * np.ones(n),
+        warps=t.warps,
+        ahead=np.where(waits > 0, t.ahead, np.inf),
+        exposed=t.exposed_loads,
+        math_clk=math_clk,
+        chain_clk=chain_clk,
+        smem_clk=smem_clk,
+        issue_clk=instr / slots,
+        apart_clk=apart,
+        wait_clk=wait_clk,
+        spill_bytes=spill_bytes,
+        fill_m=fill_m,
+        fill_n=fill_n,
+        slowdown=spill_slowdown(t.registers, arch, k) if plain else np.ones(n),
+        scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
+        store_clk=stores * t.warps / slots,
+        store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
+    )
+
+
+def tile_flops(t: Block) -> FloatArray:
+    """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
+    inst_m = instruction_rows(t.instruction, t.mma_m)
+    inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
+    return 2 * np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n * t.tile_k
+
+
+def warp_groups(t: Block) -> tuple[FloatArray, FloatArray]:
+    """Groups of four warps, as wgmma takes them, and how many of them share the rows out."""
+    groups = np.maximum(t.warps // 4, 1)
+    return groups, np.minimum(groups, np.maximum(t.tile_m // 64, 1))
+
+
+def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
+    """One step on all arithmetic pipes of an SM. [clk]
+
+        clk = flops / (peak of the instruction * math_efficiency)
+    """
+    out: FloatArray = flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
+    return out
+
+
+def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
+    """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
+
+    Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
+    converted into a buffer of its own is written between two barriers, and only then multiplied. That, and elements
+    that are moved alone, goes at the pace of a warp that waits for its own instructions. Products that are scaled
+    before they are added to the sums keep the matrix unit waiting meanwhile, unless another block has it.
+    """
+    alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
+    unit = warp_matrix_unit(t.problem, t.arch)
+    if unit is not None and unit.instruction == "mma":
+        in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
+        alone = np.where(t.instruction == MMA, np.maximum(alone, in_row), alone)
+    fixed = np.where(t.instruction >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    buffered = t.converted_b
+    moved_a, moved_b = singles(t)
+    converted_b = t.b_converts * np.where(buffered > 0, t.tile_n * t.tile_k / t.arch.warp_size, moved_b)
+    waiting = SINGLE_INSTR * (moved_a + moved_b)
+    waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
+    widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
+    after = t.after_instr * t.warps / np.minimum(t.warps, t.arch.schedulers_per_sm)
+    return alone + fixed + k["serial_clk"] * t.serialized + widening + after
+
+
+def fragment_bytes(t: Block) -> FloatArray:
+    """Read back from shared memory in one step. [bytes]
+
+    mma and vector code read an operand once for each row or column of the grid of warps. wgmma reads the first
+    once for each group beside another and each 256 columns, the second once for each 64 rows. tcgen05, which one
+    thread issues for the block, reads them once for each 256 columns and each 128 rows.
+    """
+    groups, groups_m = warp_groups(t)
+    beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
+    reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
+    reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)
+    wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
+    turns = 1.0 if t.fragment_turns is None else t.fragment_turns
+    return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
+
+
+def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """One step on the port of shared memory and L1: the copies in, and what the instructions read back. [clk]
+
+    A load whose lanes go to different rows takes a turn for every `LINES_PER_CLK` of them.
+    """
+    copied = t.tile_m * t.tile_k * t.a_bytes + k["copy_b_weight"] * t.tile_n * t.tile_k * t.b_bytes
+    copied = copied + t.converted_b * t.tile_n * t.tile_k * (t.b_bytes + t.a_bytes)
+    alone_a, alone_b = singles(t)
+    turned = alone_a * t.single_turns_a + alone_b * t.single_turns_b
+    scattered = t.tile_m * t.scattered_a + t.tile_n * t.scattered_b
+    lanes = t.arch.warp_size
+    turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK
+    out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
+    return out
+
+
+def singles(t: Block) -> tuple[FloatArray, FloatArray]:
+    """Elements of a step that are moved alone, by a warp's worth."""
+    often_a, often_b = t.singles_a, t.singles_b
+    return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
+
+
+def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """Instructions of all warps of a block in one step, products on the vector units left out.
+
+        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
+        + per element converted + per element moved alone + per sum that is scaled
+    """
+    wide_a, wide_b = t.copy_a_bytes, t.copy_b_bytes
+    single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr
+    copying_a = t.tile_m * t.tile_k * t.a_bytes / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
+    copying_b = t.tile_n * t.tile_k * t.b_bytes / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
+    copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
+    # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
+    each = np.where(t.matrix_widens > 0, k["convert_instr"], 0.5)
+    widen = (t.instruction == MMA) * t.mma_widens * each
+    per_a = k["convert_instr"] * t.a_converts + widen
+    per_b = k["convert_instr"] * t.b_converts + widen
+    often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
+    converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
+    return (
+        t.warps * (k["step_instr"] + copying)
+        + np.where(t.instruction >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
+        + converting
+        + SINGLE_INSTR * sum(singles(t))
+        + t.after_instr * t.warps
+    )

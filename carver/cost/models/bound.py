@@ -1,0 +1,107 @@
+"""A time that no candidate of a contraction beats, from what is kept of it and a few operations a shape.
+
+Whoever looks for the fastest prices those whose bound is below the best time seen, and finds what pricing all would.
+Each term of `estimate` is there or left out, never more: copies into the SM and L2's share of a step are left out of
+the norm of its resources, L2 is taken to hit always, and DRAM to move each operand once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...base.types import FloatArray
+from ...kernels.columns import read_columns
+from ...kernels.space import Space
+from ..estimate import norm
+from ..model import kept
+from ..threads import ThreadTile
+from ..tile import Block, Extent
+from ..work import joined
+from .block import Step, by_thread, one_step
+
+SLACK = 1.0 - 1e-9
+"""Sums that are rounded in another order may come out this much larger."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """Clocks that no block of a candidate goes below, of shape (n,)."""
+
+    resident: FloatArray
+    full: FloatArray
+    """A step of all resident blocks."""
+    alone: FloatArray
+    """A step of a block that has the SM to itself."""
+    each: FloatArray
+    """What each block adds to a step, however many there are."""
+    start: FloatArray
+    start_each: FloatArray
+    store: FloatArray
+    store_each: FloatArray
+    hidden: FloatArray
+
+
+def least_step(space: Space, k: Mapping[str, float]) -> Least:
+    """The terms of `estimate` for one step without traffic."""
+    arch, n = space.arch, len(space)
+    s: Step = kept(one_step, (Block, ThreadTile), space, k)
+    body = k["port_overlap"] if by_thread(space.kernel) or "fragment_turns" in space.columns else None
+    latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
+    latency = arch.clock_hz * latency_s
+    uncovered = (latency + s.chain_clk * k["chain_latency"]) / s.ahead + latency * s.exposed + s.apart_clk
+
+    def step(resident: FloatArray) -> FloatArray:
+        warps = resident * s.warps / arch.schedulers_per_sm
+        pipes = warps / np.ceil(warps)
+        shared = joined(resident * s.math_clk / pipes, s.chain_clk, k["chain_overlap"])
+        fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
+        core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
+        clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)
+        out: FloatArray = clk * s.slowdown
+        return out
+
+    dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * s.warps)
+    one = np.ones(n)
+    return Least(
+        resident=s.resident,
+        full=step(s.resident),
+        alone=step(one),
+        each=np.maximum(np.maximum(s.math_clk, s.smem_clk), s.issue_clk) * s.slowdown * one,
+        start=k["block_start_clk"] + latency * (1.0 - 1.0 / s.ahead) * one,
+        start_each=dispatch * one,
+        store=s.store_chain_clk * one,
+        store_each=s.store_clk * one,
+        hidden=s.resident ** -k["block_overlap"],
+    )
+
+
+def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
+    """At most the seconds that `price` finds, of each candidate. [s]"""
+    arch, t = space.arch, read_columns(Extent, space, arch=space.arch, problem=space.problem)
+    w: Least = kept(least_step, (Block, ThreadTile), space, k)
+    sms, clk = float(arch.sm_count), arch.clock_hz
+    grid, steps = t.grid, t.steps
+    waves = np.floor(grid / (sms * w.resident))
+    left = grid - waves * sms * w.resident
+    last = np.maximum(1.0, np.ceil(left / sms))
+    inside = t.m / t.grid_m * t.n / t.grid_n * np.where(t.split > 1, t.acc_bytes, t.out_bytes)
+    each = w.store_each + inside / arch.l2_bytes_per_clk_per_sm
+    fetched = t.k / t.split * (t.rows * t.a_bytes + t.cols * t.b_bytes) / arch.l2_bytes_per_clk_per_sm
+    in_waves = waves > 0
+    whole = np.maximum(steps * w.full, w.resident * fetched)
+    ragged = np.maximum(steps * np.maximum(w.alone, last * w.each), last * fetched)
+    start, store = w.start + w.resident * w.start_each, w.store + w.resident * each
+    last_start, last_store = w.start + last * w.start_each, w.store + last * each
+    weight = np.where(in_waves, (left > 0) * k["tail"], 1.0)
+    again = (waves - 1.0) * w.hidden
+    tail = weight * (w.hidden * (last_start + last_store) + ragged)
+    own = np.where(in_waves, start * again + waves * whole + store * (1.0 + again) + tail, ragged + last_store) / clk
+    first = np.where(in_waves, start, last_start) / clk
+    once = (t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b + inside * grid
+    dram = once / (arch.dram_bytes_per_s * k["dram_efficiency"])
+    parted = np.where(t.split > 1, np.minimum(k["split_s"] + k["split_each_s"] * t.split, k["launch_s"]), 0.0)
+    out: FloatArray = (k["launch_s"] + first + np.maximum(own, dram) + parted) * SLACK
+    return out

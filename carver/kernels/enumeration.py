@@ -1,0 +1,365 @@
+"""A kernel's own candidates: what sizes have no part in is enumerated once, the rest is evaluated for a shape.
+
+Tiles, threads, shared memory, registers and the rules over them are the same for every shape of a problem on a device:
+`fixed_candidates` keeps them. A rule that needs sizes is evaluated once for each distinct combination of the fixed
+columns that it reads, of which there are far fewer than candidates, and a column when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import KernelError, NoCandidates, nearest
+from ..base.types import BoolArray, IntArray
+from ..problem.problem import Problem
+from .compiler import Formula
+from .declaration import Kernel
+from .expr import Expression
+from .space import Space, as_column, device_rules, size_scope, static_scope
+
+MAX_CANDIDATES = 2_000_000
+"""Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
+
+
+@dataclass(frozen=True, eq=False)
+class SizedRule:
+    """A rule that needs sizes, over the distinct combinations of the fixed columns that it reads."""
+
+    why: str
+    expression: Formula
+    columns: tuple[tuple[str, Formula], ...]
+    """Columns that need sizes and that it reads, in the order in which they can be computed."""
+    combinations: Mapping[str, IntArray]
+    """Values of the fixed columns, of shape (u,)."""
+    which: IntArray
+    """The combination of each candidate, of shape (n,)."""
+
+    @property
+    def size(self) -> int:
+        """How many combinations there are."""
+        return max(map(len, self.combinations.values()), default=1)
+
+    def holds(self, scope: Mapping[str, Any]) -> BoolArray:
+        """For each combination, of shape (u,), and of shape (p, u) where the sizes in `scope` have shape (p, 1).
+
+        Of shape () or (p, 1) where all combinations are alike.
+        """
+        seen = {**scope, **self.combinations}
+        for name, expression in self.columns:
+            seen[name] = expression(seen)
+        return np.asarray(self.expression(seen), bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A kernel's candidates on a device after all that sizes have no part in, and what is left to be evaluated."""
+
+    kernel: Kernel
+    arch: Arch
+    problem: Problem
+    """Without its sizes."""
+    scope: Mapping[str, Any]
+    columns: Mapping[str, IntArray]
+    index: IntArray
+    """The place of each among all combinations of the declared values."""
+    removed: Mapping[str, int]
+    sized: Mapping[str, Formula]
+    """Columns that need sizes."""
+    rules: tuple[SizedRule, ...]
+
+    def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
+        """Rows of the candidates that the rules leave of one shape, and what each rule removed.
+
+        `holds` has, for each of `rules`, whether it holds for its combinations.
+        """
+        removed = dict(self.removed)
+        rows: IntArray = np.arange(len(self.index))
+        for rule, held in zip(self.rules, holds, strict=False):
+            if held.all():
+                continue
+            kept = rows[held.take(rule.which.take(rows))] if held.any() else rows[:0]
+            if lost := len(rows) - len(kept):
+                removed[rule.why] = removed.get(rule.why, 0) + lost
+                rows = kept
+            if not len(rows):
+                break
+        return rows, removed
+
+    def __reduce__(self) -> tuple[Any, ...]:  # enumerated again where a copy goes
+        return fixed_candidates, (self.kernel, self.arch, self.problem)
+
+
+class Columns(Mapping[str, IntArray]):
+    """Columns of some rows of fixed candidates. Sizes in `scope` are numbers, or arrays with one for each row."""
+
+    def __init__(self, fixed: Fixed, rows: IntArray, scope: Mapping[str, Any]) -> None:
+        self.fixed = fixed
+        self.rows = rows
+        self.scope = scope
+        self._made: dict[str, IntArray] = {}
+
+    def __getitem__(self, name: str) -> IntArray:
+        made = self._made.get(name)
+        if made is None:
+            if name in self.fixed.columns:
+                made = self.fixed.columns[name].take(self.rows)
+            else:
+                made = as_column(self.fixed.sized[name](ChainMap(self, self.scope)), len(self.rows))  # type: ignore[arg-type]
+            self._made[name] = made
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fixed.columns or name in self.fixed.sized
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.fixed.columns
+        yield from self.fixed.sized
+
+    def __len__(self) -> int:
+        return len(self.fixed.columns) + len(self.fixed.sized)
+
+
+class Sizes(Mapping[str, Any]):
+    """A scope whose sizes are columns: each spread over the rows of its problem when it is first asked for."""
+
+    def __init__(self, fixed: Mapping[str, Any], sizes: Mapping[str, Any], owner: IntArray) -> None:
+        self.fixed = fixed
+        self.sizes = sizes
+        self.owner = owner
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.sizes:
+            return self.fixed[name]
+        if name not in self._made:
+            self._made[name] = self.sizes[name].take(self.owner)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.sizes or name in self.fixed
+
+    def __iter__(self) -> Iterator[str]:
+        yield from {**self.fixed, **self.sizes}
+
+    def __len__(self) -> int:
+        return len({**self.fixed, **self.sizes})
+
+
+def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
+    """Every configuration of the kernel that its rules and the device allow.
+
+    Raises NoCandidates, with what each rule removed, when none is left.
+    """
+    many = enumerate_many([problem], arch, kernel)
+    if not len(many.owner):
+        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", many.removed[0])
+    return replace(many.space, removed=many.removed[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Many:
+    """Candidates of several problems that differ in sizes alone, as one space: its rows are problems x candidates."""
+
+    space: Space
+    """Its problem is the first; its sizes are columns unless there is one problem only."""
+    owner: IntArray
+    """Of which problem each row is a candidate, ascending."""
+    removed: tuple[Mapping[str, int], ...]
+    """By problem, what each rule took."""
+
+    @property
+    def counts(self) -> list[int]:
+        """Candidates by problem."""
+        return [int(n) for n in np.bincount(self.owner, minlength=len(self.removed))]
+
+    def rows(self, rows: IntArray) -> Space:
+        """Some of the rows."""
+        columns, scope = self.space.columns, self.space.scope
+        assert isinstance(columns, Columns)
+        if isinstance(scope, Sizes):
+            scope = Sizes(scope.fixed, scope.sizes, scope.owner.take(rows))
+        return _space(self.space.problem, columns.fixed, columns.rows.take(rows), scope)
+
+
+def enumerate_many(
+    problems: Sequence[Problem], arch: Arch, kernel: Kernel, sizes: Mapping[str, Any] | None = None
+) -> Many:
+    """Every configuration of the kernel that its rules and the device allow, for each problem; some may have none."""
+    fixed = fixed_candidates(kernel, arch, problems[0].sizeless)
+    sizes = sizes or sizes_of(problems)
+    if len(problems) == 1:
+        scope = {**fixed.scope, **sizes}
+        rows, removed = fixed.allowed(rule.holds(scope) for rule in fixed.rules)
+        owner: IntArray = np.zeros(len(rows), np.int64)
+        return Many(_space(problems[0], fixed, rows, scope), owner, (removed,))
+    shapes = {**fixed.scope, **{name: values[:, None] for name, values in sizes.items()}}
+    held = [np.broadcast_to(np.atleast_2d(rule.holds(shapes)), (len(problems), rule.size)) for rule in fixed.rules]
+    kinds, which = _alike(held, len(problems))
+    chosen = [fixed.allowed(each[i] for each in held) for i in kinds]
+    rows = np.concatenate([chosen[i][0] for i in which])
+    owner = np.repeat(np.arange(len(problems)), [len(chosen[i][0]) for i in which])
+    spread = Sizes(fixed.scope, sizes, owner)
+    return Many(_space(problems[0], fixed, rows, spread), owner, tuple(chosen[i][1] for i in which))
+
+
+def sizes_of(problems: Sequence[Problem]) -> Mapping[str, Any]:
+    """What expressions see of the sizes of one problem; of several that differ in them alone, as arrays."""
+    if len(problems) == 1:
+        return size_scope(problems[0])
+    scopes = [size_scope(problem) for problem in problems]
+    return {name: np.array([scope[name] for scope in scopes]) for name in scopes[0]}
+
+
+def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:
+    """One of each kind of problem that no rule tells apart, and the kind of each."""
+    if not sum(each.shape[1] for each in held):
+        return np.zeros(1, np.int64), np.zeros(problems, np.int64)
+    bits = np.packbits(np.concatenate(held, axis=1), axis=1)
+    _, kinds, which = np.unique(bits.view(f"V{bits.shape[1]}").reshape(-1), return_index=True, return_inverse=True)
+    return kinds, which
+
+
+def _space(problem: Problem, fixed: Fixed, rows: IntArray, scope: Mapping[str, Any]) -> Space:
+    return Space(problem, fixed.arch, fixed.kernel, scope, Columns(fixed, rows, scope), fixed.index.take(rows))
+
+
+def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
+    """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
+    said = kernel.derived.get("instruction")
+    scope = static_scope(problem, arch)
+    if said is None or said.names <= scope.keys():
+        return set() if said is None else {int(said(scope))}
+    fixed = fixed_candidates(kernel, arch, problem.sizeless)
+    return set(np.unique(fixed.columns["instruction"]).tolist()) if "instruction" in fixed.columns else set(range(4))
+
+
+@lru_cache(maxsize=256)
+def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
+    """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
+    steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
+    steps += [(name, e, False) for name, e in kernel.derived.items()]
+    steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *device_rules(kernel))]
+    table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
+    for tunable, values in kernel.tunables.items():
+        if isinstance(values, Expression):
+            continue
+        new = np.asarray(values, np.int64)
+        if len(table.index) * len(new) > MAX_CANDIDATES:
+            raise NoCandidates(f"{kernel.title}: its declaration spans more than {MAX_CANDIDATES} candidates", {})
+        table.cross(tunable, new)
+        steps = table.settle(steps)
+    sized = {name: e for name, e, is_rule in steps if not is_rule}
+    known = {*table.scope, *table.columns, *size_scope(sizeless), *sized}
+    for what, expression, _ in steps:
+        if unknown := expression.names - known:
+            word = min(unknown)
+            why = f"{what!r} uses {word!r}, which {sizeless} does not have; {nearest(word, known)}"
+            raise KernelError(f"{kernel.path}: {why}")
+    rules = _sized_rules([(why, e) for why, e, is_rule in steps if is_rule], sized, table)
+    return Fixed(kernel, arch, sizeless, table.scope, table.columns, table.index, table.removed, sized, rules)
+
+
+def _sized_rules(
+    rules: Sequence[tuple[str, Formula]], sized: Mapping[str, Formula], table: _Table
+) -> tuple[SizedRule, ...]:
+    """In the order in which their columns can be computed: those that read only fixed columns come first."""
+    depth: dict[str, int] = {}
+
+    def deep(expression: Formula) -> int:
+        for name in expression.names & sized.keys() - depth.keys():
+            depth[name] = 1 + deep(sized[name])
+        return max((depth[name] for name in expression.names & sized.keys()), default=0)
+
+    def through(expression: Formula) -> dict[str, Formula]:
+        found: dict[str, Formula] = {}
+        for name in sorted(expression.names & sized.keys()):
+            found |= through(sized[name]) | {name: sized[name]}
+        return found
+
+    codes: dict[str, tuple[IntArray, IntArray]] = {}
+    out = []
+    for why, expression in sorted(rules, key=lambda rule: deep(rule[1])):
+        read = through(expression)
+        names = expression.names.union(*(e.names for e in read.values())) & table.columns.keys()
+        codes |= {name: _codes(table.columns[name]) for name in names - codes.keys()}
+        values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
+        out.append(SizedRule(why, expression, tuple(read.items()), values, which))
+    return tuple(out)
+
+
+def _codes(column: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values of a column, and the place of each row's among them."""
+    if len(column) and column.min() >= 0 and column.max() < 1 << 20:  # without sorting
+        there = np.bincount(column) > 0
+        return np.flatnonzero(there), (np.cumsum(there) - 1).take(column)
+    distinct, codes = np.unique(column, return_inverse=True)
+    return distinct, codes
+
+
+def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tuple[dict[str, IntArray], IntArray]:
+    """Combinations of the distinct values of some columns, and which of them each row has.
+
+    All of them where they are fewer than the rows, else those that rows have.
+    """
+    which, count = np.zeros(n, np.int64), 1
+    for distinct, code in codes.values():
+        which, count = which * len(distinct) + code, count * len(distinct)
+    digits: IntArray = np.arange(count) if count <= n else np.zeros(0, np.int64)
+    if count > n:
+        digits, which = np.unique(which, return_inverse=True)
+    values = {}
+    for name, (distinct, _) in reversed(list(codes.items())):
+        values[name] = distinct.take(digits % len(distinct))
+        digits = digits // len(distinct)
+    return values, which
+
+
+_Step: TypeAlias = tuple[str, Formula, bool]
+"""A column to compute, or, where the last entry is true, a rule to enforce."""
+
+
+@dataclass
+class _Table:
+    """A space under construction."""
+
+    scope: Mapping[str, Any]
+    columns: dict[str, Any]
+    index: IntArray
+    removed: dict[str, int]
+
+    def cross(self, name: str, values: np.ndarray) -> None:
+        """Each row once with each value."""
+        n = len(self.index)
+        self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
+        self.columns[name] = np.tile(values, n)
+        self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
+
+    def settle(self, steps: Iterable[_Step]) -> list[_Step]:
+        """Compute the columns and enforce the rules whose names are known; what is left needs more."""
+        left, names = list(steps), self.scope.keys() | self.columns.keys()
+        while ready := [step for step in left if step[1].names <= names]:
+            left = [step for step in left if step not in ready]
+            seen = ChainMap(self.columns, self.scope)  # type: ignore[arg-type]
+            allowed = np.ones(len(self.index), bool)
+            for name, expression, is_rule in ready:
+                value = expression(seen)
+                if is_rule:
+                    kept = allowed & np.asarray(value, bool)
+                    if lost := int(np.count_nonzero(allowed) - np.count_nonzero(kept)):
+                        self.removed[name] = self.removed.get(name, 0) + lost
+                        allowed = kept
+                else:
+                    self.columns[name] = as_column(value, len(self.index))
+                    names.add(name)
+            if not allowed.all():
+                rows = np.flatnonzero(allowed)
+                self.columns = {name: column.take(rows) for name, column in self.columns.items()}
+                self.index = self.index.take(rows)
+        return left

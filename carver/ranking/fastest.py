@@ -1,0 +1,132 @@
+"""The fastest of many candidates, without pricing all of them where a model has a lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.types import BoolArray, FloatArray, IntArray
+from ..cost.check import model_of
+from ..cost.constants import resolve
+from ..cost.pricing import Priced, price
+from ..kernels.enumeration import Many
+from ..kernels.space import Space
+
+Order = tuple[tuple[int, int], ...]
+"""(part, row) of candidates, best first."""
+
+FEW = 256
+"""Candidates of a problem that are priced as fast as they are bounded."""
+REACH = 1.15
+"""Priced first is what is bounded by less than this over the least bound of its problem."""
+
+
+def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Priced, ...], list[Order]]:
+    """What was priced, and the `topk` fastest of each problem. They are those that pricing all would find.
+
+    Equal times: less shared memory first, then fewer warps, then the kernel declared first, then smaller tunables.
+    """
+    spaces = [many for many in spaces if len(many.owner)]
+    bounds = _bounds(spaces, problems, topk)
+    wanted = np.minimum(topk, np.bincount(np.concatenate([many.owner for many in spaces]), minlength=problems))
+    first = _within_reach(spaces, bounds, wanted)
+    parts, owners, kernels = _priced(spaces, first)
+    times = np.concatenate([part.estimate.seconds for part in parts])
+    limit = _kth(times, np.concatenate(owners), wanted)
+    rest = [~done & (bound <= limit[many.owner]) for many, bound, done in zip(spaces, bounds, first, strict=True)]
+    if any(some.any() for some in rest):
+        more_parts, more_owners, more_kernels = _priced(spaces, rest)
+        parts, owners, kernels = parts + more_parts, owners + more_owners, kernels + more_kernels
+        times = np.concatenate([part.estimate.seconds for part in parts])
+        limit = _kth(times, np.concatenate(owners), wanted)
+    return tuple(parts), _orders(parts, owners, kernels, limit, wanted)
+
+
+def in_order(parts: Sequence[Priced], topk: int) -> Order:
+    """The `topk` fastest of one problem's candidates, all of which are priced."""
+    owners = [np.zeros(len(part.space), np.int64) for part in parts]
+    wanted = np.array([min(topk, sum(map(len, owners)))])
+    times = np.concatenate([part.estimate.seconds for part in parts])
+    limit = _kth(times, np.concatenate(owners), wanted)
+    return _orders(parts, owners, range(len(parts)), limit, wanted)[0]
+
+
+def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray]:
+    """0, which leaves nothing out, where bounding costs more than pricing."""
+    out = []
+    for many in spaces:
+        bound = model_of(many.space.kernel).bound
+        if bound is None or len(many.owner) <= max(FEW, topk) * problems:
+            out.append(np.zeros(len(many.owner)))
+        else:
+            out.append(bound(many.space, resolve(many.space.kernel, many.space.arch)))
+    return out
+
+
+def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: IntArray) -> list[BoolArray]:
+    """Candidates to price first, at least as many as are wanted of each problem."""
+    least = np.full(len(wanted), np.inf)
+    for many, bound in zip(spaces, bounds, strict=True):
+        np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
+    reach = np.where(np.isfinite(least), least, 0.0) * REACH
+    while True:
+        chosen = [bound <= reach[many.owner] for many, bound in zip(spaces, bounds, strict=True)]
+        owners = np.concatenate([many.owner[some] for many, some in zip(spaces, chosen, strict=True)])
+        short = np.bincount(owners, minlength=len(wanted)) < wanted
+        if not short.any():
+            return chosen
+        reach[short] *= REACH
+
+
+def _priced(
+    spaces: Sequence[Many], chosen: Sequence[BoolArray]
+) -> tuple[list[Priced], list[IntArray], list[int]]:
+    """The chosen rows of each space priced, the problems they belong to, and the place of their kernel."""
+    parts, owners, kernels = [], [], []
+    for place, (many, some) in enumerate(zip(spaces, chosen, strict=True)):
+        if some.any():
+            space = many.space if some.all() else many.rows(np.flatnonzero(some))
+            parts.append(Priced(space, *price(space)))
+            owners.append(many.owner[some])
+            kernels.append(place)
+    return parts, owners, kernels
+
+
+def _kth(times: FloatArray, owner: IntArray, wanted: IntArray) -> FloatArray:
+    """The wanted-th smallest time of each problem."""
+    counts = np.bincount(owner, minlength=len(wanted))
+    table = np.full((len(wanted), counts.max()), np.inf)
+    table[np.arange(table.shape[1]) < counts[:, None]] = times[np.argsort(owner, kind="stable")]
+    table.partition(np.unique(wanted - 1), axis=1)
+    out: FloatArray = table[np.arange(len(wanted)), wanted - 1]
+    return out
+
+
+def _orders(
+    parts: Sequence[Priced], owners: Sequence[IntArray], kernels: Sequence[int], limit: FloatArray, wanted: IntArray
+) -> list[Order]:
+    keys: list[tuple[Any, ...]] = []
+    for at, (part, owned, declared) in enumerate(zip(parts, owners, kernels, strict=True)):
+        seconds = part.estimate.seconds
+        rows = np.flatnonzero(seconds <= limit[owned])
+        columns, one = part.space.columns, np.ones(len(rows))
+        smem_bytes = columns["smem_bytes"][rows] if "smem_bytes" in columns else 0 * one
+        used = np.broadcast_to(part.work.warps, len(part.space))[rows]
+        by_tunables = _place(part.space, rows)
+        keys.append((by_tunables, declared * one, used, smem_bytes, seconds[rows], owned[rows], at * one, rows))
+    *by, owner, number, row = (np.concatenate(key) for key in zip(*keys, strict=True))
+    order = np.lexsort((*by, owner))
+    starts = np.searchsorted(owner[order], np.arange(len(wanted))).tolist()
+    pairs = list(zip(number[order].astype(np.int64).tolist(), row[order].astype(np.int64).tolist(), strict=True))
+    return [tuple(pairs[start : start + count]) for start, count in zip(starts, wanted.tolist(), strict=True)]
+
+
+def _place(space: Space, rows: IntArray) -> FloatArray:
+    """Places of rows in the order of their tunables, the first declared counting most."""
+    tunables = [np.asarray(space.columns[name])[rows] for name in reversed(list(space.kernel.tunables))]
+    place = np.zeros(len(rows))
+    if tunables:
+        place[np.lexsort(tunables)] = np.arange(len(rows))
+    return place

@@ -1,0 +1,137 @@
+"""The user's own configurations in the order of their predicted times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError, NoCandidates, nearest
+from ..cost.pricing import Priced, price
+from ..kernels.backends import BACKENDS
+from ..kernels.declaration import Kernel, every, kernel_named
+from ..kernels.foreign import adopt, combinations, in_words
+from ..kernels.space import given_space
+from ..problem.problem import Problem
+from .fastest import in_order
+from .hint import Hint
+from .offers import offered_kernels, too_large
+from .ranking import Ranking
+
+
+def rank(
+    problem: Problem,
+    arch: Arch,
+    configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
+    backend: str = "triton",
+    *,
+    kernel: str | None = None,
+    names: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+) -> Ranking:
+    """The user's own configurations in the order of their predicted times.
+
+    `configs` is a list of them, or lists of values by key: then every combination. `names` maps carver's keys to other
+    spellings, keys in `ignore` are left out, and keys that the backend's tool has a default for may be lacking.
+    `kernel` says which of an operator's kernels they are of, where their keys do not.
+
+    Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
+    """
+    if isinstance(configs, Mapping):
+        configs = combinations(configs)
+    if isinstance(configs, str) or not isinstance(configs, Iterable):
+        raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
+    backend = kernel_named(problem.operator, kernel).backend if kernel else backend
+    offered, notes = offered_kernels(problem, arch, backend)
+    notes = (*too_large(problem, arch), *notes)
+    words = spellings(offered, names)
+    given = [
+        config if isinstance(config, Hint) else in_words(adopt(config, backend, ignore), words, ignore)
+        for config in configs
+    ]
+    if kernel:
+        given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
+    usual = BACKENDS[backend].options.get(arch.vendor, {})
+    parts: list[Priced] = []
+    reasons: dict[int, str] = {}
+    for owner, places in by_kernel(given, offered, usual).items():
+        assumed = {key: value for key, value in usual.items() if key in owner.tunables.keys() - owner.defaults.keys()}
+        rows = [tunables_of(given[i]) for i in places]
+        space, why = given_space(
+            problem, arch, owner, [assumed | dict(row) if isinstance(row, Mapping) else row for row in rows]
+        )
+        reasons |= {places[i]: reason for i, reason in why.items()}
+        if len(space):
+            space = replace(space, index=np.asarray(places)[space.index])
+            parts.append(Priced(space, *price(space)))
+    if not given:
+        raise ConfigError(f"no configurations given to rank for {problem}")
+    rejected = Counter(reasons.values())
+    if not parts:
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
+    priced = sum(len(part.space) for part in parts)
+    order = in_order(parts, len(given))
+    return Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+
+
+def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dict[str, str]:
+    """The kernels' keys by other spellings: the user's, and those in use that are no key of a kernel themselves."""
+    known = {key for kernel in offered for key in kernel.tunables}
+    if names and (odd := names.keys() - known):
+        raise ConfigError(f"names maps {min(odd)!r}, which is no key of these kernels; {nearest(min(odd), known)}")
+    usual = BACKENDS[offered[0].backend].aliases
+    found = {alias: key for key, aliases in usual.items() if key in known for alias in aliases if alias not in known}
+    return found | {theirs: key for key, theirs in (names or {}).items()}
+
+
+def by_kernel(
+    given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel], usual: Collection[str] = ()
+) -> dict[Kernel, list[int]]:
+    """The places of the configurations that belong to each kernel, for the kernels that have any.
+
+    Keys that are `usual` may be lacking.
+    """
+    places: dict[Kernel, list[int]] = {}
+    for i, config in enumerate(given):
+        places.setdefault(_owner(config, i, offered, usual), []).append(i)
+    return places
+
+
+def _owner(config: object, place: int, offered: Sequence[Kernel], usual: Collection[str]) -> Kernel:
+    """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
+    name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
+    if name is not None:
+        for kernel in offered:
+            if kernel.name == name:
+                return kernel
+        names = ", ".join(k.name for k in offered)
+        raise ConfigError(f"configuration {place} is for kernel {name!r}; this problem and device take {names}")
+    if isinstance(config, Mapping):
+        for kernel in offered:
+            if _speaks(config, kernel, usual):
+                return kernel
+        backend = offered[0].backend
+        others = {k.backend: k for k in every(offered[0].operator) if k.backend != backend and _speaks(config, k, ())}
+        if others:
+            other = min(others)
+            raise ConfigError(
+                f"configuration {place} has the keys of backend {other!r} and not of {backend!r}: "
+                f"{', '.join(map(str, config))}; ask with --backend {other}, in Python backend={other!r}"
+            )
+    return offered[0]
+
+
+def _speaks(config: Mapping[str, Any], kernel: Kernel, usual: Collection[str]) -> bool:
+    needed = kernel.tunables.keys() - kernel.defaults.keys() - set(usual)
+    return needed <= config.keys() <= kernel.tunables.keys()
+
+
+def tunables_of(config: Any) -> Any:
+    """A configuration without the name of its kernel."""
+    if isinstance(config, Hint):
+        return config.config
+    return {k: v for k, v in config.items() if k != "kernel"} if isinstance(config, Mapping) else config

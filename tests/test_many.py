@@ -1,0 +1,125 @@
+"""Many problems at once: the answers of single queries, and the bound that leaves candidates out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from cases import KERNELS, offered
+
+import carver
+from carver.base.errors import NoCandidates, ProblemError
+from carver.cost.check import model_of
+from carver.cost.constants import resolve
+from carver.cost.pricing import price
+from carver.kernels.enumeration import enumerate_many, enumerate_space
+from carver.ops.template import Template
+from carver.ranking.recommend import TOGETHER
+
+
+def drawn(seed: int, count: int) -> Iterator[Template]:
+    """Problems of all operators, types and sizes, so that some differ in sizes alone."""
+    rng = random.Random(seed)
+
+    def size(low: int, high: int) -> int:
+        n = round(2 ** rng.uniform(low, high))
+        return n if rng.random() < 0.2 else -(-n // 16) * 16
+
+    for _ in range(count):
+        match rng.randrange(8):
+            case 0 | 1 | 2 | 3:
+                dtype = rng.choice(["float16", "float16", "bfloat16", "float32", "tf32", "int8", "float8_e4m3"])
+                yield carver.MatmulTemplate(
+                    size(0, 13), size(4, 13), size(4, 13), rng.choice([1, 1, 4]), in_dtype=dtype,
+                    trans_B=rng.random() < 0.5,
+                )  # fmt: skip
+            case 4:
+                yield carver.GEMVTemplate(size(4, 14), size(4, 14), trans_A=rng.random() < 0.3)
+            case 5:
+                yield carver.ElementwiseTemplate((size(2, 12), size(2, 12)), inputs=rng.choice([1, 2]))
+            case 6:
+                kind, axis = rng.choice(["sum", "max", "softmax"]), rng.choice([0, 1])
+                yield carver.ReductionTemplate(kind, (size(2, 12), size(2, 12)), axis)
+            case 7:
+                yield carver.FlashAttentionTemplate(2, 16, seq=size(4, 12), head_dim=64, causal=rng.random() < 0.5)
+
+
+def told(ranking: carver.Ranking) -> tuple[object, ...]:
+    hints = [hint.to_json() for hint in ranking]
+    return hints, ranking.candidates, ranking.rejected, ranking.notes, ranking.backend, ranking.seconds.tolist()
+
+
+@pytest.mark.parametrize(("device", "topk", "backend"), [
+    ("h200", 10, None), ("a100", 3, "triton"), ("mi300x", 10, "triton"), ("rtx_3090", 1, None), ("h200", 40, None),
+])  # fmt: skip
+def test_many_answers_are_those_of_single_queries(device: str, topk: int, backend: str | None) -> None:
+    ops = [op for op in drawn(topk, 60) if backend is None or op.problem.operator != "gemv"]
+    ops = [op for op in ops if offered(op.problem, carver.load_arch(device), backend or "triton") or backend is None]
+    many = carver.recommend_many(ops, device, topk, backend)
+    assert len(many) == len(ops)
+    for op, ranking in zip(ops, many, strict=True):
+        assert ranking.problem is op.problem
+        assert told(ranking) == told(op.with_arch(device).recommend_hints(topk, backend))
+
+
+def test_many_answers_do_not_depend_on_their_company() -> None:
+    """Chunks end anywhere, and a problem that is there twice is answered twice."""
+    ops = [carver.MatmulTemplate(16 * i, 2048, 1024) for i in range(1, 2 * TOGETHER)]
+    forth = carver.recommend_many([*ops, ops[0]], "h200")
+    back = carver.recommend_many(ops[::-1], "h200")[::-1]
+    assert [told(r) for r in forth[:-1]] == [told(r) for r in back]
+    assert told(forth[0]) == told(forth[-1])
+    assert carver.recommend_many([], "h200") == []
+
+
+def test_one_that_has_no_answer_is_named() -> None:
+    fine = carver.MatmulTemplate(64, 64, 64)
+    with pytest.raises(NoCandidates, match="attention"):
+        carver.recommend_many([fine, carver.FlashAttentionTemplate(1, 8, seq=128, head_dim=7)], "h200")
+    with pytest.raises(ProblemError, match="takes a list of templates, got 7"):
+        carver.recommend_many([fine, 7], "h200")  # type: ignore[list-item]
+
+
+def test_hints_of_many_are_explained_and_survive_copies() -> None:
+    ranking = carver.recommend_many([carver.MatmulTemplate(m, 1024, 1024) for m in (64, 4096)], "h200")[1]
+    assert ranking.explain().hint.predicted_ms == pytest.approx(ranking[0].predicted_ms)
+    assert carver.Hint.from_json(ranking[0].to_json()) == ranking[0]
+    assert "M=4096" in str(ranking[0].problem)
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if model_of(k).bound], ids=lambda k: f"{k.operator}/{k.name}")
+def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untyped-def]
+    bound = model_of(kernel).bound
+    assert bound is not None
+    seen = 0
+    for device in ("h200_sxm", "t4", "b200", "mi300x", "mi100", "gtx_680"):
+        arch = carver.load_arch(device)
+        for op in drawn(3, 24):
+            if op.problem.operator != kernel.operator or not offered(op.problem, arch, kernel.backend):
+                continue
+            if kernel.unmet(carver.kernels.space.static_scope(op.problem, arch)):
+                continue
+            try:
+                space = enumerate_space(op.problem, arch, kernel)
+            except NoCandidates:
+                continue
+            k, every = resolve(kernel, arch), len(space) // 2000 + 1
+            space = space.where(np.arange(len(space)) % every == 0) if every > 1 else space
+            seconds, least = price(space)[1].seconds, bound(space, k)
+            assert (least > 0).all() and (least <= seconds).all(), (device, op)
+            seen += 1
+    assert seen > 0
+
+
+def test_candidates_of_many_problems_are_one_space() -> None:
+    """Row by row the prices are those of each problem alone, to the last bit."""
+    arch = carver.CUDA("h200")
+    problems = [carver.MatmulTemplate(m, 1024, 512).problem for m in (16, 1000, 4096)]
+    for kernel in (k for k in KERNELS if (k.operator, k.backend) == ("matmul", "triton")):
+        many = enumerate_many(problems, arch, kernel)
+        assert many.counts == [len(enumerate_space(problem, arch, kernel)) for problem in problems]
+        together = price(many.space)[1].seconds
+        alone = np.concatenate([price(enumerate_space(problem, arch, kernel))[1].seconds for problem in problems])
+        assert together.tolist() == alone.tolist()
