@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from machine_code import assembly, code, control, frozen
+from machine_code import FROZEN, assembly, code, control, frozen
 
-from carver.base.errors import ArchError
-from carver.compiled.isa import chain, rates, summary
+from carver.base.errors import ArchError, CompileError
+from carver.compiled.isa import chain, gcn, rates, summary
 from carver.compiled.isa.matrix import Matrix
 from carver.compiled.isa.summary import Access
 
@@ -302,6 +302,27 @@ def test_dependences_that_rdna_names() -> None:
     )  # fmt: skip
     # issued at 0, 1, 2; the second result at 6; the exponential at 10; then one clock each
     assert chain.chain(found, range(6), rates.table("gfx1100"), FREE).clk == 10 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    ("target", "isa"),
+    [
+        ("amdgcn-amd-amdhsa--gfx942", "gfx942"),
+        ("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a"),
+        ("amdgpu9.0a-amd-amdhsa-unknown-gfx90a", "gfx90a"),  # of LLVM as Triton 3.9 has it
+    ],
+)
+def test_targets_as_llvm_spells_them(target: str, isa: str) -> None:
+    text = (FROZEN / "vadd.gfx942.s").read_text(encoding="utf-8")
+    assert gcn.read(text.replace('target "amdgcn-amd-amdhsa--gfx942"', f'target "{target}"')).isa == isa
+
+
+def test_what_is_no_kernel_of_amd_is_refused() -> None:
+    with pytest.raises(CompileError, match="no AMD assembly"):
+        gcn.read("v_add_f32 v0, v1, v2")
+    text = (FROZEN / "vadd.gfx942.s").read_text(encoding="utf-8")
+    with pytest.raises(CompileError, match="no kernel 'vad', but: vadd"):
+        gcn.read(text, "vad")
 
 
 def test_s_nop_and_issue_of_a_wave() -> None:

@@ -25,7 +25,7 @@ SLOT = re.compile(
 )
 """Operands of an access to the stack at no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
 VARIANT = re.compile(r"_(e32|e64|dpp|sdwa|e64_dpp)$")
-ISA = re.compile(r"amdgcn-amd-amdhsa-*(gfx\w+)")
+ISA = re.compile(r'^\s*\.amdgcn_target +"[^"]*?-(gfx\w+)', re.M)
 COUNTERS = {
     "vmcnt": ("load", "sample", "bvh"), "lgkmcnt": ("ds", "km"), "expcnt": ("exp",), "vscnt": ("store",),
     "loadcnt": ("load",), "storecnt": ("store",), "dscnt": ("ds",), "kmcnt": ("km",), "samplecnt": ("sample",),
