@@ -73,7 +73,7 @@ def test_all_faults_are_told_at_once(declaration: Callable[..., Kernel]) -> None
     with pytest.raises(DeclarationError) as caught:
         declaration('backend = 3\nmodel = "x"\n[tunables]\nB = ["x"]\n[schedule]\nblocks = "B +"\nsteps = "a[0]"\n')
     assert {(fault.table, fault.key) for fault in caught.value.faults} == {
-        ("", ""), ("tunables", "B"), ("schedule", "blocks"), ("schedule", "steps"),
+        ("", "backend"), ("tunables", "B"), ("schedule", "blocks"), ("schedule", "steps"),
     }  # fmt: skip
 
 

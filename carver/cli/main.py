@@ -35,6 +35,7 @@ from ..view.table import ranking_table
 from . import export as cli_export
 from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
+from .check import check
 from .evaluate import evaluate
 from .inspect import inspect_command
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
@@ -216,7 +217,7 @@ main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
 main.add_command(calibrate)
-for command in (cache, doctor, simulate):
+for command in (cache, check, doctor, simulate):
     main.add_command(command)
 
 

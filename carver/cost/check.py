@@ -37,7 +37,7 @@ def constants_of(kernel: Kernel) -> frozenset[str]:
 def model_faults(kernel: Kernel) -> list[Fault]:
     """All that keeps a kernel from being priced."""
     if kernel.model not in MODELS:
-        return [Fault("", "", f"unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")]
+        return [Fault("", "model", f"unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")]
     model, known, out = kernel.model, columns_of(kernel), []
     for name in kernel.schedule:
         if name not in known:

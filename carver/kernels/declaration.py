@@ -127,28 +127,40 @@ class Kernel:
         return f"Kernel({self.operator}/{self.name})"
 
     def __reduce__(self) -> tuple[Any, ...]:  # compiled expressions do not travel; a copy is the object itself
-        return load, (self.path,)
+        return load, (self.path, self.operator)
+
+
+def load(path: Path, operator: str = "") -> Kernel:
+    """Read one declaration, of the operator that its folder is named after unless one is given.
+
+    Raises DeclarationError with all that is wrong in it.
+    """
+    return _load(path, operator or path.parent.name)
 
 
 @lru_cache(maxsize=256)
-def load(path: Path) -> Kernel:
-    """Read one declaration. Raises DeclarationError with all that is wrong in it."""
+def _load(path: Path, operator: str) -> Kernel:
+    kernel, faults = read(path, operator)
+    if faults:
+        raise DeclarationError(path, faults)
+    return kernel
+
+
+def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
+    """What can be read of a declaration, and what is wrong in it. Raises DeclarationError where it is no TOML."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise DeclarationError(path, [Fault("", "", str(e))]) from None
-    reader = _Reader(path, raw)
-    kernel = reader.kernel()
-    if reader.faults:
-        raise DeclarationError(path, reader.faults)
-    return kernel
+    reader = _Reader(path, raw, operator or path.parent.name)
+    return reader.kernel(), reader.faults
 
 
 class _Reader:
     """One declaration being read: what cannot be is noted, and reading goes on."""
 
-    def __init__(self, path: Path, raw: Mapping[str, Any]) -> None:
-        self.path, self.raw = path, raw
+    def __init__(self, path: Path, raw: Mapping[str, Any], operator: str) -> None:
+        self.path, self.raw, self.operator = path, raw, operator
         self.faults: list[Fault] = []
 
     def fault(self, table: str, key: str, says: str) -> None:
@@ -157,32 +169,33 @@ class _Reader:
     def kernel(self) -> Kernel:
         path, raw = self.path, self.raw
         for word in sorted(raw.keys() - _KEYS):
-            self.fault("", "", f"unknown key {word!r}; {nearest(word, _KEYS)}")
+            self.fault("", word, f"unknown key {word!r}; {nearest(word, _KEYS)}")
         if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
             self.fault("", "", f"missing {', '.join(sorted(missing))}")
         tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
         defaults = {name: int(self.number("defaults", name, v)) for name, v in self.table("defaults").items()}
         for name in defaults.keys() - tunables.keys():
             self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
-        if self.text("backend") not in BACKENDS:
-            self.fault("", "", f"unknown backend {self.text('backend')!r}; {nearest(self.text('backend'), BACKENDS)}")
+        if (backend := self.text("backend")) not in BACKENDS:
+            self.fault("", "backend", f"unknown backend {backend!r}; {nearest(backend, BACKENDS)}")
         relative = self.relative()
         launches = tuple(self.launch(each) for each in self.launches())
+        let, schedule = self.expressions("let"), self.expressions("schedule")
         kernel = Kernel(
             name=path.stem,
-            operator=path.parent.name,
+            operator=self.operator,
             backend=self.text("backend"),
             model=self.text("model"),
-            title=self.text("title", f"{path.parent.name} {path.stem}"),
+            title=self.text("title", f"{self.operator} {path.stem}"),
             path=path,
             source=path.parent / self.text("source") if raw.get("source") else None,
             isa=self.text("isa"),
             requires=MappingProxyType(self.expressions("requires")),
             tunables=MappingProxyType(tunables),
             defaults=MappingProxyType(defaults),
-            let=MappingProxyType(self.expressions("let")),
-            schedule=MappingProxyType(self.expressions("schedule")),
-            derived=MappingProxyType(self.ordered()),
+            let=MappingProxyType(let),
+            schedule=MappingProxyType(schedule),
+            derived=MappingProxyType(self.ordered({**let, **schedule})),
             rules=MappingProxyType(self.expressions("rules")),
             avoid=MappingProxyType(self.expressions("avoid")),
             launches=launches,
@@ -200,14 +213,14 @@ class _Reader:
     def text(self, key: str, default: str = "") -> str:
         value = self.raw.get(key, default)
         if not isinstance(value, str):
-            self.fault("", "", f"{key} is a string, got {value!r}")
+            self.fault("", key, f"{key} is a string, got {value!r}")
         return str(value)
 
     def table(self, name: str) -> Mapping[str, Any]:
         value = self.raw.get(name, {})
         if isinstance(value, Mapping):
             return value
-        self.fault("", "", f"[{name}] is a table of keys and values, got {value!r}")
+        self.fault("", name, f"[{name}] is a table of keys and values, got {value!r}")
         return {}
 
     def number(self, table: str, key: str, value: object) -> float:
@@ -241,14 +254,14 @@ class _Reader:
             beside = self.path.parent.parent / f"{name}.toml"
             return load(beside if beside.is_file() else folder("templates") / f"{name}.toml")
         except KernelError as error:
-            self.fault("", "", f"constants_of = {name!r}: {error}")
+            self.fault("", "constants_of", f"constants_of = {name!r}: {error}")
             return None
 
     def launches(self) -> list[Mapping[str, Any]]:
         value = self.raw.get("launches", [])
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             return value
-        self.fault("", "", "launches are tables, each under [[launches]]")
+        self.fault("", "launches", "launches are tables, each under [[launches]]")
         return []
 
     def launch(self, raw: Mapping[str, Any]) -> Launch:
@@ -269,15 +282,15 @@ class _Reader:
             part("when", 1),
         )
 
-    def ordered(self) -> dict[str, Formula]:
-        """Helpers and columns in an order that computes each after those it uses."""
+    def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Formula]:
+        """Those and what the compiler decides, in an order that computes each after those it uses."""
         out: dict[str, Formula] = {}
-        rest: dict[str, Formula] = {**self.expressions("let"), **self.expressions("schedule")}
+        rest: dict[str, Formula] = dict(declared)
         if compiler := self.text("compiler"):
             if compiler in COMPILERS:
                 rest = {**filled(compiler, self.text("model"), {*self.table("tunables"), *rest}), **rest}
             else:
-                self.fault("", "", f"unknown compiler {compiler!r}; {nearest(compiler, COMPILERS)}")
+                self.fault("", "compiler", f"unknown compiler {compiler!r}; {nearest(compiler, COMPILERS)}")
         while rest:
             ready = [name for name, e in rest.items() if not (e.names & rest.keys())]
             if not ready:

@@ -11,6 +11,8 @@
     [unsaid]                                # sizes and counts that go without saying: a number, or as another axis
     b = 1
     s = "q"
+    [example]                               # sizes and options of a problem as people have it
+    r = 4096
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "axes", "options", "unsaid")
+_KEYS = ("computes", "title", "mask", "axes", "options", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Words:
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
+    example: Mapping[str, int] = field(default_factory=FrozenDict)
 
     def sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Those that do not go without saying; all where a statement has other axes than these."""
@@ -61,6 +64,7 @@ def declared() -> Mapping[str, Words]:
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
             FrozenDict(raw.get("axes", {})), FrozenDict(options), FrozenDict(raw.get("unsaid", {})),
+            FrozenDict(raw.get("example", {})),
         )  # fmt: skip
     return FrozenDict(found)
 

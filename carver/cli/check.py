@@ -1,0 +1,56 @@
+"""`carver check`: a declaration of a kernel, its faults and a trial ranking."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ..kernels.declaration import DeclarationError
+from ..ranking.trial import Trial, checked, example, line_of, trials
+from .bench import as_json
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--operator", metavar="NAME", default="", help="Whose kernel it is.  [default: the name of its folder]")
+@click.option("--dtype", metavar="TYPE", default="float16", show_default=True, help="Of the problem it is tried on.")
+@as_json
+def check(file: Path, operator: str, dtype: str, as_json: bool) -> None:
+    """Look through the declaration of a kernel: every fault with its line, then what it would recommend.
+
+    Tried on a problem of its operator's usual size, on the devices that its backend runs on. Exit code 2 if the
+    declaration is faulty, 1 if no device has a candidate.
+    """
+    try:
+        kernel = checked(file.resolve(), operator)
+    except DeclarationError as error:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        faults = sorted({(line_of(text, fault) or 0, str(fault)) for fault in error.faults})
+        if as_json:
+            told = [{"line": line or None, "says": says} for line, says in faults]
+            click.echo(json.dumps({"faults": told, "trials": []}, indent=1))
+        for line, says in () if as_json else faults:
+            click.echo(f"{file}:{line}: {says}" if line else f"{file}: {says}", err=True)
+        sys.exit(2)
+    found = list(trials(kernel, example(kernel.operator, dtype)))
+    if as_json:
+        rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
+        click.echo(json.dumps({"faults": [], "trials": rows}, indent=1))
+    else:
+        click.echo(f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}")
+        click.echo(f"tunables {', '.join(kernel.tunables)}; {len(kernel.derived)} columns and helpers\n")
+        for each in found:
+            click.echo(_line(each))
+    if not any(each.candidates for each in found):
+        sys.exit(1)
+
+
+def _line(trial: Trial) -> str:
+    if not trial.candidates:
+        return f"{trial.arch.name:<12} none: {trial.why}"
+    config = " ".join(f"{name}={value}" for name, value in trial.config.items())
+    return f"{trial.arch.name:<12} {trial.candidates:>7,} candidates, first {trial.predicted_ms:.4g} ms: {config}"

@@ -1,0 +1,136 @@
+"""A declaration looked at as its author wants it: every fault at once with its line, and what it would recommend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import ACCUMULATES_IN, Arch
+from ..arch.devices import load as load_arch
+from ..base.dtypes import canonical
+from ..base.errors import CarverError, NoCandidates, nearest
+from ..cost.check import model_faults
+from ..cost.pricing import price
+from ..kernels.backends import BACKENDS
+from ..kernels.compiler import Derivation, Formula
+from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
+from ..kernels.expr import Expression
+from ..kernels.space import enumerate_space, size_scope, static_scope
+from ..problem import notation, words
+from ..problem.problem import Problem
+
+DEVICES = ("h200_sxm", "a100_sxm_80", "rtx_4090", "t4", "mi300x", "cpu_avx512", "cpu_avx2")
+"""What a declaration is tried on, as far as its backend runs there."""
+EXTENT = 512
+"""Of an axis that an operator's example does not give."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a declaration makes of its operator's example on one device."""
+
+    arch: Arch
+    candidates: int
+    config: Mapping[str, int]
+    """The first of them; empty where there is none."""
+    predicted_ms: float
+    why: str
+    """What is left out, and by which rules, where no candidate is."""
+
+
+def example(operator: str, dtype: str = "float16") -> Problem:
+    """A problem of the size that people have: as `op.toml` gives it under [example], else `EXTENT` of each axis."""
+    dtype = canonical(dtype)
+    declared = words.of(operator)
+    statement = notation.parse(declared.computes)
+    sizes = {axis: int(declared.example.get(axis, EXTENT)) for axis in statement.axes}
+    options = {name: int(n) for name, n in declared.example.items() if name not in sizes}
+    dtypes = {tensor.name: dtype for tensor in statement.tensors}
+    return Problem(operator, str(statement), sizes, dtypes, ACCUMULATES_IN.get(dtype, "float32"), options)
+
+
+def checked(path: Path, operator: str = "") -> Kernel:
+    """The kernel of a declaration that has no fault. Raises DeclarationError with all that it has."""
+    kernel, faults = read(path, operator)
+    names = words.declared()
+    if kernel.operator in names:
+        faults += [*model_faults(kernel), *unknown_names(kernel, example(kernel.operator))]
+    else:
+        says = f"no operator {kernel.operator!r}, which its folder is named after; {nearest(kernel.operator, names)}"
+        faults.append(Fault("", "", says))
+    if faults:
+        raise DeclarationError(path, faults)
+    return load(path, operator)
+
+
+def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
+    """Names in a declaration's expressions that neither it nor its operator has."""
+    of_problem = {*static_scope(problem, load_arch(DEVICES[0])), *size_scope(problem)}
+    known = of_problem | kernel.tunables.keys() | kernel.derived.keys()
+    out: dict[Fault, None] = {}
+    for table, key, formula in formulas(kernel):
+        before = of_problem if table == "requires" else known
+        for name in sorted(formula.names - before):
+            what = "the compiler's columns need" if isinstance(formula, Derivation) else "there is no"
+            out[Fault(table, key, f"{what} {name!r}; {nearest(name, before)}")] = None
+    return list(out)
+
+
+def formulas(kernel: Kernel) -> Iterator[tuple[str, str, Formula]]:
+    """All that a declaration computes but launch arguments, with the table and the key it stands under."""
+    yield from (("tunables", name, e) for name, e in kernel.tunables.items() if isinstance(e, Expression))
+    for name, formula in kernel.derived.items():
+        if isinstance(formula, Derivation):
+            yield "", "compiler", formula
+        else:
+            yield "let" if name in kernel.let else "schedule", name, formula
+    for table in ("requires", "rules", "avoid"):
+        yield from ((table, why, e) for why, e in getattr(kernel, table).items())
+    for launch in kernel.launches:
+        parts = {"block": launch.block, "dynamic_smem_bytes": launch.dynamic_smem_bytes, "when": launch.when}
+        yield from (("launches", "grid", extent) for extent in launch.grid)
+        yield from (("launches", key, e) for key, e in parts.items())
+    yield "workspace", "bytes", kernel.workspace_bytes
+
+
+def trials(kernel: Kernel, problem: Problem) -> Iterator[Trial]:
+    """The kernel on each device that its backend runs on."""
+    for arch in map(load_arch, DEVICES):
+        if BACKENDS[kernel.backend].runs_on(arch):
+            yield trial(kernel, problem, arch)
+
+
+def trial(kernel: Kernel, problem: Problem, arch: Arch) -> Trial:
+    if unmet := kernel.unmet(static_scope(problem, arch)):
+        return Trial(arch, 0, {}, 0.0, f"it requires that {'; '.join(unmet)}")
+    try:
+        space = enumerate_space(problem, arch, kernel)
+        seconds = price(space)[1].seconds
+    except NoCandidates as none:
+        told = (f"{count} by {rule!r}" for rule, count in none.removed.items())
+        return Trial(arch, 0, {}, 0.0, f"of its candidates are left out {', '.join(told)}")
+    except CarverError as error:
+        return Trial(arch, 0, {}, 0.0, str(error))
+    best = int(np.argmin(seconds))
+    return Trial(arch, len(space), space.config(best), float(seconds[best]) * 1e3, "")
+
+
+def line_of(text: str, fault: Fault) -> int | None:
+    """The line of a TOML file that a fault is about, from 1: of its key, else of its table; None for the whole file."""
+    if broken := re.search(r"\(at line (\d+)", fault.says):
+        return int(broken[1])
+    table, header = "", None
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line):
+            table = found[1]
+            if table == (fault.table or fault.key):
+                header = header or number
+        key: Any = re.match(r"""\s*(?:"([^"]*)"|'([^']*)'|([\w.-]+))\s*=""", line)
+        if key and table == fault.table and fault.key and next(filter(None, key.groups())) == fault.key:
+            return number
+    return header

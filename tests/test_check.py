@@ -1,0 +1,146 @@
+"""`carver check`: all faults of a declaration at once, by line, and what it would recommend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cases import KERNELS
+from click.testing import CliRunner
+
+import carver
+from carver.base.errors import CarverError
+from carver.cli.main import main
+from carver.kernels.backends import BACKENDS
+from carver.kernels.declaration import DeclarationError, Kernel
+from carver.ranking.trial import DEVICES, checked, example, line_of, trial, trials
+
+FAULTY = """\
+backend = "tritn"
+compiler = "triton"
+model = "contraction"
+colour = 3
+
+[tunables]
+BLOCK_M = [16, 32]
+BLOCK_N = ["a"]
+BLOCK_K = [32]
+num_warps = [4]
+
+[let]
+half = "BLOCK_M // 2"
+
+[schedule]
+tile_m = "BLOK_M"
+tile_n = "BLOCK_N"
+tile_k = "BLOCK_K +"
+serialised = "1"
+
+[rules]
+"too big" = "9**9**9 > smem_bytes"
+
+[[launches]]
+entry = "f"
+gird = ["1"]
+
+[constants]
+dram_eficiency = 0.9
+"""
+SAYS = {
+    1: "unknown backend 'tritn'; did you mean 'triton'?",
+    2: "the compiler's columns need 'num_stages'",
+    4: "unknown key 'colour'",
+    8: "a list of whole numbers or an expression is wanted, got ['a']",
+    13: "'half' is used nowhere",
+    16: "there is no 'BLOK_M'; did you mean 'BLOCK_M'",
+    18: "does not parse",
+    19: "reads no column 'serialised'; did you mean 'serialized'?",
+    22: "a power is a number from 0 to 4",
+    24: "[[launches]] lacks args, block, grid",
+    26: "[[launches]] has unknown key 'gird'; did you mean 'grid'?",
+    29: "unknown constant 'dram_eficiency'; did you mean 'dram_efficiency'",
+}
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    path = tmp_path / "matmul" / "mine.toml"
+    path.parent.mkdir()
+    path.write_text(FAULTY)
+    return path
+
+
+def test_every_fault_is_told_at_once_with_its_line(faulty: Path) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        checked(faulty)
+    found: dict[int | None, str] = {}
+    for fault in caught.value.faults:
+        found[line_of(FAULTY, fault)] = fault.says
+    found[24] = next(f.says for f in caught.value.faults if f.key == "entry")
+    assert {line: text for line, text in SAYS.items() if text not in found.get(line, "")} == {}
+    assert found.keys() - SAYS.keys() <= {25}
+
+
+def test_the_command_says_file_line_and_fault(faulty: Path) -> None:
+    done = CliRunner().invoke(main, ["check", str(faulty)])
+    assert done.exit_code == 2
+    assert f"{faulty}:19: [schedule] serialised: model 'contraction' reads no column" in done.output
+    assert len(done.output.splitlines()) == len(SAYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"backend = \n", ":1: Invalid value (at line 1, column 11)"),
+        (b"\xff\xfe", "can't decode byte 0xff"),
+        (b"", "missing backend, model, schedule, tunables"),
+        (b"tunables = 3\nmodel = []\n", ":1: [tunables] is a table of keys and values, got 3"),
+    ],
+)
+def test_files_that_are_no_declaration(tmp_path: Path, text: bytes, says: str) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(text)
+    done = CliRunner().invoke(main, ["check", str(path), "--operator", "matmul"])
+    assert done.exit_code == 2 and says in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_an_operator_that_is_not_there(faulty: Path) -> None:
+    done = CliRunner().invoke(main, ["check", str(faulty), "--operator", "matmull"])
+    assert "no operator 'matmull', which its folder is named after; did you mean 'matmul'" in done.output
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_every_shipped_declaration_is_without_fault_and_recommends(kernel: Kernel) -> None:
+    assert checked(kernel.path) is kernel
+    for dtype in ("float16", "float32", "float8_e4m3", "float64"):
+        found = list(trials(kernel, example(kernel.operator, dtype)))
+        assert {t.arch.name for t in found} == {
+            name for name in DEVICES if BACKENDS[kernel.backend].runs_on(carver.load_arch(name))
+        }
+        if any(t.candidates and t.predicted_ms > 0 and t.config.keys() == kernel.tunables.keys() for t in found):
+            return
+        assert all(t.why for t in found)
+    assert kernel.name == "normalise"  # for other reductions than the example
+
+
+def test_a_trial_that_fails_says_why() -> None:
+    kernel = next(k for k in KERNELS if k.name == "wgmma")
+    found = trial(kernel, example("matmul"), carver.load_arch("a100"))
+    assert not found.candidates and "requires that the device has wgmma for the types" in found.why
+
+
+def test_an_example_is_a_problem_that_people_have() -> None:
+    problem = example("attention")
+    assert problem.sizes["d"] == 128 and set(problem.dtypes.values()) == {"float16"}
+    with pytest.raises(CarverError):
+        example("matmul", "float17")
+
+
+def test_the_command_answers_in_json(faulty: Path) -> None:
+    done = CliRunner().invoke(main, ["check", str(faulty), "--json"])
+    assert {fault["line"] for fault in json.loads(done.output)["faults"]} >= SAYS.keys() - {24, 26}
+    shipped = next(k for k in KERNELS if (k.operator, k.name) == ("matmul", "tilelang"))
+    done = CliRunner().invoke(main, ["check", str(shipped.path), "--json"])
+    assert done.exit_code == 0 and json.loads(done.output)["trials"][0]["arch"] == "h200_sxm"
