@@ -166,7 +166,7 @@ class Portfolio:
         same = {key: texts[0] for key, texts in cells.items() if len(every) > 1 and len(set(texts)) == 1}
         differ = [key for key in cells if key not in same]
         ends = [bucket.upto for bucket in self.table]
-        axis = self.problem.names.get(self.axis, self.axis)
+        axis = {**self.problem.words.axes, **self.problem.names}.get(self.axis, self.axis)
         columns = [
             Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
             Column("to", tuple(map(str, ends))),
