@@ -19,8 +19,9 @@ from ..cost.pricing import price
 from ..kernels.backends import BACKENDS
 from ..kernels.compiler import Derivation, Formula
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
+from ..kernels.enumeration import enumerate_space
 from ..kernels.expr import Expression
-from ..kernels.space import enumerate_space, size_scope, static_scope
+from ..kernels.space import size_scope, static_scope
 from ..problem import notation, words
 from ..problem.problem import Problem
 
