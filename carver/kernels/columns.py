@@ -71,7 +71,7 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
     found = rest
     for each in columns(schema):
         if each.name in space.columns:
-            value: Any = np.asarray(space.columns[each.name], np.float64)
+            value: Any = space.floats(each.name)
         elif each.name in space.scope or each.required:
             value = np.asarray(space[each.name], np.float64)
         else:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import BoolArray, IntArray
+from ..base.types import BoolArray, FloatArray, IntArray
 from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
 from .expr import Expression
-from .space import Space, as_column, device_rules, size_scope, static_scope
+from .space import Space, as_column, device_rules, size_columns, size_scope, static_scope
 
 MAX_CANDIDATES = 2_000_000
 """Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
@@ -73,6 +73,7 @@ class Fixed:
     sized: Mapping[str, Formula]
     """Columns that need sizes."""
     rules: tuple[SizedRule, ...]
+    _floats: dict[str, FloatArray] = field(default_factory=dict)
 
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that the rules leave of one shape, and what each rule removed.
@@ -81,16 +82,30 @@ class Fixed:
         """
         removed = dict(self.removed)
         rows: IntArray = np.arange(len(self.index))
-        for rule, held in zip(self.rules, holds, strict=False):
+        every = iter(holds)
+        for rule in self.rules:
+            if not len(rows):
+                break
+            held = next(every)
             if held.all():
                 continue
             kept = rows[held.take(rule.which.take(rows))] if held.any() else rows[:0]
             if lost := len(rows) - len(kept):
                 removed[rule.why] = removed.get(rule.why, 0) + lost
                 rows = kept
-            if not len(rows):
-                break
         return rows, removed
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether `index` orders candidates as their tunables do, the first declared counting most."""
+        lists = [values for values in self.kernel.tunables.values() if not isinstance(values, Expression)]
+        return all(list(values) == sorted(set(values)) for values in lists)
+
+    def floats(self, name: str) -> FloatArray:
+        """A column in floating point."""
+        if name not in self._floats:
+            self._floats[name] = np.asarray(self.columns[name], np.float64)
+        return self._floats[name]
 
     def __reduce__(self) -> tuple[Any, ...]:  # enumerated again where a copy goes
         return fixed_candidates, (self.kernel, self.arch, self.problem)
@@ -114,6 +129,12 @@ class Columns(Mapping[str, IntArray]):
                 made = as_column(self.fixed.sized[name](ChainMap(self, self.scope)), len(self.rows))  # type: ignore[arg-type]
             self._made[name] = made
         return made
+
+    def floats(self, name: str) -> FloatArray:
+        """A column in floating point."""
+        if name in self.fixed.columns:
+            return self.fixed.floats(name).take(self.rows)
+        return np.asarray(self[name], np.float64)
 
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized
@@ -211,10 +232,7 @@ def enumerate_many(
 
 def sizes_of(problems: Sequence[Problem]) -> Mapping[str, Any]:
     """What expressions see of the sizes of one problem; of several that differ in them alone, as arrays."""
-    if len(problems) == 1:
-        return size_scope(problems[0])
-    scopes = [size_scope(problem) for problem in problems]
-    return {name: np.array([scope[name] for scope in scopes]) for name in scopes[0]}
+    return size_scope(problems[0]) if len(problems) == 1 else size_columns(problems)
 
 
 def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:

@@ -5,7 +5,7 @@ Spaces of carver's own candidates are made in `enumeration`, those of the user's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -54,6 +54,11 @@ class Space:
 
     def get(self, name: str, default: Any) -> Any:
         return self.columns.get(name, self.scope.get(name, default))
+
+    def floats(self, name: str) -> FloatArray:
+        """A column in floating point."""
+        made = getattr(self.columns, "floats", None)
+        return made(name) if made else np.asarray(self.columns[name], np.float64)
 
     def at(self, row: int, name: str, default: int) -> int:
         """The value in one row."""
@@ -236,6 +241,10 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
     Axes of extent 1 do not count. A window (`2*q+s`) is walked by the longer of its axes of stride 1, and ends the run.
     """
+    if all(len(dim) == 1 for dim in tensor.index):
+        live_axes = frozenset([axis for axis in tensor.axes if problem.sizes[axis] > 1])
+        found_reduced, axes = _walked(problem.computes, tensor, live_axes)
+        return found_reduced, prod([problem.sizes[axis] for axis in axes])
     reduced, found, run = problem.statement.reduced, None, 1
     for dim in reversed(tensor.index):
         live = [(axis, stride) for axis, stride in dim if problem.sizes[axis] > 1]
@@ -248,6 +257,53 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
         if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
             break
     return int(bool(found)), run
+
+
+@lru_cache(maxsize=1024)
+def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, tuple[str, ...]]:
+    """Of a tensor without windows: whether its innermost axis is reduced, and the axes of that kind side by side."""
+    reduced, kind, axes = notation.parse(computes).reduced, None, list[str]()
+    for ((axis, stride),) in reversed(tensor.index):
+        if axis not in live:
+            continue
+        kind = axis in reduced if kind is None else kind
+        if (axis in reduced) == kind and stride == 1:
+            axes.append(axis)
+        if (axis in reduced) != kind or stride != 1:
+            break
+    return int(bool(kind)), tuple(axes)
+
+
+def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
+    """`size_scope` of several problems that differ in sizes alone, as arrays with an entry for each."""
+    first = problems[0]
+    s = first.statement
+    if not first.contracts or any(len(dim) > 1 for tensor in s.tensors for dim in tensor.index):
+        scopes = [size_scope(problem) for problem in problems]
+        return {name: np.array([scope[name] for scope in scopes]) for name in scopes[0]}
+    sizes: dict[str, Any] = {axis: np.array([problem.sizes[axis] for problem in problems]) for axis in first.sizes}
+    elements = {tensor.name: first.stored(tensor).footprint(sizes) for tensor in s.tensors}
+    role = {name: prod([sizes[axis] for axis in axes]) for name, axes in _role_axes(first.computes)}
+    many, out = len(problems), s.output.name
+    operands: dict[str, Any] = {"window_rows": 1, "window_reach": 0}
+    for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+        kind, run = np.zeros(many, np.int64), np.ones(many, np.int64)
+        live = np.array([sizes[axis] > 1 for axis in tensor.axes])
+        for pattern in np.unique(live, axis=1).T:
+            those = (live == pattern[:, None]).all(axis=0)
+            there = frozenset(axis for axis, is_live in zip(tensor.axes, pattern, strict=True) if is_live)
+            reduced, axes = _walked(first.computes, tensor, there)
+            kind[those] = reduced
+            for axis in axes:
+                run[those] *= sizes[axis][those]
+        operands |= {f"{name}_k_contiguous": kind, f"{name}_run": run}
+        operands[f"{name}_reuse"] = np.minimum(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
+    traffic = {
+        "elements": prod(sizes.values()),
+        "read_bytes": sum(elements[tensor.name] * first.itemsize(tensor.name) for tensor in s.inputs),
+        "write_bytes": elements[out] * first.itemsize(out),
+    }
+    return {name: np.broadcast_to(value, many) for name, value in {**sizes, **role, **traffic, **operands}.items()}
 
 
 def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:

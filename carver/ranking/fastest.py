@@ -11,16 +11,17 @@ from ..base.types import BoolArray, FloatArray, IntArray
 from ..cost.check import model_of
 from ..cost.constants import resolve
 from ..cost.pricing import Priced, price
-from ..kernels.enumeration import Many
+from ..kernels.enumeration import Columns, Many
 from ..kernels.space import Space
 
 Order = tuple[tuple[int, int], ...]
 """(part, row) of candidates, best first."""
 
 FEW = 256
-"""Candidates of a problem that are priced as fast as they are bounded."""
-REACH = 1.15
-"""Priced first is what is bounded by less than this over the least bound of its problem."""
+"""Candidates of one problem that are priced as fast as they are bounded."""
+REACH, REACH_ALONE = 1.05, 1.15
+"""Priced first is what is bounded by less than this over the least bound of its problem: of many problems little, for a
+second pass over all of them costs less; of one more, so that there is mostly no second."""
 
 
 def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Priced, ...], list[Order]]:
@@ -58,7 +59,7 @@ def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray
     out = []
     for many in spaces:
         bound = model_of(many.space.kernel).bound
-        if bound is None or len(many.owner) <= max(FEW, topk) * problems:
+        if bound is None or len(many.owner) <= (max(FEW, topk) if problems == 1 else topk * problems):
             out.append(np.zeros(len(many.owner)))
         else:
             out.append(bound(many.space, resolve(many.space.kernel, many.space.arch)))
@@ -70,14 +71,15 @@ def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: 
     least = np.full(len(wanted), np.inf)
     for many, bound in zip(spaces, bounds, strict=True):
         np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
-    reach = np.where(np.isfinite(least), least, 0.0) * REACH
+    more = REACH if len(wanted) > 1 else REACH_ALONE
+    reach = np.where(np.isfinite(least), least, 0.0) * more
     while True:
         chosen = [bound <= reach[many.owner] for many, bound in zip(spaces, bounds, strict=True)]
         owners = np.concatenate([many.owner[some] for many, some in zip(spaces, chosen, strict=True)])
         short = np.bincount(owners, minlength=len(wanted)) < wanted
         if not short.any():
             return chosen
-        reach[short] *= REACH
+        reach[short] *= more
 
 
 def _priced(
@@ -96,6 +98,8 @@ def _priced(
 
 def _kth(times: FloatArray, owner: IntArray, wanted: IntArray) -> FloatArray:
     """The wanted-th smallest time of each problem."""
+    if len(wanted) == 1:
+        return np.partition(times, wanted - 1)[wanted - 1]
     counts = np.bincount(owner, minlength=len(wanted))
     table = np.full((len(wanted), counts.max()), np.inf)
     table[np.arange(table.shape[1]) < counts[:, None]] = times[np.argsort(owner, kind="stable")]
@@ -125,6 +129,8 @@ def _orders(
 
 def _place(space: Space, rows: IntArray) -> FloatArray:
     """Places of rows in the order of their tunables, the first declared counting most."""
+    if isinstance(space.columns, Columns) and space.columns.fixed.ascending:
+        return space.index[rows].astype(np.float64)
     tunables = [np.asarray(space.columns[name])[rows] for name in reversed(list(space.kernel.tunables))]
     place = np.zeros(len(rows))
     if tunables:

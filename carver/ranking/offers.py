@@ -63,8 +63,8 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
 
 def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
     """What to tell the user of a problem that the device has no memory for; else nothing."""
-    if problem.compulsory_bytes <= arch.dram_bytes:
-        return ()
+    if sum(problem.elements.values()) * 8 <= arch.dram_bytes or problem.compulsory_bytes <= arch.dram_bytes:
+        return ()  # the first of the two is quick, and mostly settles it
     needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
     return (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted",)
 
