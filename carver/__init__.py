@@ -28,8 +28,11 @@ from .ops.elementwise import ElementwiseTemplate as ElementwiseTemplate
 from .ops.gated_mlp import GatedMLPTemplate as GatedMLPTemplate
 from .ops.gemv import GEMVTemplate as GEMVTemplate
 from .ops.graph import Chain as Chain
+from .ops.grouped_matmul import GroupedMatmulTemplate as GroupedMatmulTemplate
+from .ops.grouped_matmul import Routing as Routing
 from .ops.matmul import MatmulTemplate as MatmulTemplate
 from .ops.matmul_softmax import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
+from .ops.moe import MoETemplate as MoETemplate
 from .ops.op import OpTemplate as OpTemplate
 from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
 from .ops.reduction import ReductionTemplate as ReductionTemplate
@@ -94,9 +97,10 @@ def __dir__() -> list[str]:
 __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "CarverError", "Chain",
     "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
-    "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate", "Hint", "Kernel",
-    "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate", "MatmulTemplate", "NoRasterization", "OpTemplate",
-    "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate", "SearchSpace", "Tensor", "TensorSupplyType",
-    "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel",
-    "recommend_many", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate",
+    "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate",
+    "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn",
+    "ReductionTemplate", "Routing", "SearchSpace", "Tensor", "TensorSupplyType", "arch_names", "autotune",
+    "check_bucket", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel", "recommend_many",
+    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

@@ -31,6 +31,10 @@ OPERATORS = {
     "attention-decode": carver.FlashAttentionTemplate(8, 32, 8, seq=1, seq_kv=8192, head_dim=128),
     "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
     "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
+    "grouped-matmul": carver.GroupedMatmulTemplate(carver.Routing(1024, 64, 8), 2560, 3584),
+    "scaled-matmul": carver.MatmulTemplate(
+        1024, 4096, 7168, trans_B=True, in_dtype="float8_e4m3", out_dtype="bfloat16", scale_block=(128, 128)
+    ),
     "transpose": TransposeTemplate(4096, 6144),
     "depthwise": carver.OpTemplate(
         "O[n,y,x,c] += I[n,y+r,x+s,c] * W[r,s,c]", n=32, y=56, x=56, c=128, r=3, s=3, in_dtype="bfloat16"

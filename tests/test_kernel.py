@@ -19,6 +19,7 @@ from carver.kernels.declaration import Kernel, kernels, operators
 from carver.kernels.expr import Expression
 from carver.kernels.space import size_scope, static_scope
 from carver.problem.problem import Problem, notation
+from carver.problem.words import declared
 
 ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}
 DERIVED = {"threads", "smem_bytes", "registers"}
@@ -34,7 +35,9 @@ def problem_of(operator: str) -> Problem:
         return template(operator, 64, 64, 64).problem  # type: ignore[no-any-return]
     statement = notation.parse(operators()[operator])
     types = {t.name: "float16" for t in statement.tensors}
-    return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types)
+    words = declared()[operator]
+    options = dict.fromkeys((*words.options, *words.sized), 0)
+    return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types, options=options)
 
 
 def expressions(kernel: Kernel) -> Iterator[tuple[str, Expression]]:

@@ -91,10 +91,13 @@ class Extent(Operands):
     a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
     b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
     split: FloatArray = column("", "parts of the reduction", 1)
+    row_tiles: FloatArray | None = column(
+        "tiles", "along the rows, of all matrices of a batch together, where their rows are not equally many", None
+    )
 
     @cached_property
     def grid_m(self) -> FloatArray:
-        return np.ceil(self.m / self.tile_m)
+        return np.ceil(self.m / self.tile_m) if self.row_tiles is None else self.row_tiles / self.b
 
     @cached_property
     def grid_n(self) -> FloatArray:
@@ -110,8 +113,8 @@ class Extent(Operands):
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Of the tile inside the problem."""
-        return np.minimum(self.tile_m, self.m)
+        """Of the tile inside the problem; the mean where matrices have different numbers of them."""
+        return np.minimum(self.tile_m, self.m if self.row_tiles is None else self.m / self.grid_m)
 
     @cached_property
     def cols(self) -> FloatArray:

@@ -10,17 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..base.errors import ConfigError, ProblemError
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
-from ..problem.problem import Problem, counted
-from ..ranking.rank import rank
-from . import unsplit
+from ..ops.moe import MoETemplate
+from ..problem.problem import counted
 
 from_config = from_triton
 
@@ -60,26 +56,24 @@ def moe(
 ) -> ConfigFile:  # fmt: skip
     """The file of a gated mixture-of-experts layer with `experts` experts on this device, `topk` of them a token.
 
-    `intermediate` is the width of one expert after it was split over GPUs, the N of the file's name. Of M tokens each
-    expert that has any gets `tokens`; both matmuls of the layer run with one configuration:
-
-        active = experts (1 - (1 - topk / experts)^M)      tokens = M topk / active
-        time   = matmul(tokens x 2N x hidden) + matmul(tokens x hidden x N), active of each
+    `intermediate` is the width of one expert after it was split over GPUs, the N of the file's name. Both matmuls of
+    the layer run with one configuration: the one with which they are predicted to take least together, where tokens
+    choose their experts alike and independently (`carver.MoETemplate`).
     """
     _positive(experts=experts, topk=topk, hidden=hidden, intermediate=intermediate)
-    if topk > experts:
-        raise ProblemError(f"a token cannot go to topk={topk} of {experts} experts")
     types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
-    backend = "triton_block_fp8" if shape else "triton"
-
-    def layer(batch: int) -> list[Problem]:
-        active = experts * (1.0 - (1.0 - topk / experts) ** batch)
-        count = max(1, round(active))
-        tokens = max(1, round(batch * topk / active))
-        return [_matmul(tokens, n, k, types, count) for n, k in ((2 * intermediate, hidden), (hidden, intermediate))]
-
     name = f"E={experts},N={intermediate},device_name={_device(arch, device_name)}"
-    return _file(name + _suffix(dtype, shape, project), arch, {m: layer(m) for m in batches}, backend, shape)
+    best = {
+        tokens: MoETemplate(
+            tokens, experts, topk, hidden, intermediate, types[0], shape, weight_dtype=types[1]
+        ).with_arch(arch).recommend_hints(1)[0]
+        for tokens in _ordered(batches)
+    }  # fmt: skip
+    return ConfigFile(
+        name + _suffix(dtype, shape, project),
+        {tokens: {theirs: hint.config[ours] for ours, theirs in _KEYS.items()} for tokens, hint in best.items()},
+        {tokens: hint.predicted_ms for tokens, hint in best.items()},
+    )
 
 
 def block_fp8(
@@ -90,47 +84,21 @@ def block_fp8(
     _positive(n=n, k=k)
     shape = _block_shape("fp8_w8a8", block_shape)
     name = f"N={n},K={k},device_name={_device(arch, device_name)}{_suffix('fp8_w8a8', shape, project)}"
-    problems = {m: [_matmul(m, n, k, _types("fp8_w8a8", arch), 1)] for m in batches}
-    return _file(name, arch, problems, "triton_block_fp8", shape)
-
-
-def _file(
-    name: str, arch: Arch, layers: Mapping[int, Sequence[Problem]], backend: str, shape: tuple[int, int] | None
-) -> ConfigFile:
+    kind, _ = _types("fp8_w8a8", arch)
     configs: dict[int, Mapping[str, int]] = {}
     predicted: dict[int, float] = {}
-    if not layers or min(layers) < 1:
-        raise ProblemError(f"batches are whole numbers of at least 1, got {sorted(layers)}")
-    for batch, problems in sorted(layers.items()):
-        union: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
-        for problem in problems:
-            for hint in unsplit(problem, arch, _CONSIDERED, backend):
-                if shape is None or shape[1] % hint.config["BLOCK_K"] == 0:
-                    base = {key: value for key, value in hint.config.items() if key != "SPLIT_K"}
-                    rows = -(-problem.sizes["m"] // base["BLOCK_M"])
-                    for group in GROUPS if rows > 1 else GROUPS[:1]:
-                        config = base | {"GROUP_M": group}
-                        union[tuple(config.items())] = config
-        candidates = list(union.values())
-        if not candidates:
-            raise NoCandidates(f"{problems[0]} in blocks of scales {shape} on {arch.name}", {})
-        seconds = sum(_seconds(problem, arch, candidates, backend) for problem in problems)
-        best = int(np.argmin(seconds))
-        configs[batch] = {theirs: candidates[best][ours] for ours, theirs in _KEYS.items()}
-        predicted[batch] = float(np.asarray(seconds)[best]) * 1e3
+    for batch in _ordered(batches):
+        op = MatmulTemplate(batch, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16", scale_block=shape)
+        best = op.with_arch(arch).recommend_hints(1, "triton")[0]
+        configs[batch] = {theirs: best.config[ours] for ours, theirs in _KEYS.items()}
+        predicted[batch] = best.predicted_ms
     return ConfigFile(name, configs, predicted)
 
 
-def _seconds(problem: Problem, arch: Arch, candidates: Sequence[Mapping[str, int]], backend: str) -> Any:
-    ranking = rank(problem, arch, candidates, backend)
-    out = np.full(len(candidates), np.inf)
-    out[ranking.indices] = ranking.seconds
-    return out
-
-
-def _matmul(m: int, n: int, k: int, types: tuple[str, str], batch: int) -> Problem:
-    op = MatmulTemplate(m, n, k, batch, trans_B=True, in_dtype=types[0], b_dtype=types[1], out_dtype="bfloat16")
-    return op.problem
+def _ordered(batches: Sequence[int]) -> list[int]:
+    if not batches or min(batches) < 1:
+        raise ProblemError(f"batches are whole numbers of at least 1, got {sorted(batches)}")
+    return sorted(batches)
 
 
 def _types(dtype: str, arch: Arch) -> tuple[str, str]:

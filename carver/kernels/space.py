@@ -227,7 +227,8 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    return MappingProxyType({**problem.sizes, **role, **traffic, **operands})
+    sized = {name: problem.options[name] for name in problem.words.sized if name in problem.options}
+    return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:

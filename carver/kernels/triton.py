@@ -284,6 +284,21 @@ def registers(
     return _rounded(kept_sums + need)
 
 
+def scale_columns(
+    tile_m: Values, tile_n: Values, threads: Values, warps: Values, instruction: Values, warps_n: Values
+) -> Values:
+    """Columns whose scales each thread loads for itself in every step, where products are scaled before they are added.
+
+    Triton takes a load of fewer elements than the block has threads to be cheap, and gives it the layout of the sums:
+    each thread loads the scales of all of its columns, through a pointer of two registers each. Of as many elements as
+    threads or more each is loaded once and read back from shared memory: 0 here. Groups of four warps share out the
+    rows first.
+    """
+    groups = np.maximum(warps // 4, 1)
+    across = np.where(instruction >= WGMMA, groups // np.minimum(groups, np.maximum(tile_m // 64, 1)), warps_n)
+    return np.where(tile_n < threads, np.maximum(tile_n // (4 * across), 1), 0)
+
+
 # two products with a softmax between them
 
 
@@ -353,7 +368,7 @@ _DOT = _named(
     warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a, singles_b,
     single_turns_a, single_turns_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies, ahead, exposed_loads,
     in_turn, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b, buffers, buffers_a, buffers_b,
-    leaving_bytes, smem_bytes, serialized, accumulators, registers,
+    leaving_bytes, smem_bytes, serialized, accumulators, registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

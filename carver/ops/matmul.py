@@ -37,7 +37,9 @@ class MatmulTemplate(Template):
     a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say). `epilogue` is another way to say
     what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order. Triton sees
     how rows are aligned only where sizes and strides are constants of the kernel, as Inductor's are: `static_shapes`.
-    Of arguments it knows whether 16 divides them, and where it does not, copies element by element.
+    Of arguments it knows whether 16 divides them, and where it does not, copies element by element. `scale_block`:
+    8-bit operands with scales within the sum, one a row and so many elements of K of A, one a block of so many columns
+    and elements of K of B; then it is the operator `scaled_matmul`.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class MatmulTemplate(Template):
         ldc: int | None = None,
         epilogue: str | Sequence[str] = (),
         static_shapes: bool = False,
+        scale_block: Sequence[int] | None = None,
     ) -> None:
         if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
             if with_bias or activation != "none":
@@ -87,18 +90,33 @@ class MatmulTemplate(Template):
             for name, ld in rows.items()
             if ld is not None
         }
+        scale_n, scale_k = scales(scale_block, a, b)
+        if scale_k and (with_bias or activation != "none"):
+            raise ProblemError("a matmul with scales within the sum has no epilogue")
         super().__init__(
             Problem(
-                "matmul",
+                "scaled_matmul" if scale_k else "matmul",
                 f"C[b,m,n] += {left} * {right}",
                 {"b": batch, "m": M, "n": N, "k": K},
                 types,
                 accumulate,
                 {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
-                | ({"static_shapes": True} if static_shapes else {}),
+                | ({"static_shapes": True} if static_shapes else {})
+                | ({"scale_n": scale_n, "scale_k": scale_k} if scale_k else {}),
                 align,
             )
         )
+
+
+def scales(block: Sequence[int] | None, a: str, b: str) -> tuple[int, int]:
+    """Columns and depth of a block of scales; (0, 0) without scales within the sum."""
+    if block is None:
+        return 0, 0
+    if isinstance(block, str) or not isinstance(block, Sequence) or len(block) != 2:
+        raise ProblemError(f"a block of scales is (columns, depth) such as (128, 128), got {block!r}")
+    if dtypes.BYTES[a] > 1 or dtypes.BYTES[b] > 1:
+        raise ProblemError(f"scales a block belong to operands of 8 bits, got {a} and {b}")
+    return size("scale_block[0]", block[0]), size("scale_block[1]", block[1])
 
 
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:

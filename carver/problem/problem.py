@@ -85,7 +85,8 @@ class Problem:
         """
         return _sizeless(
             self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
-            tuple(self.options.items()), tuple(self.align_bytes.items()),
+            tuple((name, n) for name, n in self.options.items() if name not in self.words.sized),
+            tuple(self.align_bytes.items()),
         )  # fmt: skip
 
     @cached_property

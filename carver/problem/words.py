@@ -3,6 +3,7 @@
     computes = "Y[r] += X[r,c]"
     title = "{reduce_op} along {axis}"      # the operator's name without one
     mask = ["q", "s"]                       # axes of which a mask leaves pairs out: `causal`, `visited`
+    sized = ["tiles_16"]                    # options that change with the sizes
     [axes]                                  # what people call an axis
     r = "rows"
     [options]
@@ -26,7 +27,7 @@ from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "axes", "options", "unsaid", "example")
+_KEYS = ("computes", "title", "mask", "sized", "axes", "options", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Words:
     computes: str = ""
     title: str = ""
     mask: tuple[str, ...] = ()
+    sized: tuple[str, ...] = ()
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
@@ -63,8 +65,8 @@ def declared() -> Mapping[str, Words]:
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
-            FrozenDict(raw.get("axes", {})), FrozenDict(options), FrozenDict(raw.get("unsaid", {})),
-            FrozenDict(raw.get("example", {})),
+            tuple(raw.get("sized", ())), FrozenDict(raw.get("axes", {})), FrozenDict(options),
+            FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
         )  # fmt: skip
     return FrozenDict(found)
 

@@ -1,0 +1,174 @@
+"""Matrix products of groups of rows, each with weights of its own: the experts of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.errors import ProblemError
+from ..base.types import FloatArray
+from ..problem.problem import Problem, counted, size
+from . import arrays
+from .matmul import scales
+from .operator import DTYPE, OUT_DTYPE, Argument, Operator
+from .template import Template, accumulator, output_type
+
+HEIGHTS = (16, 32, 64, 128, 256)
+"""Heights of a tile that groups of rows are padded to."""
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Tokens that each go to `topk` of `experts`, independently of each other.
+
+    Expert e of 1 to E is chosen with a share like e^-skew (Zipf's law; 0: all alike) of all choices, none by more
+    than every token. How many tokens reach an expert is then a binomial variable; what is counted here are means.
+    """
+
+    tokens: int
+    experts: int
+    topk: int = 1
+    skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "experts", "topk"):
+            size(name, getattr(self, name))
+        if self.topk > self.experts:
+            raise ProblemError(f"a token cannot go to topk={self.topk} of {self.experts} experts")
+        if not 0 <= self.skew < float("inf"):
+            raise ProblemError(f"skew is the exponent of Zipf's law, 0 or more, got {self.skew!r}")
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The chance that a token reaches each expert; they add up to `topk`."""
+        weights = np.arange(1, self.experts + 1, dtype=np.float64) ** -float(self.skew)
+        chances = np.zeros(self.experts)
+        while True:  # what an expert would get beyond every token goes to the others
+            free = chances < 1.0
+            chances[free] = weights[free] / weights[free].sum() * (self.topk - np.count_nonzero(~free))
+            if (chances <= 1.0).all():
+                return chances
+            chances = np.minimum(chances, 1.0)
+
+    @cached_property
+    def _more(self) -> tuple[FloatArray, FloatArray]:
+        """P(T > t) by t from 0 on, one row for each distinct share, and how many experts have it."""
+        shares, alike = np.unique(np.clip(self.shares, 1e-12, 1 - 1e-12), return_counts=True)
+        t = np.arange(1, self.tokens + 1)
+        ways = np.concatenate([[0.0], np.cumsum(np.log((self.tokens - t + 1) / t))])
+        chosen = np.arange(self.tokens + 1)
+        logs = ways + chosen * np.log(shares)[:, None] + (self.tokens - chosen) * np.log1p(-shares)[:, None]
+        upto = np.cumsum(np.exp(logs), axis=1)
+        return np.clip(1.0 - upto, 0.0, 1.0), alike.astype(np.float64)
+
+    @property
+    def uneven(self) -> bool:
+        return self.topk < self.experts
+
+    @property
+    def rows(self) -> int:
+        return self.tokens * self.topk
+
+    @property
+    def groups(self) -> int:
+        """Experts that any token reaches."""
+        more, alike = self._more
+        return max(1, round(float(alike @ more[:, 0])))
+
+    def row_tiles(self, height: int) -> int:
+        """Tiles of so many rows that all groups make: the mean of ceil(T / height) is the sum of P(T > j height)."""
+        more, alike = self._more
+        return max(1, round(float(alike @ more[:, ::height].sum(axis=1))))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Groups whose rows were counted."""
+
+    counts: tuple[int, ...]
+
+    @property
+    def uneven(self) -> bool:
+        return len(set(self.counts)) > 1
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def groups(self) -> int:
+        return sum(count > 0 for count in self.counts)
+
+    def row_tiles(self, height: int) -> int:
+        return sum(-(-count // height) for count in self.counts)
+
+
+class GroupedMatmulTemplate(Template):
+    """C = A B of each group of rows with its own B, N x K as serving engines store weights.
+
+    `rows`: how many each of `experts` groups has; or a list of counts; or a `Routing`. A kernel gathers the rows of a
+    group and pads them to whole tiles, so what counts is how many tiles the groups make. `scale_block`: 8-bit operands
+    with one scale a row and so many elements of K of A, and a block of so many columns and elements of K of B.
+    """
+
+    def __init__(
+        self,
+        rows: int | Sequence[int] | Routing,
+        N: int,
+        K: int,
+        experts: int | None = None,
+        in_dtype: str = "bfloat16",
+        out_dtype: str | None = None,
+        b_dtype: str | None = None,
+        scale_block: Sequence[int] | None = None,
+    ) -> None:
+        dealt = _dealt(rows, experts)
+        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
+        types = {"C": output_type(a, out_dtype), "A": a, "B": b}
+        sizes = {"e": dealt.groups, "m": max(1, round(dealt.rows / dealt.groups)), "n": N, "k": K}
+        scale_n, scale_k = scales(scale_block, a, b)
+        options = {"routed_rows": dealt.rows, "uneven": int(dealt.uneven), "scale_n": scale_n, "scale_k": scale_k}
+        options |= {f"tiles_{height}": dealt.row_tiles(height) for height in HEIGHTS}
+        computes = "C[e,m,n] += A[e,m,k] * B[e,n,k]"
+        super().__init__(Problem("grouped_matmul", computes, sizes, types, accumulator(a), options))
+
+
+def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing | Counts:
+    if isinstance(rows, Routing):
+        if experts is not None and experts != rows.experts:
+            raise ProblemError(f"the routing is over {rows.experts} experts, not experts={experts}")
+        return rows
+    if isinstance(rows, Sequence) and not isinstance(rows, str):
+        counts = tuple(counted("rows", count) for count in rows)
+        if experts is not None and experts != len(counts):
+            raise ProblemError(f"rows has counts of {len(counts)} experts, not of experts={experts}")
+    else:
+        if experts is None:
+            raise ProblemError("say how many experts there are, or give rows as a list of counts or a Routing")
+        counts = (size("rows", rows),) * size("experts", experts)
+    if not sum(counts):
+        raise ProblemError("no group has a row")
+    return Counts(counts)
+
+
+def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    if problem.options["uneven"]:
+        raise ProblemError("groups of different numbers of rows have no reference: their tensors are not dense")
+    return arrays.value(problem, inputs, xp)
+
+
+OPERATOR = Operator(
+    "grouped_matmul",
+    GroupedMatmulTemplate,
+    "C = A B for each of EXPERTS groups of ROWS rows with its own B, N x K.",
+    (
+        Argument("rows"), Argument("N"), Argument("K"), Argument("experts"), DTYPE, OUT_DTYPE,
+        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"),
+    ),
+    reference=reference,
+)  # fmt: skip

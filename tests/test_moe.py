@@ -1,0 +1,97 @@
+"""Grouped matmuls and mixture-of-experts layers: how rows are dealt out, and what that costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import carver
+from carver.base.errors import ProblemError
+from carver.ops.grouped_matmul import HEIGHTS
+from carver.run import reference
+
+
+@pytest.mark.parametrize(("tokens", "experts", "topk", "skew"), [(64, 8, 2, 0.0), (300, 16, 4, 1.0), (5, 32, 3, 0.5)])
+def test_tiles_of_a_routing_are_those_of_drawn_tokens(tokens: int, experts: int, topk: int, skew: float) -> None:
+    routing = carver.Routing(tokens, experts, topk, skew)
+    assert routing.shares.sum() == pytest.approx(topk) and routing.shares.max() <= 1.0
+    rng = np.random.default_rng(0)
+    counts = rng.binomial(tokens, routing.shares, (4000, experts))
+    assert routing.groups == pytest.approx((counts > 0).sum(1).mean(), abs=0.6)
+    for height in HEIGHTS:
+        assert routing.row_tiles(height) == pytest.approx((-(-counts // height)).sum(1).mean(), abs=0.6)
+
+
+def test_rows_as_a_number_a_list_and_a_routing() -> None:
+    alike = carver.GroupedMatmulTemplate(48, 256, 512, experts=4).problem
+    assert alike == carver.GroupedMatmulTemplate([48] * 4, 256, 512).problem
+    assert alike.sizes == {"e": 4, "m": 48, "n": 256, "k": 512}
+    assert [alike.options[f"tiles_{height}"] for height in HEIGHTS] == [12, 8, 4, 4, 4]
+    uneven = carver.GroupedMatmulTemplate([0, 1, 17, 174], 256, 512).problem
+    assert uneven.sizes["e"] == 3 and uneven.options["tiles_16"] == 1 + 2 + 11 and uneven.options["tiles_256"] == 3
+    for wrong, says in (
+        (dict(rows=4), "how many experts"), (dict(rows=[0, 0]), "no group has a row"),
+        (dict(rows=[1, 2], experts=3), "counts of 2 experts"),
+        (dict(rows=8, experts=2, scale_block=(128, 128)), "8 bits, got bfloat16"),
+        (dict(rows=8, experts=2, in_dtype="int8", scale_block=128), "a block of scales is"),
+    ):  # fmt: skip
+        with pytest.raises(ProblemError, match=says):
+            carver.GroupedMatmulTemplate(**({"N": 64, "K": 64} | wrong))
+    for wrong in (dict(topk=9), dict(tokens=0), dict(skew=-1.0)):
+        with pytest.raises(ProblemError):
+            carver.Routing(**({"tokens": 4, "experts": 8, "topk": 2} | wrong))
+
+
+def test_reference_of_groups_of_one_size() -> None:
+    op = carver.GroupedMatmulTemplate(4, 6, 8, experts=3)
+    x = {name: a.astype(np.float64) for name, a in reference.draw(op.problem, 1).items()}
+    np.testing.assert_allclose(reference.expected(op.problem, x)[0], x["A"] @ x["B"].transpose(0, 2, 1))
+    uneven = carver.GroupedMatmulTemplate([1, 7], 6, 8)
+    with pytest.raises(ProblemError, match="different numbers of rows have no reference"):
+        reference.expected(uneven.problem, x)
+
+
+def test_groups_of_one_size_are_a_batch() -> None:
+    config = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 4, "GROUP_M": 8}
+    [grouped] = carver.GroupedMatmulTemplate(256, 2560, 3584, experts=64).with_arch("h200").rank([config])
+    [batched] = carver.MatmulTemplate(
+        256, 2560, 3584, 64, trans_B=True, in_dtype="bfloat16"
+    ).with_arch("h200").rank([config])  # fmt: skip
+    assert grouped.predicted_ms == pytest.approx(batched.predicted_ms, rel=1e-6)
+
+
+def test_what_is_padded_costs() -> None:
+    """Half of all groups have more than the mean, so tiles of the mean's height are half as many again."""
+    mean = carver.GroupedMatmulTemplate(64, 2560, 3584, experts=64)
+    drawn = carver.GroupedMatmulTemplate(carver.Routing(512, 64, 8), 2560, 3584)
+    config = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 4, "GROUP_M": 8}
+    one, other = (op.with_arch("h200").rank([config])[0] for op in (mean, drawn))
+    assert 1.3 < other.details["padding"] / one.details["padding"] < 1.6
+
+
+def test_a_layer_is_ranked_by_both_of_its_matmuls() -> None:
+    layer = carver.MoETemplate(1024, 64, 8, 3584, 1280).with_arch("h200")
+    hints = layer.recommend_hints(5)
+    assert [h.predicted_ms for h in hints] == sorted(h.predicted_ms for h in hints)
+    assert all(dict(h.up.config) == dict(h.down.config) == h.config for h in hints)
+    theirs = {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 256, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 8, "num_warps": 4,
+              "num_stages": 4}  # fmt: skip
+    worse = theirs | {"BLOCK_SIZE_M": 16, "num_stages": 2}
+    assert [h.config["BLOCK_M"] for h in layer.rank([worse, theirs])] == [64, 16]
+
+
+def test_scales_of_a_layer_bound_its_steps() -> None:
+    layer = carver.MoETemplate(64, 8, 2, 1024, 512, "float8_e4m3", (128, 128)).with_arch("h200")
+    assert all(h.config["BLOCK_K"] <= 128 for h in layer.recommend_hints(50))
+
+
+def test_skew_leaves_fewer_experts_with_more_rows_each() -> None:
+    layers = [carver.MoETemplate(256, 64, 4, 1024, 512, routing=routing) for routing in ("uniform", 0.5, 1.0, 2.0)]
+    tall = [layer.up.problem.options["tiles_128"] for layer in layers]
+    active = [layer.up.problem.sizes["e"] for layer in layers]
+    assert active == sorted(active, reverse=True) and active[0] == tall[0] and active[-1] < tall[-1]
+    counted = carver.MoETemplate(2, 4, 2, 64, 64, routing=[2, 1, 1, 0])
+    assert counted.up.problem.options["tiles_16"] == 3
+    for routing, says in (("zipf", "routing is 'uniform'"), ([1, 1, 1, 0], "add up to 4; got 4 that add up to 3")):
+        with pytest.raises(ProblemError, match=says):
+            carver.MoETemplate(2, 4, 2, 64, 64, routing=routing)  # type: ignore[arg-type]
