@@ -227,7 +227,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    sized = {name: problem.options[name] for name in problem.words.sized if name in problem.options}
+    sized = {name: problem.options.get(name, 1) for name in problem.words.sized}
     return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})
 
 
