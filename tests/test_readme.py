@@ -106,6 +106,11 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert sorted(re.findall(r"^::: carver\.([^\W_]\w*)$", page, re.MULTILINE)) == sorted(carver.__all__)
 
 
+def test_every_page_is_in_the_navigation() -> None:
+    nav = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(nav) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
 def test_links_lead_somewhere() -> None:
     """Those of the pages that are outside the site, which mkdocs does not see."""
     for page in ("README.md", "CONTRIBUTING.md"):
