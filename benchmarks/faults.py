@@ -1,6 +1,7 @@
 """Faults injected into real kernels and processes, and what the records say of each.
 
     python benchmarks/faults.py --device cuda --json faults.json
+    python benchmarks/faults.py --kills 200                    # SIGKILL to whatever process of a run, at any moment
 
 Every fault is measured among healthy candidates. Exits with 1 if an outcome is not the expected one, or if a
 healthy candidate or a finished measurement was lost.
@@ -9,16 +10,21 @@ healthy candidate or a finished measurement was lost.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +151,85 @@ def parent_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str,
     )]  # fmt: skip
 
 
-def long_run(device: str, folder: Path, timeout_s: float) -> None:
+def long_run(device: str, folder: Path, timeout_s: float, kind: str = "") -> None:
     """What `parent_killed` starts, kills and starts again."""
-    with Records(folder / "parent.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
+    path = Path(os.environ["CARVER_CACHE_DIR"]) / "records.sqlite" if kind else folder / "parent.sqlite"
+    with Records(path) as db, Bench(device, db, settings(device, timeout_s)) as bench:
         (folder / "pids").open("a").write(f"{bench.session.worker.pid}\n")
         measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
+
+
+def random_kills(device: str, folder: Path, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """SIGKILL to a process of a run, drawn among all of them, after a time that is drawn; the command again, until it
+    is through; and so on. A row for each kind of run: by `carver.run.bench`, by the tuner, by the tuner's executor."""
+    rng, rows = random.Random(seed), []
+    for kind in ("bench", "tune", "executor"):
+        killed, whole, lost, twice, orphans, left = 0, 0, 0, 0, 0, 0
+        while killed < count // 3:
+            home = folder / f"{kind}{whole}"
+            (home / "tmp").mkdir(parents=True)
+            mark = f"CARVER_FAULTS={uuid.uuid4().hex}"
+            environment = {**os.environ, "CARVER_CACHE_DIR": str(home / "cache"), "CARVER_TMP_DIR": str(home / "tmp"),
+                           "CARVER_LOCK_DIR": str(home / "tmp"), **dict([mark.split("=")])}  # fmt: skip
+            command = [sys.executable, str(Path(__file__).resolve()), "--device", device, "--run", str(home)]
+            seen: dict[str, Measurement] = {}
+            while True:
+                run = subprocess.Popen([*command, "--kind", kind], env=environment, start_new_session=True)
+                while run.poll() is None and killed < count // 3:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        run.wait(rng.uniform(0.05, 3.0))
+                    if victims := _marked(mark):
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(rng.choice(victims), signal.SIGKILL)
+                            killed += 1
+                ended = run.wait(600)
+                with contextlib.suppress(TimeoutError):
+                    _until(lambda mark=mark: not _marked(mark), 30)  # type: ignore[misc]
+                orphans += len(_marked(mark))
+                with Records(home / "cache" / "records.sqlite") as db:
+                    now = {m.uuid: m for m in db.find()}
+                lost += sum(not _continues(m, now.get(each)) for each, m in seen.items())
+                twice += len(now) - len({m.candidate for m in now.values()})
+                seen = now
+                if ended == 0:
+                    break
+            whole += 1
+            left += sum(1 for pattern in ("cache/**/building-*", "tmp/carver-*", "cache/leases/*")
+                        for p in home.glob(pattern) if not p.name.startswith("carver-") or p.is_dir())  # fmt: skip
+        fine = not (lost or twice or orphans or left)
+        rows.append(_row(
+            f"{killed} random kills of {kind}", "ok", "ok" if fine else "lost",
+            f"{lost} finished measurements lost, {twice} measured twice, {orphans} processes and {left} files left",
+            f"{whole} runs completed", fine,
+        ))  # fmt: skip
+    return rows
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes that were started with a variable of that value in their environment, or forked from one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in path.read_bytes().split(b"\0") and _exists(int(path.parent.name)):
+                found.append(int(path.parent.name))
+    return found
+
+
+def tuned_run(device: str, folder: Path, kind: str) -> None:
+    """A tuning of eight C kernels in this process's workers, or in those of an executor."""
+    import tuned
+
+    import carver
+
+    configs = [{"ways": 2, "delay": 20000 + i} for i in range(LONG_RUN)]
+    made = carver.AutoTuner.from_kernel(tuned.scale, configs, (1000,)).set_profile_args(
+        ref_prog=tuned.twice, warmup=1, rep=10, search="exhaustive"
+    )
+    if kind == "tune":
+        made.run()
+        return
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        made.run(executor=pool)
 
 
 def table(device: str, timeout_s: float, limit_s: float = math.inf) -> Iterator[dict[str, Any]]:
@@ -216,19 +296,36 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=5.0, help="of one candidate [s]")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which nothing more is begun")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--kills", type=int, default=0, help="so many SIGKILLs at random in place of the table")
+    parser.add_argument("--seed", type=int, default=0, help="of the random kills")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--kind", default="", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
-        long_run(args.device, args.run, args.timeout)
+        if args.kind in ("tune", "executor"):
+            tuned_run(args.device, args.run, args.kind)
+        else:
+            long_run(args.device, args.run, args.timeout, args.kind)
         return 0
     rows = []
-    for row in table(args.device, args.timeout, args.limit):
+    with tempfile.TemporaryDirectory() as folder:
+        every = (
+            iter(random_kills(args.device, Path(folder), args.kills, args.seed))
+            if args.kills else table(args.device, args.timeout, args.limit)
+        )  # fmt: skip
+        rows = _told(every, args)
+    return 0 if all(row["ok"] for row in rows) else 1
+
+
+def _told(every: Iterator[dict[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
+    rows = []
+    for row in every:
         rows.append(row)
         mark = "ok  " if row["ok"] else "LOST"
         print(f"{mark} {row['fault']:28} {row['recorded']:14} {row['others']}; {row['message'][:90]}", flush=True)
         if args.json:
             args.json.write_text(json.dumps({"device": args.device, "rows": rows}, indent=1) + "\n")
-    return 0 if all(row["ok"] for row in rows) else 1
+    return rows
 
 
 if __name__ == "__main__":
