@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import carver
+from carver.cost.occupancy import resident_blocks
 from carver.ranking.offers import default_backend
 
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
@@ -127,11 +129,12 @@ def test_tiles_for_triton_are_no_default_where_it_copies_element_by_element() ->
     for device in ("h200", "b200"):
         odd = carver.MatmulTemplate(4097, 4095, 4093).with_arch(device)
         assert odd.recommend_hints(1)[0].backend == "cuda"
-        assert odd.recommend_hints(1)[0].predicted_ms < odd.recommend_hints(1, "triton")[0].predicted_ms
+        if device == "h200":  # measured
+            assert odd.recommend_hints(1)[0].predicted_ms < odd.recommend_hints(1, "triton")[0].predicted_ms
     assert carver.MatmulTemplate(4096, 4096, 4096).with_arch("b200").recommend_hints(1)[0].backend == "triton"
 
 
-@pytest.mark.parametrize("device, k", [("t4", 4096), ("mi100", 4096), ("h200", 3000)])
+@pytest.mark.parametrize("device, k", [("t4", 4096), ("h200", 3000)])
 def test_stages_that_change_nothing_are_one_hint(device: str, k: int) -> None:
     hints = carver.MatmulTemplate(4096, 4096, k, trans_B=True).with_arch(device).recommend_hints(50, "triton")
     assert {hint.config["num_stages"] for hint in hints} == {2}
@@ -146,3 +149,48 @@ def test_rows_that_start_within_a_sector_are_moved_copy_by_copy() -> None:
         op = carver.MatmulTemplate(3000, 3000, k, trans_B=True, in_dtype="bfloat16").with_arch("h200")
         per_step[k] = op.rank([tile], "cuda")[0].predicted_ms / k
     assert per_step[3000] > 1.4 * per_step[3024] and per_step[3024] > per_step[3040] > per_step[3008]
+
+
+SQUARE = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8)
+
+
+@pytest.mark.parametrize("device", ["mi100", "mi250x", "mi300x", "mi355x", "rx_7900_xtx", "rx_9070_xt"])
+@pytest.mark.parametrize(("stages", "buffers"), [(1, 0.5), (2, 1), (3, 2)])
+def test_buffers_in_lds(device: str, stages: int, buffers: float) -> None:
+    """As Triton 3.6 allocates them for gfx90a, gfx942, gfx950, gfx1100 and gfx1201: 16384, 32768 and 65536 bytes."""
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch(device)
+    (hint,) = op.rank([SQUARE | {"num_stages": stages}], "triton")
+    assert hint.launch.smem_bytes == buffers * 32768
+
+
+def test_queries_do_not_stay_in_lds() -> None:
+    """128 queries of 128 halves, 64 keys, three stages: 65536 bytes for gfx942, 98304 with the queries."""
+    op = carver.FlashAttentionTemplate(1, 16, 16, seq=4096, head_dim=128).with_arch("mi300x")
+    (hint,) = op.rank([dict(BLOCK_M=128, BLOCK_N=64, num_warps=4, num_stages=3)], "triton")
+    assert hint.launch.smem_bytes == 65536
+
+
+def test_sums_of_tcgen05_are_in_tensor_memory() -> None:
+    """Its 512 columns limit the blocks of an SM; a thread keeps no sums in the loop."""
+    one = np.ones(3)
+    blocks = resident_blocks(carver.load_arch("b200"), 4 * one, 1024 * one, 64 * one, np.array([512.0, 256.0, 128.0]))
+    assert blocks.tolist() == [1, 2, 4]
+    op = carver.MatmulTemplate(8192, 8192, 8192).with_arch("b200")
+    tile = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, num_stages=3)
+    few, many = (op.rank([tile | {"num_warps": w}], "triton")[0] for w in (4, 8))
+    assert few.launch.registers <= 200 and few.predicted_ms < 1.2 * many.predicted_ms
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch("a100")
+    one, two = (op.rank([SQUARE | {"num_stages": s}], "triton")[0].predicted_ms for s in (1, 2))
+    assert one > 1.1 * two
+
+
+def test_lanes_on_different_rows_take_turns_on_vector_units() -> None:
+    """float32 of 2048^3 on an H200: 256 x 16 takes 0.94 ms, 32 x 128 takes 0.42: lanes fill a row of the tile first."""
+    op = carver.MatmulTemplate(2048, 2048, 2048, in_dtype="float32").with_arch("h200")
+    tile = dict(BLOCK_K=32, num_warps=8, num_stages=3)
+    tiles = [tile | dict(BLOCK_M=m, BLOCK_N=n) for m, n in ((256, 16), (32, 128))]
+    tall, wide = (op.rank([each], "triton")[0].predicted_ms for each in tiles)
+    assert tall > 1.5 * wide

@@ -66,7 +66,8 @@ CONSTANTS = {
         0.5, 0.0, 1.5, "after the first wave, start and epilogue show as resident blocks to minus this"
     ),
     "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
-    "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down per register of a thread that does not fit"),
+    "spill_penalty": Constant(0.02, 0.0, 0.2, "slow-down of a CPU's loop per vector that does not fit its registers"),
+    "spill_rounds": Constant(2.0, 0.5, 8.0, "times in a step that a register which does not fit is stored and loaded"),
     # threads that read their operands one by one
     "vector_efficiency": Constant(1.0, 0.7, 1.0, "the share of the peak rate for a loop of products on vector units"),
     "unroll_instr": Constant(4.0, 0.5, 40.0, "loop and addresses between two unrolled runs of products"),

@@ -10,10 +10,13 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 
+WORD_BYTES = 4
+TMEM_COLUMNS = 512
+"""Of an SM's tensor memory. Source: PTX ISA, tcgen05.alloc."""
 LIMITS = ("shared memory", "registers", "threads", "blocks")
 
 READS = frozenset({
-    "spill_penalty",
+    "spill_rounds",
 })  # fmt: skip
 """Constants that this module's terms read."""
 
@@ -38,13 +41,26 @@ def occupancy_limits(
     )
 
 
-def resident_blocks(arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray) -> FloatArray:
+def resident_blocks(
+    arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray, tmem_columns: FloatArray | float = 0.0
+) -> FloatArray:
     """Blocks that an SM holds at once, at least 1: a kernel whose estimate says none spills and runs. [blocks/SM]"""
     fit: FloatArray = reduce(np.minimum, occupancy_limits(arch, warps, smem_bytes, registers))
+    fit = np.minimum(fit, TMEM_COLUMNS // np.maximum(tmem_columns, 1.0))
     return np.maximum(fit, 1.0)
 
 
-def spill_slowdown(registers: FloatArray, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """Factor on the main loop of a kernel that needs more registers than a thread may have."""
-    out: FloatArray = 1.0 + k["spill_penalty"] * np.maximum(registers - arch.max_regs_per_thread, 0.0)
+def spill_slowdown(
+    arch: Arch, warps: FloatArray, registers: FloatArray, busy_clk: FloatArray, k: Mapping[str, float]
+) -> FloatArray:
+    """Factor on the main loop of a kernel that needs more registers than a thread may have.
+
+        1 + spill_rounds * 2 * registers too many * warps * clocks of L1's port for a word of each lane / busy_clk
+
+    `busy_clk` is what the busiest resource of an SM takes for a step of one block. Source of the form: spills of
+    Triton's kernels on an H200 and H100 (note.spills in tests/data), which cost long steps little and short ones much.
+    """
+    most = np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
+    moved_clk = 2 * np.maximum(registers - most, 0.0) * warps * WORD_BYTES * arch.warp_size / arch.smem_bytes_per_clk
+    out: FloatArray = 1.0 + k["spill_rounds"] * moved_clk / np.maximum(busy_clk, 1.0)
     return out

@@ -66,6 +66,16 @@ class Block(Operands):
     fragment_turns: FloatArray | None = column(
         "", "passes that reads of matrix operands take, where they alternate with the products", None
     )
+    lane_reads_a: FloatArray = column("reads", "of the first operand by a lane in a step, on vector units", 0)
+    lane_reads_b: FloatArray = column("reads", "of the second operand by a lane in a step, on vector units", 0)
+    lane_read_a_bytes: FloatArray = column("bytes", "of one such read of the first operand", 16)
+    lane_read_b_bytes: FloatArray = column("bytes", "of one such read of the second operand", 16)
+    lane_passes_a: FloatArray = column("", "passes of one such read of a warp, whose lanes want the same banks", 1)
+    lane_passes_b: FloatArray = column("", "passes of one such read of a warp, whose lanes want the same banks", 1)
+    tmem_columns: FloatArray = column("columns", "of tensor memory that hold a block's sums", 0)
+    warp_instr: FloatArray = column(
+        "instructions", "of a warp in a step beside products, as a compiler's output has them; 0: as the constants", 0
+    )
     serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
     after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
     store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)

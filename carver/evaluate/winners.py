@@ -1,8 +1,8 @@
 """Lists of tuned winners: which configuration was the fastest for a problem, mostly without its time or the others'.
 
-The candidates of a problem are all configurations that its list names for any problem of the same kind. Beside the
-place of the winner among them stands what chance would do, and what the list alone would: the candidates in the order
-of how often they won on other problems.
+The candidates of a problem are all configurations that its list names for any problem of the same kind, on devices of
+the same vendor: tuners search other spaces elsewhere. Beside the place of the winner among them stands what chance
+would do, and what the list alone would: the candidates in the order of how often they won on other problems.
 """
 
 from __future__ import annotations
@@ -153,14 +153,18 @@ class Row:
     def key(self) -> tuple[tuple[str, Any], ...]:
         return tuple(sorted(self.config.items()))
 
+    @property
+    def pool(self) -> tuple[str, ...]:
+        return self.kind, self.backend, self.arch.vendor
+
 
 def listed(table: str, rows: Iterable[Row]) -> Iterator[Winner | str]:
     """The winners of a list, and a remark where not all are ranked. Rows that say the same count once."""
     distinct = {(row.problem, row.arch.name, row.backend, row.key): row for row in rows}
-    wins: dict[tuple[str, str], Counter[tuple[tuple[str, Any], ...]]] = {}
+    wins: dict[tuple[str, ...], Counter[tuple[tuple[str, Any], ...]]] = {}
     by_device: dict[str, list[Row]] = {}
     for row in distinct.values():
-        wins.setdefault((row.kind, row.backend), Counter())[row.key] += 1
+        wins.setdefault(row.pool, Counter())[row.key] += 1
         by_device.setdefault(row.arch.name, []).append(row)
     pools = {kind: Pool([dict(key) for key in won], list(won.values())) for kind, won in wins.items()}
     places = {kind: {key: i for i, key in enumerate(won)} for kind, won in wins.items()}
@@ -169,5 +173,4 @@ def listed(table: str, rows: Iterable[Row]) -> Iterator[Winner | str]:
         if step > 1:
             yield f"{name}: one in {step} of {len(own)} winners is ranked"
         for row in own[::step]:
-            kind = (row.kind, row.backend)
-            yield Winner(table, row.problem, row.arch, row.backend, pools[kind], places[kind][row.key])
+            yield Winner(table, row.problem, row.arch, row.backend, pools[row.pool], places[row.pool][row.key])

@@ -21,6 +21,8 @@ VECTOR, MMA, WGMMA, TCGEN05 = range(4)
 Values: TypeAlias = Any
 """An integer array over candidates, of 0 and 1 for what is true or not, or an integer that is the same for all."""
 WIDEST_COPY_BYTES = 16
+BANKS_BYTES = 128
+"""One word of each bank of shared memory."""
 LEAST_ASYNC_BYTES = 4
 """cp.async takes 4, 8 or 16 bytes."""
 
@@ -48,17 +50,23 @@ def _instruction(arch: Arch, units: Mapping[str, int], rows: Values, num_warps: 
     return np.select([whole_block, whole_group, by_warps], [TCGEN05, WGMMA, MMA], VECTOR)
 
 
+def _pipelines(arch: Arch) -> bool:
+    """Whether the compiler prefetches a loop's loads: by asynchronous copies, on AMD through registers."""
+    return bool(arch.async_copy) or arch.vendor == "amd"
+
+
 def ahead(num_stages: Values, async_a: Values, async_b: Values) -> Values:
-    """Only asynchronous copies are pipelined; the other operand is loaded, waited for and used within the step."""
+    """Only what the pipeline copies is ahead; the other operand is loaded, waited for and used within the step."""
     return np.where((async_a > 0) | (async_b > 0), np.maximum(num_stages - 1, 1), 1)
 
 
 def buffers(num_stages: Values, instruction: Values) -> Values:
     """Copies of a tile in shared memory.
 
-    wgmma and tcgen05 read it while the copies of the last stage land; mma.sync has loaded its fragments by then.
+    wgmma and tcgen05 read it while the copies of the last stage land; mma.sync, mfma and wmma have loaded their
+    fragments by then. One stage is no pipeline, and one copy.
     """
-    return np.where(instruction >= WGMMA, num_stages, np.maximum(num_stages - 1, 1))
+    return np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, np.maximum(num_stages - 1, 1))
 
 
 def _rounded(need: Values) -> Values:
@@ -173,7 +181,7 @@ def copy_b_bytes(
 
 def _asynchronous(arch: Arch, copy: Values, turned: Values, bytewise: Values, instruction: Values) -> Values:
     through_registers = turned & bytewise & (instruction == WGMMA)
-    return np.asarray(arch.async_copy) & (copy >= LEAST_ASYNC_BYTES) & np.logical_not(through_registers)
+    return np.asarray(_pipelines(arch)) & (copy >= LEAST_ASYNC_BYTES) & np.logical_not(through_registers)
 
 
 def async_a(
@@ -196,9 +204,9 @@ def exposed_loads(async_a: Values, async_b: Values) -> Values:
     return async_a != async_b
 
 
-def in_turn(arch: Arch, async_a: Values, async_b: Values) -> Values:
-    """Without asynchronous copies nothing is pipelined."""
-    return np.asarray(arch.async_copy) & (async_a == 0) & (async_b == 0)
+def in_turn(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
+    """Without asynchronous copies, or with one stage, nothing is pipelined."""
+    return np.asarray(_pipelines(arch)) & (((async_a == 0) & (async_b == 0)) | (num_stages == 1))
 
 
 def single_copy_instr() -> Values:
@@ -234,6 +242,58 @@ def buffers_b(buffers: Values, async_b: Values, num_stages: Values, converted_b:
     return np.where(async_b > 0, np.where(converted_b > 0, num_stages - 1, buffers), 1)
 
 
+def _lane_extent(tile_m: Values, tile_n: Values, threads: Values) -> Values:
+    """Rows and columns that a lane holds side by side, on vector units: [4, 4], or less of a small tile."""
+    share = tile_m * tile_n // threads
+    return np.select([share >= 16, share >= 4], [4, 2], 1)
+
+
+def lanes_across(arch: Arch, tile_m: Values, tile_n: Values, threads: Values) -> Values:
+    """Lanes of a warp along the columns, on vector units: they go along a row first."""
+    return np.minimum(arch.warp_size, np.maximum(1, tile_n // _lane_extent(tile_m, tile_n, threads)))
+
+
+def _lane_width(k_contiguous: Values, element: Values, extent: Values) -> Values:
+    """Bytes of one read: along K where that is contiguous, else across the lane's rows or columns."""
+    return np.where(k_contiguous > 0, WIDEST_COPY_BYTES, np.minimum(extent * element, WIDEST_COPY_BYTES))
+
+
+def lane_read_a_bytes(a_k_last: Values, a_bytes: Values, tile_m: Values, tile_n: Values, threads: Values) -> Values:
+    return _lane_width(a_k_last, a_bytes, _lane_extent(tile_m, tile_n, threads))
+
+
+def lane_read_b_bytes(b_k_last: Values, b_bytes: Values, tile_m: Values, tile_n: Values, threads: Values) -> Values:
+    return _lane_width(b_k_last, b_bytes, _lane_extent(tile_m, tile_n, threads))
+
+
+def lane_reads_a(
+    tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, a_bytes: Values, lane_read_a_bytes: Values
+) -> Values:  # fmt: skip
+    """A lane reads its rows of each step once: those above each other that its columns' width leaves it."""
+    rows = np.maximum(1, tile_m * tile_n // threads // _lane_extent(tile_m, tile_n, threads))
+    return -(-rows * tile_k * a_bytes // lane_read_a_bytes)
+
+
+def lane_reads_b(
+    tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, b_bytes: Values, lane_read_b_bytes: Values
+) -> Values:  # fmt: skip
+    return -(-_lane_extent(tile_m, tile_n, threads) * tile_k * b_bytes // lane_read_b_bytes)
+
+
+def _passes(k_contiguous: Values, lanes: Values, width: Values) -> Values:
+    """Shared memory is not swizzled for vector units: rows of K lie a multiple of its banks apart, so that lanes on
+    different rows take turns. Lanes across them read side by side."""
+    return np.where(k_contiguous > 0, lanes, -(-lanes * width // BANKS_BYTES))
+
+
+def lane_passes_a(arch: Arch, a_k_last: Values, lanes_across: Values, lane_read_a_bytes: Values) -> Values:
+    return _passes(a_k_last, arch.warp_size // lanes_across, lane_read_a_bytes)
+
+
+def lane_passes_b(b_k_last: Values, lanes_across: Values, lane_read_b_bytes: Values) -> Values:
+    return _passes(b_k_last, lanes_across, lane_read_b_bytes)
+
+
 def leaving_bytes(
     tile_m: Values, tile_n: Values, num_warps: Values, out_bytes: Values, instruction: Values
 ) -> Values:
@@ -243,12 +303,17 @@ def leaving_bytes(
 
 
 def smem_bytes(
-    tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
-    buffers_b: Values, converted_b: Values, leaving_bytes: Values, b_tiles: Values = 1,
+    arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
+    buffers_b: Values, converted_b: Values, leaving_bytes: Values, num_stages: Values, b_tiles: Values = 1,
 ) -> Values:  # fmt: skip
-    """`b_tiles`: tiles of the second operand in a step, each with its own product."""
-    of_b = buffers_b * b_bytes + converted_b * a_bytes
-    return np.maximum(tile_k * (buffers_a * tile_m * a_bytes + b_tiles * tile_n * of_b), leaving_bytes)
+    """`b_tiles`: tiles of the second operand in a step, each with its own product.
+
+    On AMD the operands of a loop without a pipeline pass through one buffer, one after the other.
+    """
+    of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * b_bytes + converted_b * a_bytes)
+    one_buffer = (arch.vendor == "amd") & (num_stages == 1)
+    loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + b_tiles * of_b)
+    return np.maximum(tile_k * loaded, leaving_bytes)
 
 
 def serialized(
@@ -268,8 +333,26 @@ def accumulators(
     return b_tiles * tile_m * tile_n // threads * np.maximum(1, acc_bytes // 4)
 
 
+def tmem_columns(instruction: Values, tile_m: Values, tile_n: Values, b_tiles: Values = 1) -> Values:
+    """Columns of tensor memory, 128 lanes high, that hold the sums of tcgen05; at least 32 are allocated."""
+    columns = np.maximum(32, pow2(np.maximum(1, tile_n))) * -(-tile_m // 128)
+    return np.where(instruction == TCGEN05, b_tiles * columns, 0)
+
+
+def warp_instr(
+    arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, a_bytes: Values, b_bytes: Values,
+    copy_a_bytes: Values, copy_b_bytes: Values, b_tiles: Values = 1,
+) -> Values:  # fmt: skip
+    """Arithmetic instructions of a warp in a step, beside its products, on AMD: 5 a copy on CDNA 3, 7 on CDNA 2, 3 to 4
+    on RDNA 3, hardly any else. Loads, LDS and scalar instructions are issued beside them."""
+    if arch.vendor != "amd":
+        return 0
+    copied = tile_m * a_bytes // copy_a_bytes + b_tiles * tile_n * b_bytes // copy_b_bytes
+    return 8 + 6 * tile_k * copied // threads
+
+
 def registers(
-    tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, warps_m: Values, warps_n: Values,
+    arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, warps_m: Values, warps_n: Values,
     a_bytes: Values, b_bytes: Values, copy_a_bytes: Values, copy_b_bytes: Values, accumulators: Values,
     instruction: Values, b_tiles: Values = 1, kept_sums: Values = 0,
 ) -> Values:  # fmt: skip
@@ -280,7 +363,17 @@ def registers(
     by_groups = accumulators + accumulators // 6 + 5 * copies // 2 + 21
     by_warps = 40 + accumulators + fragments + 2 * copies
     by_threads = 37 + accumulators + 6 * (accumulators // b_tiles) // 5 + 8 * copies // 5
-    need = np.select([instruction >= WGMMA, instruction > VECTOR], [by_groups, by_warps], by_threads)
+    # sums come out of tensor memory when the loop is over, many of them in parts
+    leaving = np.minimum(accumulators, 128) + np.maximum(accumulators - 128, 0) // 3
+    by_block = 24 + np.maximum(leaving, 5 * copies // 2)
+    if arch.vendor == "amd":
+        # a step's fragments are loaded before the first product, on RDNA few of them; the next step's copies wait
+        loaded = (tile_m // warps_m * a_bytes + tile_n // warps_n * b_bytes) * tile_k // (4 * arch.warp_size)
+        wide = arch.warp_size == 64
+        by_warps = (30 if wide else 44) + accumulators + loaded // (2 if wide else 8) + 8 * copies
+        by_warps = by_warps + np.where(np.asarray(kept_sums) > 0, 48 + kept_sums // 2, 0)
+    kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
+    need = np.select(kinds, [by_block, by_groups, by_warps], by_threads)
     return _rounded(kept_sums + need)
 
 
@@ -330,22 +423,42 @@ def attention_async_copies(arch: Arch) -> Values:
 
 
 def attention_ahead(arch: Arch, num_stages: Values) -> Values:
-    return np.where(arch.async_copy, np.maximum(num_stages - 1, 1), 1)
+    return np.where(_pipelines(arch), np.maximum(num_stages - 1, 1), 1)
 
 
 def attention_smem_bytes(
-    instruction: Values, num_stages: Values, ahead: Values, tile_m: Values, tile_k: Values, head: Values,
-    value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
+    arch: Arch, num_warps: Values, instruction: Values, num_stages: Values, ahead: Values, tile_m: Values,
+    tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
-    kept = np.where(instruction >= WGMMA, num_stages, ahead)
-    return tile_m * head * q_bytes + kept * tile_k * (head * k_bytes + value * v_bytes) + p_bytes
+    """On AMD queries pass shared memory once, before the loop, and stay in registers; probabilities pass it where a
+    warp has fewer rows than the instruction that the compiler takes, 32 on CDNA and 16 on RDNA."""
+    of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
+    if arch.vendor == "amd":
+        rows = (32 if arch.warp_size == 64 else 16) * num_warps
+        exchanged = np.where(tile_m < rows, tile_m * tile_k * q_bytes, 0)
+        one = np.maximum(np.maximum(of_keys, of_values), exchanged)
+        loop = np.where(num_stages == 1, one, ahead * (of_keys + of_values) + exchanged)
+        return np.maximum(tile_m * head * q_bytes, loop)
+    kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
+    return tile_m * head * q_bytes + kept * (of_keys + of_values) + p_bytes
 
 
 def attention_registers(
-    instruction: Values, threads: Values, tile_m: Values, tile_k: Values, value: Values, q_bytes: Values
-) -> Values:
-    """The scores turn into probabilities of half their width while the next product starts."""
+    arch: Arch, instruction: Values, threads: Values, num_warps: Values, tile_m: Values, tile_k: Values, head: Values,
+    value: Values, q_bytes: Values,
+) -> Values:  # fmt: skip
+    """The scores turn into probabilities of half their width while the next product starts.
+
+    On AMD the queries stay in registers, and so do, until they are multiplied, a step's keys and values; RDNA's
+    compiler spreads those loads.
+    """
     sums, scores = tile_m * value // threads, tile_m * tile_k // threads
+    if arch.vendor == "amd":
+        lane_bytes = 4 * arch.warp_size
+        queries = -(-tile_m // num_warps) * head * q_bytes // lane_bytes
+        pairs = tile_k * (head + value) * q_bytes
+        loaded = pairs // lane_bytes // (1 if arch.warp_size == 64 else 4)
+        return _rounded(40 + sums + scores + queries + loaded + pairs // (4 * threads))
     return _rounded(np.where(instruction >= WGMMA, 28, 40) + sums + scores + scores * np.minimum(q_bytes, 4) // 8)
 
 
@@ -368,7 +481,8 @@ _DOT = _named(
     warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a, singles_b,
     single_turns_a, single_turns_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies, ahead, exposed_loads,
     in_turn, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b, buffers, buffers_a, buffers_b,
-    leaving_bytes, smem_bytes, serialized, accumulators, registers, scale_columns,
+    lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a, lane_reads_b, lane_passes_a, lane_passes_b,
+    leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized, accumulators, registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

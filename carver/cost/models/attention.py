@@ -186,7 +186,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         store_clk=store_instr * warps / issue_per_clk(arch),
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=np.where(partial, join_s, 0.0),
-        slowdown=spill_slowdown(registers, arch, k),
+        slowdown=spill_slowdown(arch, warps, registers, np.maximum(math_clk, smem_clk), k),
         facts={
             "dram_bytes": read_q + read_kv + outputs * eo,
             "compulsory_bytes": float(problem.compulsory_bytes),

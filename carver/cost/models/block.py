@@ -30,7 +30,7 @@ MMA_LATENCY_CLK = 33.0
 
 READS = frozenset({
     "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr", "group_chain_clk",
-    "math_efficiency", "serial_clk", "smem_efficiency", "step_chain_clk", "step_instr", "step_sync_clk",
+    "math_efficiency", "read_merge", "serial_clk", "smem_efficiency", "step_chain_clk", "step_instr", "step_sync_clk",
     "store_chain", "store_instr",
 })  # fmt: skip
 """Constants that this module's terms read."""
@@ -69,15 +69,16 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
     n, arch = len(space), space.arch
     t = read_columns(Block, space, arch=arch, problem=space.problem)
     own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
-    resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers)
+    resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers, t.tmem_columns)
     slots = issue_per_clk(arch)
     flops = tile_flops(t)
     math_clk = arithmetic(t, k, flops)
-    chain_clk = chain(t, k, math_clk)
-    fragments = fragment_bytes(t)
-    smem_clk = shared_memory(t, k, fragments)
+    lane_reads, lane_clk = read_by_lanes(t, k)
+    chain_clk = chain(t, k, math_clk, lane_clk)
+    fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
+    smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
     fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
-    instr = instructions(t, k, fragments) + fma
+    instr = instructions(t, k, fragments) + lane_reads + fma
     apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
@@ -99,6 +100,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         apart = t.in_turn * np.maximum(instr / slots, smem_clk)
     run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
     plain = own is None and t.fragment_turns is None
+    busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
     stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
     return Step(
         resident=resident * np.ones(n),
@@ -114,7 +116,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         spill_bytes=spill_bytes,
         fill_m=fill_m,
         fill_n=fill_n,
-        slowdown=spill_slowdown(t.registers, arch, k) if plain else np.ones(n),
+        slowdown=spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n),
         scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
         store_clk=stores * t.warps / slots,
         store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
@@ -143,15 +145,17 @@ def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArra
     return out
 
 
-def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray) -> FloatArray:
+def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: FloatArray) -> FloatArray:
     """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
 
+    A warp on vector units reads its operands, then multiplies: what one leaves idle the others of its scheduler fill.
     Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
     converted into a buffer of its own is written between two barriers, and only then multiplied. That, and elements
     that are moved alone, goes at the pace of a warp that waits for its own instructions. Products that are scaled
     before they are added to the sums keep the matrix unit waiting meanwhile, unless another block has it.
     """
-    alone = math_clk / np.minimum(1.0, t.warps / t.arch.schedulers_per_sm)
+    per_scheduler = t.warps / t.arch.schedulers_per_sm
+    alone = np.maximum(math_clk / np.minimum(1.0, per_scheduler), (math_clk + lane_clk) / per_scheduler)
     unit = warp_matrix_unit(t.problem, t.arch)
     if unit is not None and unit.instruction == "mma":
         in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
@@ -199,6 +203,25 @@ def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Fl
     return out
 
 
+def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """Reads of all warps in one step that feed vector units, and clocks of shared memory's port. [reads], [clk]
+
+        clk = reads * max(passes, warp_size * bytes / (port's bytes a clock * read_merge))
+
+    Lanes that hold the same rows of A want the same address, which is served once but returned to each.
+    """
+    arch = t.arch
+    sides = (
+        (t.lane_reads_a, t.lane_read_a_bytes, t.lane_passes_a), (t.lane_reads_b, t.lane_read_b_bytes, t.lane_passes_b)
+    )  # fmt: skip
+    reads = clk = np.zeros(())
+    for each, width, passes in sides:
+        own = np.where(t.instruction == VECTOR, t.warps * each, 0.0)
+        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * k["read_merge"])
+        reads, clk = reads + own, clk + own * np.maximum(passes, returned)
+    return reads, clk
+
+
 def singles(t: Block) -> tuple[FloatArray, FloatArray]:
     """Elements of a step that are moved alone, by a warp's worth."""
     often_a, often_b = t.singles_a, t.singles_b
@@ -223,9 +246,10 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
     per_b = k["convert_instr"] * t.b_converts + widen
     often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
     converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
+    counted: FloatArray = np.where(t.warp_instr > 0, t.warp_instr, k["step_instr"] + copying)
     return (
-        t.warps * (k["step_instr"] + copying)
-        + np.where(t.instruction >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
+        t.warps * counted
+        + np.where((t.instruction >= WGMMA) | (t.warp_instr > 0), 0.0, k["fragment_instr"] * fragments / 512)
         + converting
         + SINGLE_INSTR * sum(singles(t))
         + t.after_instr * t.warps

@@ -131,7 +131,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         store_clk=warps * c.tree_instr / issue_per_clk(arch),
         store_chain_clk=tree_clk,
         reduction_s=np.where(split > 1, join_s, 0.0),
-        slowdown=spill_slowdown(registers, arch, k),
+        slowdown=spill_slowdown(arch, warps, registers, instructions / issue_per_clk(arch), k),
         facts={
             "dram_bytes": dram * trips,
             "compulsory_bytes": float(problem.compulsory_bytes),
