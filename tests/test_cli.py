@@ -161,9 +161,43 @@ def test_arch_show_gives_every_constant(tmp_path: Path) -> None:
 
 
 def test_bench_query_prints_both_times() -> None:
-    found = answer("bench-query", *MATMUL, "--repeats", "3")
+    found = answer("bench-query", *MATMUL, "--repeats", "3", "--many", "5")
     assert 0 < found["repeated_us"] / 1e3 < found["new_shape_ms"]
-    assert "a new shape" in run("bench-query", *MATMUL, "--repeats", "3").stdout
+    assert found["many_s"] > 0
+    assert "a new shape" in run("bench-query", *MATMUL, "--repeats", "3", "--many", "5").stdout
+
+
+def test_many_problems_are_answered_a_line_each(tmp_path: Path) -> None:
+    rows = [
+        {"operator": "matmul", "M": 512, "N": 512, "K": 64, "trans_B": True}, {"M": 16, "N": 4096, "K": 4096},
+        {"operator": "reduction", "op": "softmax", "rows": 512, "cols": 1024},
+    ]  # fmt: skip
+    lines = tmp_path / "problems.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    several = tmp_path / "problems.csv"
+    several.write_text("operator,M,N,K,trans_B\nmatmul,512,512,64,true\nmatmul,16,4096,4096,\n")
+    ops = [carver.MatmulTemplate(512, 512, 64, trans_B=True), carver.MatmulTemplate(16, 4096, 4096),
+           carver.ReductionTemplate("softmax", (512, 1024))]  # fmt: skip
+    for file, count in ((lines, 3), (several, 2)):
+        text = run("recommend", "--many", str(file), "--arch", "h200").stdout.splitlines()
+        said = run("recommend", "--many", str(file), "--arch", "h200", "--topk", "3", "--json").stdout.splitlines()
+        assert len(text) == len(said) == count
+        for op, line, found in zip(ops, text, map(json.loads, said), strict=False):
+            hints = op.with_arch("h200").recommend_hints(3)
+            assert line == f"{op.problem}: {hints[0]}"
+            assert found["hints"] == [hint.to_dict() for hint in hints]
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("", "the input is empty"), ("{", "neither JSON"), ("[1]", "problem 1 is an object"),
+    ('{"M": 1}', "problem 1: matmul needs a value in column N, K"),
+    ('{"operator": "mattmul"}', "no operator 'mattmul'"),
+    ("M,N,K\n1,2,x\n", "problem 1"),
+])  # fmt: skip
+def test_problems_that_are_none_are_named(text: str, says: str) -> None:
+    result = CliRunner().invoke(main, ["recommend", "--many", "-", "--arch", "h200"], input=text)
+    assert result.exit_code == 2 and says in result.output
+    assert "--arch NAME" in CliRunner().invoke(main, ["recommend", "--many", "-"], input='{"M": 1}').output
 
 
 def test_plots_are_saved(tmp_path: Path) -> None:
@@ -321,9 +355,10 @@ def test_json_can_be_read_back_as_a_table() -> None:
 
 
 def test_query_times_without_an_operator() -> None:
-    result = CliRunner().invoke(main, ["bench-query"])
+    result = CliRunner().invoke(main, ["bench-query", "--repeats", "3", "--many", "5"])
     assert result.exit_code == 0
-    assert result.output.count("a new shape") == 3
+    for what in ("import carver", "the first query", "a new shape", "the same shape again", "at once"):
+        assert what in result.output
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:

@@ -7,11 +7,8 @@ import dataclasses
 import io
 import json
 import re
-import statistics
 import sys
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
@@ -24,15 +21,14 @@ from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
 from ..kernels.foreign import SAID, is_grid
-from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
 from ..ranking.explain import explain as explain_hint
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from ..ranking.ranking import Ranking
-from ..ranking.recommend import recommend as recommend_problem
 from ..view.table import ranking_table
 from . import export as cli_export
+from . import query
 from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .check import check
@@ -167,52 +163,86 @@ def explain(
 
 
 @as_json
-@click.option("--repeats", type=click.IntRange(1), default=50, show_default=True, help="Queries of each kind.")
+@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
+@click.option("--repeats", type=click.IntRange(1), default=100, show_default=True, help="Queries of each kind.")
 @backend_option
 @topk_option
-def bench_query(template: Template, topk: int, backend: str | None, repeats: int, as_json: bool) -> None:
-    """How long a query takes. Timed are the first of a process, a new shape, and the same shape again."""
+def bench_query(
+    template: Template, topk: int, backend: str | None, repeats: int, count: int, as_json: bool
+) -> None:
+    """CPU time of queries, which have one thread: for a new shape, for the same again, for many shapes at once."""
     arch, problem = template.arch, template.problem
     assert arch is not None
-    first = _timed(partial(recommend_problem, problem, arch, topk, backend))
     axis = problem.statement.axes[-1]
-    sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1)} for i in range(repeats)]
-    shapes = [dataclasses.replace(problem, sizes=each) for each in sizes]
-    new = [_timed(partial(recommend_problem, shape, arch, topk, backend)) for shape in shapes]
+
+    def longer(count: int, seed: int) -> list[Template]:
+        sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1000 * seed)} for i in range(count)]
+        return [Template(dataclasses.replace(problem, sizes=each, align_bytes={})) for each in sizes]
+
     ranking = template.recommend_hints(topk, backend)
-    again = [_timed(partial(template.recommend_hints, topk, backend)) for _ in range(repeats)]
-    found = {
-        "problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates,
-        "first_ms": first * 1e3, "new_shape_ms": statistics.median(new) * 1e3,
-        "repeated_us": statistics.median(again) * 1e6,
-    }  # fmt: skip
+    _show_timings(
+        {"problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates}
+        | query.timings(longer, arch, topk, backend, repeats, count),
+        f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates", as_json,
+    )  # fmt: skip
+
+
+def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
         _print(found)
         return
-    click.echo(f"{problem} on {arch.title}: top {topk} of {ranking.candidates:,} candidates")
-    click.echo(f"  first query of the process   {found['first_ms']:8.2f} ms")
-    click.echo(f"  a new shape                  {found['new_shape_ms']:8.2f} ms   median of {repeats}")
-    click.echo(f"  the same shape again         {found['repeated_us']:8.2f} us   median of {repeats}")
+    click.echo(title)
+    query.print_timings(found, query.LINES)
 
 
 explain_group = per_operator(explain)
 main.add_command(inspect_command)
 main.add_command(explain_group)
-for verb in (recommend, rank, bench):
+for verb in (rank, bench):
     main.add_command(per_operator(verb))
 
 
+@click.option("--many", type=click.File(), metavar="FILE", help=query.MANY_HELP)
+@click.option("--arch", metavar="NAME", help="Device of --many, see `carver archs`.")
+@backend_option
+@topk_option
+@as_json
 @click.pass_context
-def query_matmuls(ctx: click.Context) -> None:
-    """Without an operator: matmuls of a decode step, a ragged and a large one, on an H200."""
+def recommend_all(
+    ctx: click.Context, many: io.TextIOBase | None, arch: str | None, backend: str | None, topk: int, as_json: bool
+) -> None:
+    """The configurations with the shortest predicted times, best first."""
     if ctx.invoked_subcommand is None:
-        for sizes in ((1, 4096, 4096), (1000, 1008, 4096), (4096, 4096, 4096)):
-            bench_query(MatmulTemplate(*sizes).with_arch("h200"), 10, None, 100, as_json=False)
+        if many is None:
+            raise click.UsageError("name an operator, or give --many FILE --arch NAME", ctx)
+        query.answer_many(_text(many), arch, topk, backend, as_json)
+    elif many is not None:
+        raise click.UsageError(f"--many has its own operators; {ctx.invoked_subcommand} asks for one problem", ctx)
 
 
-queries = per_operator(bench_query)
-queries.invoke_without_command, queries.no_args_is_help, queries.callback = True, False, query_matmuls
-main.add_command(queries)
+@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
+@click.option("--repeats", type=click.IntRange(1), default=200, show_default=True, help="Queries of each kind.")
+@as_json
+@click.pass_context
+def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -> None:
+    """CPU time of queries, which have one thread; without an operator, of matmuls of all sizes on an H200."""
+    if ctx.invoked_subcommand is None:
+        arch = archs.load("h200")
+        found = {"arch": arch.name, "topk": 10, "many": count, **query.fresh(arch, 10, None, 5)}
+        found |= query.timings(query.drawn, arch, 10, None, repeats, count)
+        title = f"matmuls of 16 to 8192 each way on {arch.title}, top 10; CPU time; at once {count:,} shapes"
+        _show_timings(found, title, as_json)
+
+
+def _without_operator(group: click.Group, alone: Callable[..., None]) -> click.Group:
+    """A group that answers without a sub-command too."""
+    group.invoke_without_command, group.no_args_is_help, group.callback = True, False, alone
+    group.params += reversed(getattr(alone, "__click_params__", []))
+    return group
+
+
+main.add_command(_without_operator(per_operator(recommend), recommend_all))
+main.add_command(_without_operator(per_operator(bench_query), query_matmuls))
 main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
@@ -410,22 +440,10 @@ def _whole(cell: str) -> bool:
 
 def _show(ranking: Ranking, most: int, as_json: bool) -> None:
     if as_json:
-        _print({
-            "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
-            "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
-            "reasons": {str(place): why for place, why in ranking.reasons.items()},
-            "notes": list(ranking.notes), "constants": ranking.arch.provenance,
-            "hints": [hint.to_dict() for hint in ranking],
-        })  # fmt: skip
+        _print(query.told(ranking))
     else:
         console().print(ranking_table(ranking, most, width=screen_width()))
 
 
 def _print(found: object) -> None:
     click.echo(json.dumps(found, indent=1, ensure_ascii=False))
-
-
-def _timed(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start

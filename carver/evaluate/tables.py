@@ -199,7 +199,7 @@ def csv_cases(path: Path) -> Iterator[Case]:
     for key, group in problems.items():
         where, head = group[0][0], dict(key)
         arguments = {k: v for k, v in head.items() if k not in _NEEDED and v != ""}
-        problem = _template(head["operator"], arguments, where).problem
+        problem = template_of(head["operator"], arguments, where).problem
         try:
             beside = path.parent / head["arch"]
             arch = load(str(beside) if beside.is_file() else head["arch"])
@@ -248,7 +248,7 @@ def _config(row: Mapping[str, str], offered: Sequence[Kernel], where: str) -> di
     return config
 
 
-def _template(operator: str, arguments: Mapping[str, str], where: str) -> Template:
+def template_of(operator: str, arguments: Mapping[str, str], where: str) -> Template:
     """The template of an operator from the text of its arguments; a shape is given as `rows` and `cols`."""
     if operator not in operators():
         raise ConfigError(f"{where}, column operator: no operator {operator!r}; {nearest(operator, operators())}")
