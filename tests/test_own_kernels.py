@@ -100,3 +100,14 @@ def test_a_kernel_is_asked_for_by_name() -> None:
     assert {(hint.backend, hint.kernel) for hint in hints} == {("cuda", "mma")}
     with pytest.raises(ConfigError, match="matmul has no kernel 'simd'; did you mean 'simt'"):
         OP.recommend_hints(3, kernel="simd")
+
+
+def test_keys_of_ones_own_are_not_taken_for_other_spellings(config: dict[str, str]) -> None:
+    path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
+    path.write_text(path.read_text().replace("BM", "BLOCK_SIZE_M").replace("BN", "BLOCK_SIZE_N").replace("BK", "GROUP"))
+    asked = ("matmul", "1024", "1024", "1024", "--arch", "h200", "--kernel", "gelu")
+    grid = json.dumps({"BLOCK_SIZE_M": [64, 128], "BLOCK_SIZE_N": 64, "GROUP": 32, "num_ctas": 1})
+    ranked = carver_json(config, "rank", *asked, given=grid)
+    assert {tuple(hint["config"]) for hint in ranked["hints"]} == {
+        ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "GROUP", "num_warps", "num_stages")
+    }

@@ -26,11 +26,11 @@ from .backends import BACKENDS
 from .compiler import COMPILERS, Formula, filled
 from .expr import Expression
 
-_KEYS = {
+KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "let", "schedule", "rules", "launches",
     "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
 }  # fmt: skip
-_LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
+LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,8 @@ class _Reader:
 
     def kernel(self) -> Kernel:
         path, raw = self.path, self.raw
-        for word in sorted(raw.keys() - _KEYS):
-            self.fault("", word, f"unknown key {word!r}; {nearest(word, _KEYS)}")
+        for word in sorted(raw.keys() - KEYS):
+            self.fault("", word, f"unknown key {word!r}; {nearest(word, KEYS)}")
         if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
             self.fault("", "", f"missing {', '.join(sorted(missing))}")
         tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
@@ -265,8 +265,8 @@ class _Reader:
         return []
 
     def launch(self, raw: Mapping[str, Any]) -> Launch:
-        for word in sorted(raw.keys() - _LAUNCH_KEYS):
-            self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, _LAUNCH_KEYS)}")
+        for word in sorted(raw.keys() - LAUNCH_KEYS):
+            self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, LAUNCH_KEYS)}")
         if missing := {"entry", "grid", "block", "args"} - raw.keys():
             self.fault("launches", "entry", f"[[launches]] lacks {', '.join(sorted(missing))}")
 

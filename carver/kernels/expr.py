@@ -31,7 +31,7 @@ MAX_INTEGER = 2**53
 MAX_VALUE = 2**63 - 1
 """Largest result; columns are of 64 bits."""
 
-_FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
+FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """How many values each takes; 0: any number."""
 _OPERATORS = (
     ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd,
@@ -138,7 +138,7 @@ def parse(text: str) -> Expression:
         raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
     if why := _forbidden(tree):
         raise KernelError(f"expression {text!r}: {why}")
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(FUNCTIONS)
     code = compile(ast.fix_missing_locations(_Vectorise().visit(tree)), text, "eval")
     return Expression(text, frozenset(names), code)
 
@@ -152,9 +152,9 @@ def _forbidden(tree: ast.AST) -> str:
             return f"more than {MAX_DEPTH} operations within each other"
         rest += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
         match node:
-            case ast.Call(func=ast.Name(id=f)) if f in _FUNCTIONS and not node.keywords and node.args:
-                if len(node.args) != _FUNCTIONS[f] and _FUNCTIONS[f]:
-                    return f"{f} takes {_FUNCTIONS[f]} value{'s' if _FUNCTIONS[f] > 1 else ''}, got {len(node.args)}"
+            case ast.Call(func=ast.Name(id=f)) if f in FUNCTIONS and not node.keywords and node.args:
+                if len(node.args) != FUNCTIONS[f] and FUNCTIONS[f]:
+                    return f"{f} takes {FUNCTIONS[f]} value{'s' if FUNCTIONS[f] > 1 else ''}, got {len(node.args)}"
             case ast.Name(id=name):
                 if name.startswith("_"):
                     return f"name {name!r} is not allowed"
@@ -175,6 +175,6 @@ def _forbidden(tree: ast.AST) -> str:
             case _:
                 return (
                     f"{type(node).__name__} is not allowed; use integers, names, arch.<field>, "
-                    f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(_FUNCTIONS)}"
+                    f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(FUNCTIONS)}"
                 )
     return ""

@@ -25,19 +25,22 @@ def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Col
     Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
     `ignore` are left out: compile-time switches that do not matter to the time.
     """
-    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
     ours = {alias: key for key, aliases in BACKENDS["triton"].aliases.items() for alias in aliases}
     ours |= {theirs: key for key, theirs in (names or {}).items()}
+    return {ours.get(key, key): value for key, value in triton_options(config, ignore).items()}
+
+
+def triton_options(config: Any, ignore: Collection[str] = ()) -> dict[str, int]:
+    """A `triton.Config`, or a dict, without options at the values that the model is exact for, in the keys it has."""
+    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
     out: dict[str, int] = {}
     for key, value in given.items():
         if key in ignore:
             continue
-        if key in _NEUTRAL:
-            neutral = _NEUTRAL[key]
-            if neutral is not None and value not in neutral:
-                raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
-            continue
-        out[ours.get(key, key)] = value
+        if key not in _NEUTRAL:
+            out[key] = value
+        elif (neutral := _NEUTRAL[key]) is not None and value not in neutral:
+            raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
     return out
 
 
@@ -131,28 +134,29 @@ def from_kernel_tuner(config: Mapping[str, Any], names: Mapping[str, str] | None
 
 
 _BY_KEY: Mapping[str, Callable[..., dict[str, int]]] = {
-    "BLOCK_SIZE_M": from_triton, "block_sizes": from_helion, "tile_shape": from_cutlass, "mma_tiler_mn": from_cutlass,
-    "predicted_ms": from_row,
+    "block_sizes": from_helion, "tile_shape": from_cutlass, "mma_tiler_mn": from_cutlass, "predicted_ms": from_row,
 }  # fmt: skip
 """What reads a dict, by a key that gives it away."""
 _BY_PACKAGE: Mapping[str, Callable[..., dict[str, Any]]] = {
-    "triton": from_triton, "helion": from_helion, "optuna": from_optuna, "torch": from_inductor,
+    "triton": triton_options, "helion": from_helion, "optuna": from_optuna, "torch": from_inductor,
 }  # fmt: skip
 """What reads an object, by the package that its class is from."""
 
 
 def adopt(config: Any, backend: str, ignore: Collection[str] = ()) -> Any:
-    """Another tool's configuration in the vocabulary of `backend`; what is in no tool's form comes back as it is.
+    """Another tool's configuration as a dict; what is in no tool's form comes back as it is.
 
     Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
-    and the rows of `to_json` and `to_csv`.
+    and the rows of `to_json` and `to_csv`. A dict for Triton loses options at which the model is exact.
     """
     read = _BY_PACKAGE.get(type(config).__module__.partition(".")[0])
     if read is None and isinstance(config, Mapping):
         read = next((reader for key, reader in _BY_KEY.items() if key in config), None)
-    if read is None or (read is from_triton and isinstance(config, Mapping) and backend != "triton"):
+        if read is None and backend in BACKENDS and BACKENDS[backend].options:
+            read = triton_options
+    if read is None:
         return config
-    return from_triton(config, ignore=ignore) if read is from_triton else read(config)
+    return triton_options(config, ignore) if read is triton_options else read(config)
 
 
 def is_grid(config: Mapping[str, Any]) -> bool:

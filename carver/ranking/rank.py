@@ -48,7 +48,7 @@ def rank(
     backend = kernel_named(problem.operator, kernel).backend if kernel else backend
     offered, notes = offered_kernels(problem, arch, backend)
     notes = (*too_large(problem, arch), *notes)
-    words = spellings(offered, names)
+    words = spellings([kernel_named(problem.operator, kernel)] if kernel else offered, names)
     given = [
         config if isinstance(config, Hint) else in_words(adopt(config, backend, ignore), words, ignore)
         for config in configs

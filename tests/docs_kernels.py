@@ -1,0 +1,124 @@
+"""The reference in docs/kernels.md, written into it by
+
+    python tests/docs_kernels.py
+
+Columns are those of the models' dataclasses, constants those of `cost/constants.py`, names in scope those that
+`kernels/vocabulary.py` describes, what a compiler decides the functions of `kernels/triton.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from carver.cost import estimate
+from carver.cost.constants import CONSTANTS
+from carver.cost.models import MODELS
+from carver.kernels import declaration, expr
+from carver.kernels.backends import BACKENDS
+from carver.kernels.columns import Column, Shown, columns
+from carver.kernels.compiler import COMPILERS
+from carver.kernels.vocabulary import MEANINGS
+from carver.problem import words
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "kernels.md"
+MARK = "<!-- from here on made by: python tests/docs_kernels.py -->\n"
+
+
+def table(heads: str, rows: Iterable[Iterable[str]]) -> str:
+    cells = heads.split(", ")
+    lines = [f"| {' | '.join(cells)} |", "|" + "---|" * len(cells)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def default(column: Column) -> str:
+    if column.required:
+        return "needed"
+    return "not said" if column.default is None else f"{float(column.default):g}"
+
+
+def described(schema: type, from_problem: bool) -> Iterator[tuple[str, str, str, str]]:
+    for each in columns(schema):
+        if each.from_problem == from_problem:
+            yield f"`{each.name}`", each.unit, default(each), each.meaning
+
+
+def reference() -> Iterator[str]:
+    yield "## Keys of a declaration\n"
+    yield f"{', '.join(f'`{key}`' for key in sorted(declaration.KEYS))}.\n"
+    yield "A launch, under `[[launches]]`: " + ", ".join(f"`{key}`" for key in sorted(declaration.LAUNCH_KEYS)) + ".\n"
+    yield "## Backends\n"
+    yield table("backend, kernels, runs on, by default", (
+        (f"`{b.name}`", b.title.removesuffix("'s"), ", ".join(b.vendors) or f"any {b.device_kind.upper()}",
+         "yes" if b.by_default else "")
+        for b in BACKENDS.values()
+    ))  # fmt: skip
+    yield "## Expressions\n"
+    yield (
+        "`+ - * // % **`, comparisons, `and or not`, `a if c else b`, "
+        f"{', '.join(f'`{name}`' for name in expr.FUNCTIONS)}; a power is a number from 0 to {expr.MAX_POWER}. "
+        f"At most {expr.MAX_LENGTH} characters and {expr.MAX_DEPTH} operations within each other. "
+        "Truth is 1, and what is not true is 0.\n"
+    )
+    yield "### Names that a problem and a device give\n"
+    yield table("name, what it is", ((f"`{name}`", text) for name, text in MEANINGS.items()))
+    yield "Besides, an operator's axes by name, and its options:\n"
+    yield table("operator, notation, axes, options", (
+        (f"`{name}`", f"`{w.computes}`", ", ".join(f"`{axis}` {said}" for axis, said in w.axes.items()),
+         ", ".join(f"`{option}`" for option in w.options))
+        for name, w in words.declared().items()
+    ))  # fmt: skip
+    yield "### Fields of a device\n"
+    yield ", ".join(f"`arch.{name}`" for name in sorted(expr.device_fields())) + ".\n"
+    yield "## Columns\n"
+    yield (
+        "Under `[schedule]`, by the cost model that `model` names. Those that a problem gives may be given anew there. "
+        "A tunable of a column's name is that column.\n"
+    )
+    for name, model in MODELS.items():
+        yield f"### `{name}`\n"
+        for part in (*model.parts, model.optional):
+            if part is None:
+                continue
+            if part is model.optional:
+                yield "For kernels whose threads read their operands one by one, all of these besides:\n"
+            shared = [other for other, m in MODELS.items() if part in m.parts]
+            if shared[:1] not in ([], [name]):
+                yield f"The columns of `{shared[0]}`, and:\n"
+                continue
+            yield table("column, unit, default, what it is", described(part.columns, False))
+            if any(column.from_problem for column in columns(part.columns)):
+                yield "Of the problem:\n"
+                yield table("column, unit, default, what it is", described(part.columns, True))
+    yield "### Any model\n"
+    yield "What a hint says of a candidate:\n"
+    yield table("column, unit, default, what it is", described(Shown, False))
+    for compiler, by_model in COMPILERS.items():
+        yield f"## What `compiler = \"{compiler}\"` fills\n"
+        for name, functions in by_model.items():
+            yield f"`{name}`: {', '.join(f'`{column}`' for column in functions)}.\n"
+        optional = {
+            p.name: None for fs in by_model.values() for f in fs.values()
+            for p in inspect.signature(f).parameters.values() if p.default is not p.empty
+        }  # fmt: skip
+        yield f"A declaration may say more under `[let]`: {', '.join(f'`{name}`' for name in optional)}.\n"
+    yield "## Constants\n"
+    parts = {name: [p for p in (*m.parts, m.optional) if p] for name, m in MODELS.items()}
+    read = {name: {constant for p in each for constant in p.constants} for name, each in parts.items()}
+    yield table("constant, prior, bounds, what it is, read by", (
+        (f"`{name}`", f"{c.prior:g}", f"{c.low:g} to {c.high:g}", c.meaning,
+         "all" if name in estimate.READS else ", ".join(f"`{model}`" for model, names in read.items() if name in names))
+        for name, c in CONSTANTS.items()
+    ))  # fmt: skip
+
+
+def written(text: str) -> str:
+    """The page with its reference made anew."""
+    before, mark, _ = text.partition(MARK)
+    assert mark, f"{PAGE} lacks the line {MARK!r}"
+    return f"{before}{mark}\n" + "\n".join(reference())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
