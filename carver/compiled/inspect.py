@@ -13,6 +13,7 @@ from . import pool
 from .arguments import Descriptor, given
 from .facts import Facts, gathered
 from .footprint import sizes_of
+from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
 from .triton import Specialised, Target, cache_key, function_of, grid_of, plain_config, specialise
@@ -53,7 +54,8 @@ def facts_of(
     kernel: Any, wanted: Sequence[Asked], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
 ) -> list[Facts | CompileError]:
     """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them."""
-    requests = {each.key: request(kernel, each.given, arch) for each in wanted}
+    loaded = isinstance(bounds.get("pool"), Forks)
+    requests = {each.key: request(kernel, each.given, arch, loaded) for each in wanted}
     replies = pool.compiled(requests, arch.isa, matrix_rates(arch), **bounds)
     machines: dict[str, Machine] = {}
     found: list[Facts | CompileError] = []

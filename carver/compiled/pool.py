@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from ..base.errors import CompileError, ConfigError
 from . import store
@@ -79,7 +79,7 @@ class Pool:
     """
 
     def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.processes = processes or _cores()
+        self.processes = processes or cores()
         self.memory_bytes = memory_bytes
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
@@ -129,20 +129,28 @@ class Pool:
                             worker.end()
                             code = worker.process.returncode
                             give()
-                            yield key, _passing(f"the compiler's process ended with {code}, out of memory perhaps")
+                            yield key, passing(f"the compiler's process ended with {code}, out of memory perhaps")
                     for worker in [w for w in self._busy if time.monotonic() - w.since > seconds]:
                         key = take(worker)
                         worker.end()
                         give()
-                        yield key, _passing(f"not compiled within {seconds:.0f} s")
+                        yield key, passing(f"not compiled within {seconds:.0f} s")
             finally:
                 for worker in self._busy:  # the caller stopped listening: what they would answer is of no use
                     worker.end()
                 self._busy = []
 
 
+class Compilers(Protocol):
+    """A `Pool`, or `forks.Forks`."""
+
+    processes: int
+
+    def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]: ...
+
+
 def compiled(
-    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Pool | None = None,
+    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none.
@@ -156,7 +164,7 @@ def compiled(
 
 
 def _compiled(
-    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], pool: Pool, seconds: float,
+    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
     progress: bool,
 ) -> dict[str, Reply]:  # fmt: skip
     found = {key: reply for key in requests if (reply := store.load(key)) is not None}
@@ -184,11 +192,12 @@ def _compiled(
     return found
 
 
-def _cores() -> int:
+def cores() -> int:
+    """That this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _passing(sentence: str) -> Reply:
+def passing(sentence: str) -> Reply:
     """A refusal that another run need not meet."""
     return {"refused": sentence, "passing": True}
 

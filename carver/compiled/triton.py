@@ -263,6 +263,15 @@ def _backend(target: Target) -> Any:
     return make_backend(GPUTarget(**target.__dict__))
 
 
+def warm(target: Target) -> None:
+    """Have what Triton computes once a process, a hash of its own files above all: copies of this process need not."""
+    from triton.compiler import compiler
+    from triton.runtime import cache
+
+    (getattr(cache, "triton_key", None) or compiler.triton_key)()
+    _backend(target).hash()
+
+
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
     sizes = grid(dict(known)) if isinstance(grid, Callable) else grid  # type: ignore[arg-type]

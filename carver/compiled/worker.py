@@ -110,23 +110,27 @@ def decode(value: Any) -> Any:
     return value
 
 
-def request(kernel: Any, given: Specialised, arch: Arch) -> dict[str, Any]:
-    """What the process is asked, as JSON."""
+def request(kernel: Any, given: Specialised, arch: Arch, loaded: bool = False) -> dict[str, Any]:
+    """What the process is asked, as JSON; one that has the kernel `loaded` need not find it."""
     target = Target.of(arch)
     return {
-        "place": where_is(kernel), "signature": dict(given.signature), "divisible": given.divisible, "near": given.near,
+        "place": None if loaded else where_is(kernel), "signature": dict(given.signature),
+        "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
         "options": {name: encode(value) for name, value in given.options.items()},
         "target": [target.backend, target.arch, target.warp_size],
     }  # fmt: skip
 
 
-def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses."""
+def answer(asked: Mapping[str, Any], loaded: Any = None) -> dict[str, Any]:
+    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses.
+
+    `loaded` is the kernel, where this process has it already.
+    """
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
         return {"machines": [machine.to_json() for machine in read_machines(codes, asked["isa"], asked["matrix"])]}
-    kernel = find(asked["place"])
+    kernel = loaded or find(asked["place"])
     constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
     given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
     made = compile_triton(kernel, given, Target(*asked["target"]))

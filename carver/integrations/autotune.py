@@ -18,7 +18,8 @@ from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
-from ..compiled.pool import Pool
+from ..compiled.forks import Forks
+from ..compiled.triton import function_of
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
 
@@ -51,8 +52,6 @@ class Enabled(Sequence[Entry]):
 
     def __init__(self, topk: int, restore: Callable[[], None]) -> None:
         self.topk = topk
-        self.pool = Pool()
-        """Compilers, kept from kernel to kernel."""
         self._entries: list[Entry] = []
         self._restore = restore
 
@@ -77,7 +76,6 @@ class Enabled(Sequence[Entry]):
     def stop(self) -> None:
         """Triton tunes as it did before."""
         self._restore()
-        self.pool.close()
 
     def table(self, width: int) -> Table:
         """One line a first call."""
@@ -129,7 +127,7 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
             log.add(Entry(name, len(configs), len(configs), 0.0, f"it lists no more than {topk}"))
             return configs
         try:
-            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk, log.pool)
+            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk)
         except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
             why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             log.add(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
@@ -160,7 +158,7 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
 
 
 def ranked(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, pool: Pool
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int
 ) -> tuple[list[Any], dict[str, Any]]:
     """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
 
@@ -172,7 +170,8 @@ def ranked(
         return _hooked(config, launched)
 
     grid, values = given["grid"], Values(launched)
-    ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=pool)
+    compilers = Forks(function_of(kernel), arch)
+    ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers)
     return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
 
 

@@ -16,7 +16,7 @@ from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Asked, Grid, asked, facts_of
-from ..compiled.pool import SECONDS, Pool
+from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import fits, price_compiled, resident
@@ -129,7 +129,7 @@ class KernelRanking(Sequence[KernelHint]):
 def rank_kernel(
     kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
-    pool: Pool | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
 ) -> KernelRanking:  # fmt: skip
     """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
 
