@@ -1,17 +1,20 @@
 """Measure the kernels of `kernels/triton_zoo.py` on the GPU of this machine, and score carver's ranking of each.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
+    python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200]
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch and
 times it: median of nine runs, L2 flushed before each, inputs drawn anew. A line of JSON is written for each
 configuration as it is found out, so that nothing measured is lost; a second call goes on where the first ended. Needs
-PyTorch and Triton. Kernels marked `unseen` were not looked at while the model of compiled
-kernels was built.
+PyTorch and Triton. `score` ranks the same
+configurations by what the compiler makes of them, with no GPU. Kernels marked `unseen` were not looked at while that
+model was built; they are summed up apart.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import itertools
 import json
 import math
@@ -632,6 +635,32 @@ def measure(options: argparse.Namespace) -> None:
     print(f"{sum(r['time_ms'] is not None for r in rows.values())} of {len(rows)} configurations timed in all")
 
 
+def score(options: argparse.Namespace) -> None:
+    import compiled
+
+    import carver
+
+    arch = carver.load_arch(options.arch)
+    opened = gzip.open if options.table.suffix == ".gz" else open
+    with opened(options.table, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    scores: dict[bool, list[compiled.Score]] = {False: [], True: []}
+    for subject in SUBJECTS:
+        for i, problem in enumerate(subject.problems):
+            own = [row for row in rows if (row["kernel"], row["problem"]) == (subject.name, i)]
+            if own and (not options.only or subject.name in options.only.split(",")):
+                case = compiled.Case(
+                    f"{subject.name} {tuple(problem.values())}", subject.kernel, [row["config"] for row in own],
+                    [row["time_ms"] for row in own], lambda c, s=subject, p=problem: s.args(p, c),
+                    lambda c, s=subject, p=problem: s.grid(p, c), subject.constants(problem), subject.values(problem),
+                )  # fmt: skip
+                scores[subject.unseen].append(compiled.score(case, arch))
+    for unseen, found in scores.items():
+        if found:
+            print("not looked at before" if unseen else "looked at while the model was built")
+            print(compiled.report(found))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -641,6 +670,10 @@ def main() -> None:
         command.add_argument("--only", default="", help="names of kernels, with commas")
         command.add_argument("--limit", type=float, default=540.0, help="seconds for all")
         command.add_argument("--configs", type=int, default=CONFIGS)
+    scoring = commands.add_parser("score")
+    scoring.add_argument("table", type=Path)
+    scoring.add_argument("--only", default="", help="names of kernels, with commas")
+    scoring.add_argument("--arch", default="h200")
     commands.add_parser("serve")
     options = parser.parse_args()
     match options.command:
@@ -650,6 +683,8 @@ def main() -> None:
             measure_here(options.only, options.configs, options.out, options.limit)
         case "measure":
             measure(options)
+        case "score":
+            score(options)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.cost.occupancy import resident_blocks
+from carver.arch.occupancy import resident_blocks
 from carver.ranking.offers import default_backend
 
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from ..base.errors import ConfigError
 from ..compiled.arguments import Descriptor, Tensor
-from ..compiled.facts import as_json
 from ..compiled.inspect import inspect
 from ..compiled.worker import kernel_at
 from ..kernels import expr
@@ -52,7 +52,7 @@ def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bo
         kernel_at(kernel), args=given["args"], config=tuned, arch=device(arch), grid=grid, constants=given["constants"],
         values=given["values"],
     )  # fmt: skip
-    click.echo(json.dumps(as_json(facts), indent=1) if as_text else str(facts))
+    click.echo(json.dumps(asdict(facts), indent=1) if as_text else str(facts))
 
 
 def _arguments(path: Path) -> dict[str, Any]:

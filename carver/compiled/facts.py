@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..arch.descriptor import Arch
+from ..arch.occupancy import occupancy_limits
 from .footprint import Footprint, align_bytes, run_bytes, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .run import Access, Run
@@ -25,17 +27,28 @@ class Total:
     pipe_clk: Mapping[str, float]
     matrix: Mapping[str, float]
     block_matrix: Mapping[str, float]
+    factor_bytes: float
+    block_factor_bytes: float
     bytes: Mapping[str, float]
     instructions: float
     barriers: float
     alone_clk: tuple[float, ...]
+    spilled_clk: tuple[float, ...]
+    cached_clk: tuple[float, ...]
     tensor_clk: float
 
-    def alone(self, latency_clk: float) -> float:
-        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`."""
-        rising = (self.alone_clk[-1] - self.alone_clk[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
-        beyond = max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
-        return float(np.interp(latency_clk, LATENCIES_CLK, self.alone_clk)) + beyond
+    def alone(self, latency_clk: float, missed: float = 0.0, cached: float = 0.0) -> float:
+        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`. `missed` of what is spilled
+        lies there; `cached` of what plain loads ask for in loops does not."""
+        columns = (self.alone_clk, self.spilled_clk, self.cached_clk)
+        plain, lost, found = (_between(column, latency_clk) for column in columns)
+        return plain + missed * (lost - plain) + cached * (found - plain)
+
+
+def _between(column: Sequence[float], latency_clk: float) -> float:
+    """Clocks at a latency, from those at LATENCIES_CLK."""
+    rising = (column[-1] - column[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
+    return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
 
 
 def added(parts: Sequence[tuple[float, Span]]) -> Total:
@@ -51,10 +64,14 @@ def added(parts: Sequence[tuple[float, Span]]) -> Total:
     def of(name: str) -> float:
         return float(sum(times * getattr(span, name) for times, span in parts))
 
-    alone = tuple(sum(times * span.alone_clk[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
+    alone, spilled, cached = (
+        tuple(sum(times * getattr(span, name)[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
+        for name in ("alone_clk", "spilled_clk", "cached_clk")
+    )
     return Total(
-        sum(times for times, _ in parts), over("pipe_clk"), over("matrix"), over("block_matrix"), over("bytes"),
-        of("instructions"), of("barriers"), alone, of("tensor_clk"),
+        sum(times for times, _ in parts), over("pipe_clk"), over("matrix"), over("block_matrix"),
+        of("factor_bytes"), of("block_factor_bytes"), over("bytes"),
+        of("instructions"), of("barriers"), alone, spilled, cached, of("tensor_clk"),
     )  # fmt: skip
 
 
@@ -82,6 +99,8 @@ class AccessFacts:
     """Of the program's loops; -1 outside of all."""
     program_bytes: float
     """That the mean program asks for: distinct elements of each tile, those that its mask lets through."""
+    stride_bytes: float
+    """From one iteration of its loop to the next, in the mean; NaN where that is not known."""
     run_bytes: float
     """Contiguous in a tile."""
     align_bytes: float
@@ -109,7 +128,17 @@ class Facts:
     written_bytes: float
     code: str
     """Hash of the machine code."""
-    reads: Footprint = field(repr=False, compare=False)
+    resident: int
+    """Blocks that an SM holds; 0 where a block does not fit."""
+    wave_bytes: float
+    """Distinct bytes that waves of resident blocks read, each wave by itself: of all waves."""
+    live_bytes: float
+    """The same of one wave."""
+    sm_bytes: float
+    """The same of as many programs as an SM holds, for all."""
+    sm_live_bytes: float
+    near_bytes: float
+    """Distinct bytes that programs of neighbouring SMs read, each neighbourhood by itself: of the whole grid."""
 
     @property
     def same(self) -> tuple[Any, ...]:
@@ -119,10 +148,6 @@ class Facts:
     @property
     def programs(self) -> int:
         return math.prod(self.grid)
-
-    @property
-    def looped(self) -> Total:
-        return added([(loop.trips, loop.span) for loop in self.loops])
 
     @property
     def steps(self) -> float:
@@ -139,7 +164,8 @@ class Facts:
 
 
 def gathered(
-    machine: Machine, run: Run, sizes: Mapping[str, float], *, warps: int, ctas: int, shared_bytes: int, code: str = "",
+    machine: Machine, run: Run, sizes: Mapping[str, float], arch: Arch, *, warps: int, ctas: int, shared_bytes: int,
+    code: str = "",
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
     reads, writes = Footprint(run, ("load",), sizes), Footprint(run, ("store", "atomic"), sizes)
@@ -149,10 +175,16 @@ def gathered(
         if i >= 0:
             work = work + run.loops[i].trips * factor * loop.span.alone_clk[USUAL_LATENCY]
     dots = sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
+    registers = machine.registers + machine.accumulators
+    columns = [np.array([float(n)]) for n in (warps, shared_bytes, max(registers, 1))]
+    resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+    wave, live = reads.waves(max(arch.sm_count * resident, 1))
     return Facts(
-        run.grid, warps, ctas, shared_bytes, machine.registers + machine.accumulators, machine.spill_bytes, loops,
+        run.grid, warps, ctas, shared_bytes, registers, machine.spill_bytes, loops,
         machine.straight, tuple(_access(a, run.programs) for a in run.accesses), float(work.max() / work.mean()), dots,
-        sum(reads.distinct().values()), sum(writes.distinct().values()), code, reads,
+        sum(reads.distinct().values()), sum(writes.distinct().values()), code, resident, wave, live,
+        *reads.waves(max(resident, 1)),
+        reads.waves(max(arch.l2_merge_sms, 1))[0],
     )  # fmt: skip
 
 
@@ -160,8 +192,14 @@ def _access(access: Access, programs: int) -> AccessFacts:
     tiles = float((access.count * access.times * access.kept).sum()) / programs
     return AccessFacts(
         access.kind, access.path, access.argument or "", access.loop, tiles * tile_elements(access) * access.item_bytes,
+        _stride_bytes(access),
         run_bytes(access), align_bytes(access),
     )  # fmt: skip
+
+
+def _stride_bytes(access: Access) -> float:
+    walks = access.stride[access.count > 1]
+    return float(np.abs(walks).mean()) * access.item_bytes if len(walks) else math.nan
 
 
 def _matched(machine: Machine, run: Run, warps: int) -> tuple[tuple[LoopFacts, ...], list[int], list[float]]:
@@ -182,7 +220,7 @@ def _matched(machine: Machine, run: Run, warps: int) -> tuple[tuple[LoopFacts, .
             main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
             for j in group:
                 whose[j] = i
-            factors[main] = _share(machine, run, main, i, warps, flops[i])
+            factors[main] = _share(machine, run, main, i, warps)
     for j in reversed(range(len(machine.loops))):
         below = [c for c, m in enumerate(machine.loops) if m.parent == j and whose[c] >= 0]
         if below and not machine.loops[j].leaf:
@@ -207,17 +245,14 @@ def _aligned(ours: Sequence[int], theirs: Sequence[int], run: Run) -> list[tuple
     return groups
 
 
-def _share(machine: Machine, run: Run, j: int, i: int, warps: int, flops: float) -> float:
+def _share(machine: Machine, run: Run, j: int, i: int, warps: int) -> float:
     """Passes of machine loop j for one iteration of the program's loop i."""
     span, loop = machine.loops[j].span, run.loops[i]
     trips = float(loop.trips.mean())
-    measures = []
-    if flops and (own := _flops(span, warps)):
-        measures.append(own * trips / flops)
-    if (asked := _asked(run, i)) and (moved := sum(n for k, n in span.bytes.items() if k.endswith(" global"))):
-        measures.append(moved * warps / asked)
-    unrolled = max(1.0, float(round(min(measures)))) if measures else 1.0
-    peeled = 0.0
+    asked, moved = _asked(run, i), sum(n for k, n in span.bytes.items() if k.endswith(" global"))
+    multiplies, unrolled, peeled = bool(_flops(span, warps)), 1.0, 0.0
+    if asked and not multiplies and not span.barriers:  # what warps do together is not unrolled with a remainder
+        unrolled = max(1.0, float(round(moved * warps / asked)))
     if own := _flops(span, warps):
         around = [machine.loops[p].span for p in _ancestors(machine, j)] + [machine.straight]
         peeled = sum(_flops(s, warps) for s in around) / own * float(loop.entries.mean())
@@ -258,13 +293,6 @@ def _asked(run: Run, i: int) -> float:
         if a.loop == i and a.path == "pointer"
     )
     return total / every if every else 0.0
-
-
-def as_json(facts: Facts) -> dict[str, Any]:
-    """Everything but the walks, as plain values."""
-    plain = asdict(Facts(**{**facts.__dict__, "reads": None}))
-    plain.pop("reads")
-    return plain
 
 
 def _lines(facts: Facts) -> Iterator[str]:

@@ -71,7 +71,7 @@ def facts_of(
         sizes = sizes_of(each.args)
         shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
         code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-        found.append(gathered(machines[each.key], run, sizes, **shape, code=code))
+        found.append(gathered(machines[each.key], run, sizes, arch, **shape, code=code))
     return found
 
 

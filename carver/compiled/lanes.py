@@ -8,9 +8,9 @@ import numpy as np
 
 from ..base.types import FloatArray
 
-MOST_PROGRAMS, RUN_OF_PROGRAMS = 8192, 2112
+MOST_PROGRAMS, RUN_OF_PROGRAMS = 4224, 1056
 """Grids up to the first are evaluated whole, of others as many runs of consecutive programs as come to it."""
-MOST_LANES = 60_000
+MOST_LANES = 30_000
 
 
 def sampled(count: int) -> tuple[Any, tuple[tuple[int, int], ...]]:

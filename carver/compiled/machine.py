@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -29,6 +29,9 @@ class Span:
     """FLOPs of a warp."""
     block_matrix: Mapping[str, float]
     """FLOPs of a block, of instructions that one thread issues for it."""
+    factor_bytes: float
+    """That its matrix instructions read from shared memory; of a block in `block_factor_bytes`."""
+    block_factor_bytes: float
     bytes: Mapping[str, float]
     accesses: Mapping[str, int]
     bulk: int
@@ -36,6 +39,10 @@ class Span:
     unknown: Mapping[str, int]
     alone_clk: tuple[float, ...]
     """What it takes alone on an SM, for each of LATENCIES_CLK."""
+    spilled_clk: tuple[float, ...]
+    """The same where spilled registers are not found in L1."""
+    cached_clk: tuple[float, ...]
+    """The same where plain loads are found in L1; copies are not looked for there."""
     tensor_clk: float
     """The part of that in which tensor cores are busy, the warp alone on its scheduler."""
 
@@ -68,7 +75,7 @@ class Machine:
 
 
 def _span(given: Mapping[str, Any]) -> Span:
-    return Span(**{**given, "alone_clk": tuple(given["alone_clk"])})
+    return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "spilled_clk", "cached_clk")}})
 
 
 def matrix_rates(arch: Arch) -> list[list[Any]]:
@@ -103,7 +110,15 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     work = summary.work(code, indices, table)
-    alone_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
+    alone_clk = spilled_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
+    cached_clk = alone_clk
+    if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in work.accesses):
+        beyond = tuple(name for name in chain.MEMORY if name != "global")
+        nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
+        cached_clk = tuple(chain.chain_clk(code, where, nearer, rate, LATENCIES_CLK, beyond))
+    if any(access.space == "local" for access in work.accesses):
+        beyond = (*chain.MEMORY, "local")
+        spilled_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK, beyond))
     byte_kinds: dict[str, float] = {}
     access_kinds: dict[str, int] = {}
     for access, n in work.accesses.items():
@@ -114,6 +129,8 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if kind in rate)
     return Span(
         work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
-        {" ".join(m): f for m, f in work.block_matrix.items()}, byte_kinds, access_kinds, sum(work.bulk.values()),
-        work.barriers, work.unknown, alone_clk, tensor,
+        {" ".join(m): f for m, f in work.block_matrix.items()},
+        work.matrix_shared_bytes,
+        work.block_shared_bytes, byte_kinds, access_kinds, sum(work.bulk.values()),
+        work.barriers, work.unknown, alone_clk, spilled_clk, cached_clk, tensor,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from ..base.types import FloatArray
 from . import ttir
 from .carried import matters, steps, straight
 from .lanes import iterations, sampled
-from .run import Access, Dot, LoopRun, Run
+from .run import Access, Dot, LoopRun, Run, joined
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
@@ -93,13 +93,14 @@ def evaluate(
     """
     functions = ttir.parse(text)
     programs, runs = sampled(int(np.prod(grid)))
-    machine = _Machine(functions, grid, dict(values or {}), Run(grid, len(programs), runs))
+    machine = _Machine(functions, grid, values or {}, Run(grid, len(programs), runs))
     top = _Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
     x, y = grid[0], grid[1]
     machine.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
     entry = ttir.entry(functions)
     _bind(top, entry, args)
     machine.function(top, entry.body)
+    machine.run.accesses.extend(joined(parts) for parts in machine.parts.values())
     return machine.run
 
 
@@ -123,7 +124,7 @@ def _bind(top: _Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None
 
 class _Machine:
     def __init__(
-        self, functions: dict[str, Function], grid: tuple[int, int, int], values: dict[str, Any], run: Run
+        self, functions: dict[str, Function], grid: tuple[int, int, int], values: Mapping[str, Any], run: Run
     ) -> None:
         self.functions, self.grid, self.values, self.run = functions, dict(zip("xyz", grid, strict=True)), values, run
         self.ids: dict[str, Any] = {}
@@ -536,11 +537,6 @@ class _Machine:
         access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, repeat, *columns)
         parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
         parts.append(access)
-        if len(parts) == 1:
-            self.run.accesses.append(access)
-        else:
-            for name in ("start", "stride", "count", "kept", "program", "round", "times"):
-                setattr(parts[0], name, np.concatenate([getattr(parts[0], name), getattr(access, name)]))
 
 
 def _undecided(what: str, value: Value) -> ProblemError:

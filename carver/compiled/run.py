@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ..base.types import FloatArray
 
@@ -73,3 +76,27 @@ class Run:
     dots: list[Dot] = field(default_factory=list)
     float_ops: dict[int, FloatArray] = field(default_factory=dict)
     """Elements that floating-point operations touch, by loop, in each program."""
+
+
+COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
+
+
+def joined(parts: Sequence[Access]) -> Access:
+    """One record of an access that was met several times; iterations that step evenly become walks."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    alike = all(
+        len(p.start) == len(first.start) and (p.program == first.program).all() and (p.round == first.round).all()
+        for p in parts
+    )
+    if alike and all((p.count == 1).all() and (p.times == first.times).all() for p in parts):
+        steps = np.diff([p.start for p in parts], axis=0)
+        if (steps == steps[0]).all():
+            kept = np.mean([p.kept for p in parts], axis=0)
+            return replace(first, stride=steps[0], count=np.full(len(first.start), float(len(parts))), kept=kept)
+    columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
+    return Access(
+        first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.repeat,
+        *columns,
+    )  # fmt: skip

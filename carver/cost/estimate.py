@@ -16,6 +16,10 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from .work import Work, joined
 
+FEW_BLOCKS = 4.0
+"""Of more blocks on an SM than these one mostly works while others wait: throughput and latency hide each other
+better, as in a queue with as many customers."""
+
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
 READS = frozenset({
@@ -120,9 +124,14 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
     alone = uncovered + work.wait_clk
-    step = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), alone) * work.slowdown
+    several: FloatArray | float = k["pipeline_overlap"]
+    if work.alone_overlap is not None:
+        several = np.where(resident > 1, several * np.sqrt(np.maximum(resident / FEW_BLOCKS, 1.0)), work.alone_overlap)
+    step = np.maximum(joined(core, uncovered, several), alone) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
-    fill = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
+    fill: FloatArray | float = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
+    if work.fill_clk is not None:
+        fill = work.fill_clk
     start = k["block_start_clk"] + resident * dispatch + fill
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again

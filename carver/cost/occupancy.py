@@ -1,9 +1,8 @@
-"""How many blocks an SM holds, and what limits it."""
+"""What registers that a thread may not have cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 import numpy as np
 
@@ -11,43 +10,11 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 
 WORD_BYTES = 4
-TMEM_COLUMNS = 512
-"""Of an SM's tensor memory. Source: PTX ISA, tcgen05.alloc."""
-LIMITS = ("shared memory", "registers", "threads", "blocks")
 
 READS = frozenset({
     "spill_rounds",
 })  # fmt: skip
 """Constants that this module's terms read."""
-
-
-def occupancy_limits(
-    arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Blocks that an SM could hold by each of LIMITS alone.
-
-    Registers are allocated to whole warps in units of `reg_granule`, each scheduler's from its own share of the file;
-    shared memory in units of `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: cuda_occupancy.h.
-    """
-    smem = np.ceil((smem_bytes + arch.smem_reserved_bytes) / arch.smem_granule_bytes) * arch.smem_granule_bytes
-    kept = np.minimum(registers, arch.max_regs_per_thread)
-    per_warp = np.ceil(kept * arch.warp_size / arch.reg_granule) * arch.reg_granule
-    warps_fit = np.floor(arch.regs_per_sm / arch.schedulers_per_sm / np.maximum(per_warp, 1.0)) * arch.schedulers_per_sm
-    return (
-        np.floor(arch.smem_per_sm_bytes / np.maximum(smem, 1.0)),
-        np.floor(warps_fit / warps),
-        np.floor(arch.max_threads_per_sm / (warps * arch.warp_size)),
-        np.full(np.shape(warps), float(arch.max_blocks_per_sm)),
-    )
-
-
-def resident_blocks(
-    arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray, tmem_columns: FloatArray | float = 0.0
-) -> FloatArray:
-    """Blocks that an SM holds at once, at least 1: a kernel whose estimate says none spills and runs. [blocks/SM]"""
-    fit: FloatArray = reduce(np.minimum, occupancy_limits(arch, warps, smem_bytes, registers))
-    fit = np.minimum(fit, TMEM_COLUMNS // np.maximum(tmem_columns, 1.0))
-    return np.maximum(fit, 1.0)
 
 
 def spill_slowdown(

@@ -54,6 +54,11 @@ class Work:
     """Factor on the main loop: spilled registers."""
     store_bytes: FloatArray | float = 0.0
     """Written by one block, in whole sectors."""
+    alone_overlap: float | None = None
+    """Exponent that joins throughput and latency of a block that has the SM to itself, if `apart_clk` holds all that it
+    does; None: as of several blocks."""
+    fill_clk: float | None = None
+    """From a block's start to its first product; None: as long as its loads take."""
     scattered: FloatArray | float = 0.0
     """Bytes of sectors that stores touch more than once, over those that they fill."""
     store_clk: FloatArray | float = 0.0
@@ -69,7 +74,7 @@ class Work:
         return len(self.grid)
 
 
-def joined(a: FloatArray, b: FloatArray, p: float) -> FloatArray:
+def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
     """(a^p + b^p)^(1/p): more than the larger of two demands, less than their sum. Scaled so that nothing overflows."""
     top, low = np.maximum(a, b), np.minimum(a, b)
     out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)

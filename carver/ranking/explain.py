@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..arch.occupancy import LIMITS, occupancy_limits
 from ..base.errors import NoCandidates
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
-from ..cost.occupancy import LIMITS, occupancy_limits
 from ..cost.pricing import Priced, price, roofline_seconds
 from ..kernels.declaration import Kernel, named
 from ..kernels.expr import Expression

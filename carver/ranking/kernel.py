@@ -19,7 +19,7 @@ from ..compiled.inspect import Asked, Grid, asked, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
-from ..cost.models.compiled import fits, price_compiled, resident
+from ..cost.models.compiled import fits, price_compiled
 from ..cost.work import Work
 from .hint import Launch
 from .rank import rank
@@ -198,7 +198,7 @@ def _hint(
         Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers), facts,
         FrozenDict({what: float(column[row]) * passes * milliseconds for what, column in estimate.rows.items()}),
         FrozenDict({
-            "waves": waves, "blocks_per_sm": resident(facts, arch), "steps": float(work.steps[row]), "dram_bytes": dram,
+            "waves": waves, "blocks_per_sm": float(facts.resident), "steps": float(work.steps[row]), "dram_bytes": dram,
             "compulsory_bytes": facts.read_bytes + facts.written_bytes, "spill_bytes": float(facts.spill_bytes),
         }),
         tuple(same[1:]),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arch.occupancy import LIMITS, occupancy_limits
 from ..cost.estimate import LIMITERS
-from ..cost.occupancy import LIMITS, occupancy_limits
 from ..cost.pricing import Priced, roofline_seconds
 from ..kernels.space import Space, multiply_dtype
 from ..problem.problem import Problem

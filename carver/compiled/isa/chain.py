@@ -129,10 +129,11 @@ def chain_clk(
     table: Table,
     flops_per_clk: Mapping[Matrix, float],
     memory_clk: Sequence[float],
+    beyond: Sequence[str] = MEMORY,
 ) -> list[float]:
-    """`Chain.clk` for each of several latencies of memory beyond the SM; 0 leaves what the code itself takes."""
+    """`Chain.clk` for each of several latencies of memory beyond the SM; `beyond` names what is."""
     ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
-    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(MEMORY, clk)}, repeats)[0] for clk in memory_clk]
+    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, repeats)[0] for clk in memory_clk]
 
 
 def _in_order(loop: Loop) -> list[int]:

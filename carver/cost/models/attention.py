@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arch.descriptor import Arch
+from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ...problem.problem import Problem
 from .. import occupancy
 from ..model import Model, Part
-from ..occupancy import resident_blocks, spill_slowdown
+from ..occupancy import spill_slowdown
 from ..tile import MMA, VECTOR, WGMMA, instruction_rows, issue_per_clk, peaks
 from ..traffic import sector_waste
 from ..work import Work, joined

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.space import Space, warp_matrix_unit
-from ..occupancy import resident_blocks, spill_slowdown
+from ..occupancy import spill_slowdown
 from ..threads import ThreadTile, delivery
 from ..tile import MMA, VECTOR, WGMMA, Block, instruction_rows, issue_per_clk, peak, peaks
 from ..work import joined

@@ -14,9 +14,9 @@ import numpy as np
 from ...arch.descriptor import Arch
 from ...base.types import FloatArray
 from ...compiled.facts import Facts, Total, added
+from ...compiled.machine import LATENCIES_CLK
 from ..constants import CONSTANTS
 from ..estimate import Estimate, estimate, loaded_latency
-from ..occupancy import occupancy_limits
 from ..traffic import sector_waste
 from ..work import Work
 
@@ -24,41 +24,71 @@ PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTA
     "dram_efficiency": 0.83,
     "l2_efficiency": 0.66,
     "smem_efficiency": 0.89,
-    "dram_latency_load": 3.57,
-    "l2_latency_load": 3.16,
+    "dram_latency_load": 1.5,
+    "dram_overlap": 6.0,
+    "l2_latency_load": 2.0,
     "block_start_clk": 600.0,
     "block_dispatch_clk": 159.0,
     "warp_start_clk": 24.6,
     "tail": 1.07,
     "launch_s": 4.2e-6,
-    "pipeline_overlap": 2.5,
+    "pipeline_overlap": 1.9,
+    "block_overlap": 1.0,
     "step_sync_clk": 0.0,
 }
 """Of the device: what was fitted for the matmul that Triton's declaration describes, `templates/matmul/triton.toml`.
 Of the code: barriers, waits and instructions of a step are read; what stands for them elsewhere is nought here.
 `pipeline_overlap` joins what pipes take with what a lone warp takes; 2.5, where declarations have 3.5, suits the
-kernels of `benchmarks/zoo.py` that are not marked `unseen`."""
+kernels of `benchmarks/zoo.py` that are not marked `unseen`. Blocks of an SM start at different times, so the start of
+one is hidden behind all others: `block_overlap` 1."""
 
 ARITHMETIC = ("fma", "fma_heavy", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "tma", "branch", "vmem")
 """Pipes beside the tensor cores; `issue` and the port of shared memory have terms of their own."""
 PORT = ("lsu", "lds")
+CARVED_BYTES = 32 * 1024
+"""Source: the sizes of shared memory that the CUDA C++ Programming Guide lists for compute capability 8.0 and 9.0."""
+ALONE_OVERLAP = 4.0
+"""Of what a block takes that is alone: pipes and waits are of the same instructions."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a candidate's blocks do; a step is the mean pass of an innermost loop. Clocks and bytes are of a block."""
+    """What a candidate's blocks do in all; a step is a pass of an innermost loop. Clocks and bytes are of a block."""
 
     steps: float
     tensor_clk: float
     pipes_clk: float
     port_clk: float
     issue_clk: float
-    loops: Total
-    once: Total | None
+    total: Total
     serial_clk: float
-    """That warps of one scheduler take on the tensor cores one after another, beyond what a lone warp does."""
-    fill_bytes: float
+    """What warps of one scheduler take one after another on the tensor cores, and their factors on the port of shared
+    memory, beyond what a lone warp does."""
+    load_bytes: float
+    local_bytes: float
+    """Of spilled registers, stored and loaded."""
     store_bytes: float
+
+
+def shape_of(facts: Facts, arch: Arch) -> Shape:
+    total = added([*((loop.trips, loop.span) for loop in facts.loops), (1.0, facts.straight)])
+    warps = facts.warps
+
+    def pipes(names: Sequence[str]) -> list[float]:
+        return [total.pipe_clk.get(name, 0.0) * warps for name in names]
+
+    tensor = tensor_clk(total, arch, warps)
+    factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
+    turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
+    moved = {"load": 0.0, "store": 0.0, "atomic": 0.0}
+    for access in facts.accesses:
+        waste = sector_waste(np.array(access.run_bytes), np.array(access.align_bytes), arch.sector_bytes)
+        moved[access.kind] += access.program_bytes * float(waste)
+    return Shape(
+        max(facts.steps, 1.0), tensor, float(np.linalg.norm(pipes(ARITHMETIC), 8)), sum(pipes(PORT)) + factors,
+        pipes(("issue",))[0], total, turns * total.tensor_clk + max(factors - tensor, 0.0), moved["load"],
+        sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps, moved["store"] + moved["atomic"],
+    )  # fmt: skip
 
 
 def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
@@ -70,129 +100,148 @@ def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
     return warp * warps + block
 
 
-def shape_of(facts: Facts, arch: Arch) -> Shape:
-    looped, straight = facts.looped, added([(1.0, facts.straight)])
-    whole = facts.steps < 0.5
-    loops, once, steps = (straight, None, 1.0) if whole else (looped, straight, facts.steps)
-    warps = facts.warps
-
-    def pipes(total: Total, names: Sequence[str]) -> list[float]:
-        return [total.pipe_clk.get(name, 0.0) * warps for name in names]
-
-    loads = [a for a in facts.accesses if a.kind == "load"]
-    stores = [a for a in facts.accesses if a.kind != "load"]
-    waste = {a: _waste(a.run_bytes, a.align_bytes, arch) for a in facts.accesses}
-    turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
-    return Shape(
-        steps, tensor_clk(loops, arch, warps), float(np.linalg.norm(pipes(loops, ARITHMETIC), 8)),
-        sum(pipes(loops, PORT)), pipes(loops, ("issue",))[0], loops, once, turns * loops.tensor_clk,
-        sum(a.program_bytes * waste[a] for a in loads), sum(a.program_bytes * waste[a] for a in stores),
-    )  # fmt: skip
-
-
-def _waste(run_bytes: float, align_bytes: float, arch: Arch) -> float:
-    return float(sector_waste(np.array(run_bytes), np.array(align_bytes), arch.sector_bytes))
-
-
-def resident(facts: Facts, arch: Arch) -> float:
-    """Blocks that an SM holds; 0 for a kernel that does not fit."""
-    column = [np.array([float(n)]) for n in (facts.warps, facts.shared_bytes, max(facts.registers, 1))]
-    return float(min(limit[0] for limit in occupancy_limits(arch, *column)))
-
-
 def fits(facts: Facts, arch: Arch) -> str:
     """Why no SM can hold a block of the kernel; empty where one can."""
     if facts.shared_bytes > arch.smem_per_block_bytes:
         return f"it needs {facts.shared_bytes:,} bytes of shared memory, a block may have {arch.smem_per_block_bytes:,}"
     if facts.warps * arch.warp_size > arch.max_threads_per_block:
         return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
-    if resident(facts, arch) < 1:
+    if facts.resident < 1:
         return f"{facts.warps} warps of {facts.registers} registers a thread do not fit an SM"
     return ""
 
 
 def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = PRIORS) -> Work:
-    """Work of candidates that fit, from their facts."""
+    """Work of candidates that fit, from their facts.
+
+    All that a block does, in loops and outside of them, is spread over its steps: other blocks of the SM fill what it
+    leaves idle, and a block that is alone waits for all of it.
+    """
     shapes = [shape_of(f, arch) for f in candidates]
-    held = np.array([max(resident(f, arch), 1.0) for f in candidates])
-    grid = np.array([float(f.programs) for f in candidates])
+
+    def fact(name: str) -> FloatArray:
+        return np.array([float(getattr(f, name)) for f in candidates])
+
+    grid, held = fact("programs"), np.maximum(fact("resident"), 1.0)
     waves = grid / (arch.sm_count * held)
-    uneven = 1.0 + (np.array([f.imbalance for f in candidates]) - 1.0) / np.maximum(waves, 1.0)
+    uneven = 1.0 + (fact("imbalance") - 1.0) / np.maximum(waves, 1.0)
     steps = np.array([s.steps for s in shapes]) * uneven
 
     def each(name: str) -> FloatArray:
         column: FloatArray = np.array([getattr(s, name) for s in shapes]) / steps * uneven
         return column
 
-    read, served = (
-        np.array(column)
-        for column in zip(*(_reads(f, h, arch, k) for f, h in zip(candidates, held, strict=True)), strict=True)
-    )
-    spilled = (
-        np.array([_spilled(f, s, h, arch) for f, s, h in zip(candidates, shapes, held, strict=True)]) / steps * uneven
-    )
-    fill = each("fill_bytes") + spilled
-    dram = read / (grid * steps)
-    once = [s.once for s in shapes]
-    warps = np.array([float(f.warps) for f in candidates])
-    store_clk = [
-        float(np.linalg.norm([t.pipe_clk.get(p, 0.0) for p in ("issue", *ARITHMETIC, *PORT)], 8)) if t else 0.0
-        for t in once
-    ]
+    missed = np.array([_missed(f, arch) for f in candidates])
+    spilled = each("local_bytes") * missed
+    loads, stores = each("load_bytes"), each("store_bytes")
+    read = _dram_reads(candidates, arch, k)
+    moved = read + fact("written_bytes")
+    asked = np.array([f.bytes_of("load") for f in candidates]) * grid
+    near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
+    loads = loads * (1.0 - np.array([_found_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)]))
+    math = np.linalg.norm([each("tensor_clk") / k["math_efficiency"], each("pipes_clk")], 8, axis=0)
     work = Work(
         grid=grid,
         resident=held,
-        warps=warps,
+        warps=fact("warps"),
         steps=steps,
         ahead=np.full(len(shapes), np.inf),
-        math_clk=np.maximum(
-            np.linalg.norm([each("tensor_clk") / k["math_efficiency"], each("pipes_clk")], 8, axis=0), 1.0
-        ),
+        math_clk=np.maximum(math, 1.0),
         chain_clk=np.ones(len(shapes)),
         smem_clk=each("port_clk") / k["smem_efficiency"],
         issue_clk=each("issue_clk"),
-        fill_bytes=fill,
-        l2_bytes=each("fill_bytes") * served + spilled,
-        l2_read_bytes=fill,
-        dram_bytes=dram,
-        l3_bytes=dram,
-        store_bytes=np.array([s.store_bytes for s in shapes]),
-        store_clk=np.array(store_clk) * warps,
-        facts={
-            "dram_bytes": read + np.array([f.written_bytes for f in candidates]),
-            "compulsory_bytes": np.array([f.read_bytes + f.written_bytes for f in candidates]),
-        },
+        fill_bytes=loads + spilled,
+        l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) + spilled + stores,
+        l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
+        dram_bytes=moved / (grid * steps),
+        l3_bytes=read / (grid * steps),
+        alone_overlap=ALONE_OVERLAP,
+        fill_clk=0.0,
+        facts={"dram_bytes": moved, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
-    latency = loaded_latency(work, arch, k)
-    alone = np.array([s.loops.alone(at) + s.serial_clk for s, at in zip(shapes, latency, strict=True)]) / steps * uneven
-    tail = np.array([t.alone(at) if t else 0.0 for t, at in zip(once, latency, strict=True)])
-    return replace(work, apart_clk=alone, store_chain_clk=tail)
+    latency = loaded_latency(work, arch, k) + _transfer_clk(work, arch, k)
+    near_l1 = [_cached(f, arch) for f in candidates]
+    lone = [_alone(*each) for each in zip(shapes, latency, missed, near_l1, strict=True)]
+    return replace(work, apart_clk=np.array(lone) / steps * uneven)
 
 
-def _reads(f: Facts, held: float, arch: Arch, k: Mapping[str, float]) -> tuple[float, float]:
-    """Bytes read from DRAM, and requests that L2 serves over those made.
+def _alone(shape: Shape, latency_clk: float, missed: float, cached: float) -> float:
+    """Clocks of a block that has an SM to itself.
+
+    The products of other warps cover what a warp waits for, if its loads were issued steps before; a wait that grows
+    with latency from the first clock on is for loads of the same step, and adds to them.
+    """
+    total = shape.total
+    now, waited = total.alone(0.0, missed, cached), total.alone(latency_clk, missed, cached)
+    short = LATENCIES_CLK[1]
+    exposed = min(max((total.alone(short, missed, cached) - now) / short / shape.steps, 0.0), 1.0)
+    return exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now + shape.serial_clk, waited)
+
+
+def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """What the bytes of one step of one block take on their way, all SMs asking at once."""
+    everywhere = work.l2_bytes * arch.sm_count * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
+    out: FloatArray = np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
+    return out
+
+
+def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> FloatArray:
+    """Bytes read from DRAM.
 
     What a wave reads is read once if L2 keeps it; what waves read again comes from L2 as far as a wave's bytes fit it.
-    Neighbours on as many SMs as share a port ask for the same lines together (see `traffic.merged`).
     """
-    everything, live = f.reads.waves(max(int(arch.sm_count * held), 1))
-    hit = min(1.0, k["l2_usable"] * arch.l2_bytes / max(live, 1.0))
-    together, _ = f.reads.waves(max(arch.l2_merge_sms, 1))
+    once, again, live = (
+        np.array([getattr(f, name) for f in candidates]) for name in ("read_bytes", "wave_bytes", "live_bytes")
+    )
+    hit = np.minimum(1.0, k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0))
+    out: FloatArray = once + (1.0 - hit) * np.maximum(again - once, 0.0)
+    return out
+
+
+def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
+    """Share of loaded bytes that L1 has from another load of the SM's blocks. Asynchronous copies pass it by."""
+    moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
+    if not moved["load"] or any(a.path == "descriptor" for a in f.accesses if a.kind == "load"):
+        return 0.0
+    plain = moved["load"] / (moved["load"] + moved["copy"])
+    held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0))
     asked = f.bytes_of("load") * f.programs
-    distinct = min(together / asked, 1.0) if asked else 1.0
-    return f.read_bytes + (1.0 - hit) * max(everything - f.read_bytes, 0.0), 1.0 - k["l2_merge"] * (1.0 - distinct)
+    return plain * held * max(0.0, 1.0 - f.sm_bytes / asked) if asked else 0.0
 
 
-def _spilled(f: Facts, shape: Shape, held: float, arch: Arch) -> float:
-    """Bytes of spilled registers that a block moves beyond L1: those of all threads may not fit what L1 has left."""
-    lanes = f.warps * arch.warp_size
-    kept = max(arch.l1_bytes - held * f.shared_bytes, 0.0)
-    missed = 1.0 - min(1.0, kept / max(held * lanes * f.spill_bytes, 1.0))
-    moved = sum(n for kind, n in shape.loops.bytes.items() if kind.endswith(" local"))
-    return moved * f.warps * missed
+def _l1_bytes(f: Facts, arch: Arch) -> float:
+    """What shared memory leaves of L1, which is cut in steps of CARVED_BYTES."""
+    taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
+    return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
+
+
+def _cached(f: Facts, arch: Arch) -> float:
+    """Share of the plain loads of loops that L1 answers, since an iteration before asked for the same line.
+
+    Where loops copy asynchronously, plain loads are those of fewest bytes.
+    """
+    loads = sorted((a for a in f.accesses if a.kind == "load" and a.loop >= 0), key=lambda a: a.program_bytes)
+    plain = sum(loop.trips * loop.span.bytes.get("load global", 0.0) for loop in f.loops) * f.warps
+    taken, found = 0.0, []
+    for access in loads:
+        if access.path == "descriptor" or taken >= plain:
+            break
+        taken += access.program_bytes
+        known = not np.isnan(access.stride_bytes)
+        found.append(max(0.0, 1.0 - access.stride_bytes / arch.line_bytes) if known else 0.0)
+    return float(np.mean(found)) if found else 0.0
+
+
+def _missed(f: Facts, arch: Arch) -> float:
+    """Share of spilled registers that L1 does not hold: what threads walk in turn is lost once it does not fit."""
+    kept = _l1_bytes(f, arch)
+    walked = f.resident * f.warps * arch.warp_size * f.spill_bytes
+    return float(np.clip(2.0 * (1.0 - kept / walked), 0.0, 1.0)) if walked else 0.0
 
 
 def price_compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = PRIORS) -> tuple[Work, Estimate]:
-    """Work and time of candidates."""
+    """Work and time of candidates, at the clock that the device keeps while its matrix units work, if they do."""
+    if any(f.dot_flops for f in candidates) and arch.matrix_clock_hz < arch.clock_hz:
+        arch = arch.replace(clock_hz=arch.matrix_clock_hz)
     work = compiled(candidates, arch, k)
     return work, estimate(work, arch, k)

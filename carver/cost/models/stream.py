@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from .. import occupancy
 from ..model import Model, Part
-from ..occupancy import resident_blocks, spill_slowdown
+from ..occupancy import spill_slowdown
 from ..tile import issue_per_clk
 from ..traffic import sector_waste
 from ..work import Work

@@ -13,11 +13,11 @@ from math import gcd
 import numpy as np
 
 from ...arch.descriptor import Arch
+from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray, IntArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space, multiply_dtype
 from ..model import Model, Part
-from ..occupancy import resident_blocks
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
 from ..tile import compiled_peak, issue_per_clk
 from ..traffic import sector_waste
