@@ -40,7 +40,8 @@ setup(
         "carver._templates": ["**/*.toml", "**/*.cu", "**/*.cuh", "**/*.c", "**/*.h"],
     },
     include_package_data=False,  # only what is named here: no caches or editor files of a working tree
-    install_requires=["numpy>=1.26", "scipy>=1.11", "networkx>=3.2", "rich>=13.7", "click>=8.1", "platformdirs>=4.0"],
+    install_requires=["numpy>=1.26", "scipy>=1.11", "networkx>=3.2", "rich>=13.7", "click>=8.1", "platformdirs>=4.0",
+                      "ml_dtypes>=0.4"],
     extras_require={
         "gpu": ["pycuda>=2024.1", "torch>=2.2"],
         "plot": ["matplotlib>=3.8"],

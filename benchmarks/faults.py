@@ -159,11 +159,11 @@ def long_run(device: str, folder: Path, timeout_s: float, kind: str = "") -> Non
         measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
 
 
-def random_kills(device: str, folder: Path, count: int, seed: int = 0) -> list[dict[str, Any]]:
+def random_kills(device: str, folder: Path, count: int, seed: int = 0, only: str = "") -> list[dict[str, Any]]:
     """SIGKILL to a process of a run, drawn among all of them, after a time that is drawn; the command again, until it
     is through; and so on. A row for each kind of run: by `carver.run.bench`, by the tuner, by the tuner's executor."""
     rng, rows = random.Random(seed), []
-    for kind in ("bench", "tune", "executor"):
+    for kind in (only,) if only else ("bench", "tune", "executor"):
         killed, whole, lost, twice, orphans, left = 0, 0, 0, 0, 0, 0
         while killed < count // 3:
             home = folder / f"{kind}{whole}"
@@ -184,8 +184,11 @@ def random_kills(device: str, folder: Path, count: int, seed: int = 0) -> list[d
                             killed += 1
                 ended = run.wait(600)
                 with contextlib.suppress(TimeoutError):
-                    _until(lambda mark=mark: not _marked(mark), 30)  # type: ignore[misc]
-                orphans += len(_marked(mark))
+                    _until(lambda mark=mark: not _marked(mark, "CARVER_WORKER="), 30)  # type: ignore[misc]
+                orphans += len(_marked(mark, "CARVER_WORKER="))
+                for pid in _marked(mark):  # those of the executor, which are not carver's
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                 with Records(home / "cache" / "records.sqlite") as db:
                     now = {m.uuid: m for m in db.find()}
                 lost += sum(not _continues(m, now.get(each)) for each, m in seen.items())
@@ -205,12 +208,13 @@ def random_kills(device: str, folder: Path, count: int, seed: int = 0) -> list[d
     return rows
 
 
-def _marked(mark: str) -> list[int]:
-    """Processes that were started with a variable of that value in their environment, or forked from one."""
+def _marked(mark: str, also: str = "") -> list[int]:
+    """Processes that were started with a variable of that value in their environment, and `also` one, or are forks."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in path.read_bytes().split(b"\0") and _exists(int(path.parent.name)):
+            text = path.read_bytes()
+            if mark.encode() in text.split(b"\0") and also.encode() in text and _exists(int(path.parent.name)):
                 found.append(int(path.parent.name))
     return found
 
@@ -299,7 +303,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0, help="so many SIGKILLs at random in place of the table")
     parser.add_argument("--seed", type=int, default=0, help="of the random kills")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--kind", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--kind", default="", help="bench, tune or executor alone: a third of the kills")
     args = parser.parse_args()
     if args.run:
         if args.kind in ("tune", "executor"):
@@ -310,7 +314,7 @@ def main() -> int:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         every = (
-            iter(random_kills(args.device, Path(folder), args.kills, args.seed))
+            iter(random_kills(args.device, Path(folder), args.kills, args.seed, args.kind))
             if args.kills else table(args.device, args.timeout, args.limit)
         )  # fmt: skip
         rows = _told(every, args)

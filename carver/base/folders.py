@@ -103,16 +103,23 @@ def below(name: str) -> PurePosixPath:
     return path
 
 
+def sweep(home: Path, prefix: str) -> None:
+    """Remove the folders that `scratch` made there for processes that have died."""
+    import fcntl
+
+    for lock in home.glob(f"{prefix}*.lock"):
+        with contextlib.suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink()
+
+
 @contextmanager
 def scratch(home: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `home` for the length of the block. Those of processes that died in theirs are removed."""
     import fcntl
 
-    for lock in home.glob(f"{prefix}*.lock"):
-        with contextlib.suppress(OSError), lock.open("rb") as old:
-            fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-            lock.unlink()
+    sweep(home, prefix)
     while True:
         file, name = tempfile.mkstemp(".lock", prefix, home)
         lock, folder = Path(name), Path(name).with_suffix("")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -57,6 +58,11 @@ STORAGE: dict[str, type[np.generic]] = {
     "complex128": np.complex128,
 }
 """What NumPy stores an element in; the bits where it knows no such type."""
+_NARROW: dict[str, tuple[Any, float]] = {
+    "bfloat16": (ml_dtypes.bfloat16, math.inf), "float8_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
+    "float8_e5m2": (ml_dtypes.float8_e5m2, 57344.0),
+}  # fmt: skip
+"""Types that NumPy does not know, and where they saturate."""
 TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
 """Where torch calls an element type otherwise."""
 
@@ -73,57 +79,18 @@ def encode(values: npt.ArrayLike, dtype: str) -> Array:
     if "int" in dtype:
         limits = np.iinfo(storage)
         return np.asarray(np.clip(np.rint(array), limits.min, limits.max).astype(storage))
-    if dtype == "bfloat16":
-        exact = np.ascontiguousarray(array, np.float32)
-        bits = exact.view(np.uint32)
-        rounded = bits >> 16
-        rounded &= 1  # in place, as all that follows: memory is slower than arithmetic
-        rounded += 0x7FFF
-        rounded += bits
-        rounded >>= 16
-        nan = np.isnan(exact)
-        rounded[nan] = bits[nan] >> 16 | 0x40
-        return rounded.astype(np.uint16)
-    if dtype.startswith("float8"):
-        return _encode_8bit(array.astype(np.result_type(array, np.float32), copy=False), dtype)
-    with np.errstate(over="ignore"):  # beyond float16 is infinity, as in the kernels
-        return array.astype(storage)
+    if dtype not in _NARROW:
+        with np.errstate(over="ignore"):  # beyond float16 is infinity, as in the kernels
+            return array.astype(storage)
+    narrow, largest = _NARROW[dtype]
+    if largest < math.inf:
+        array = np.clip(array, -largest, largest)
+    return array.astype(narrow).view(storage)
 
 
 def decode(stored: Array, dtype: str) -> Array:
     """The values of stored bits, in the narrowest NumPy type that holds them."""
-    if dtype == "bfloat16":
-        return (stored.astype(np.uint32) << 16).view(np.float32)
-    if dtype.startswith("float8"):
-        return _codes(dtype)[stored]
-    return stored
-
-
-@lru_cache(maxsize=2)
-def _codes(dtype: str) -> npt.NDArray[np.float32]:
-    """The value of each of the 256 codes. Source: OCP 8-bit Floating Point Specification, 2023."""
-    mantissa, bias = (3, 7) if dtype == "float8_e4m3" else (2, 15)
-    code = np.arange(256)
-    exponent, fraction = code >> mantissa & (1 << (7 - mantissa)) - 1, code & (1 << mantissa) - 1
-    scale = np.exp2(np.maximum(exponent, 1.0) - bias - mantissa)
-    value = ((np.minimum(exponent, 1) << mantissa) + fraction) * scale
-    if dtype == "float8_e4m3":
-        value[code & 0x7F == 0x7F] = np.nan
-    else:
-        value[code & 0x7F == 0x7C] = np.inf
-        value[code & 0x7F > 0x7C] = np.nan
-    signed: npt.NDArray[np.float32] = np.where(code & 0x80, -value, value).astype(np.float32)
-    return signed
-
-
-def _encode_8bit(values: Array, dtype: str) -> Array:
-    """A magnitude's code is the number of steps from 0 to it: 2^mantissa in each octave, and below the least one."""
-    mantissa, least, largest = (3, -6, 448.0) if dtype == "float8_e4m3" else (2, -14, 57344.0)
-    magnitude = np.minimum(np.abs(values), largest)
-    exponent = np.frexp(np.maximum(magnitude, 2.0**least))[1] - 1
-    steps = np.rint(np.ldexp(magnitude, mantissa - exponent)) + ((exponent - least) << mantissa)
-    code = np.where(np.isnan(values), 0x7F, steps).astype(np.uint8)
-    return np.asarray(code | np.signbit(values).astype(np.uint8) << 7)
+    return stored.view(_NARROW[dtype][0]).astype(np.float32) if dtype in _NARROW else stored
 
 
 def address(array: object, spec: TensorSpec, kind: str, *, writes: bool = False) -> int:

@@ -27,13 +27,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
-from ..base.folders import check_owner, kept, private, scratch
+from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.shipped import folder
 from . import warden
 from .render import Source
 
 TIMEOUT_S = 300.0
 _LOG_BYTES = 1 << 20
+_BUILDING = "building-"
 _LOOK_S = 0.05
 """How often a running compiler is asked whether it is still wanted."""
 _USUAL_CUDA = "/usr/local/cuda/bin"
@@ -153,7 +154,7 @@ def compile_source(
     if found := _cached(kept("binaries"), key) or _cached(home := private("binaries"), key):
         return found
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
-    with scratch(home, "building-") as workshop:
+    with scratch(home, _BUILDING) as workshop:
         out = workshop / f"out{suffix}"
         began = time.perf_counter()
         try:
@@ -265,6 +266,11 @@ def _process(
             raise
     out, err = (text.decode(errors="replace") for text in said.values())
     return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+def sweep_binaries() -> None:
+    """Remove what compilations of processes that were killed have left in the cache."""
+    sweep(kept("binaries"), _BUILDING)
 
 
 @lru_cache(maxsize=8)

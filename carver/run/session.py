@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import json
 import math
+import multiprocessing
 import os
 import tempfile
 import threading
@@ -29,6 +30,7 @@ from ..base.errors import (
 )
 from ..base.folders import scratch
 from ..problem.problem import Problem
+from .compile import sweep_binaries
 from .device import Program, c_compiler, compile_source, cuda_compiler
 from .sources import bundle, unpack
 from .spec import retargeted
@@ -190,6 +192,7 @@ class Session:
             )
         tmp = Path(os.environ.get("CARVER_TMP_DIR") or tempfile.gettempdir())
         tmp.mkdir(parents=True, exist_ok=True)
+        sweep_binaries()
         self._held = ExitStack()
         self.folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
         self._held.callback(self.worker.close)
@@ -204,8 +207,17 @@ class Session:
     def close(self) -> None:
         self._held.close()
 
-    def close_at_exit(self) -> None:
+    def close_with_process(self) -> None:
+        """At the end of this process or, in one of a pool, with the process that the pool belongs to."""
         atexit.register(self.close)
+        if (parent := multiprocessing.parent_process()) is not None:
+
+            def watch() -> None:
+                parent.join()
+                self.worker.stop()
+                self.close()
+
+            threading.Thread(target=watch, daemon=True).start()
 
     @property
     def machine(self) -> Opened:

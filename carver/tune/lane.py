@@ -162,7 +162,7 @@ def _lane_here(spec: Spec, references: str) -> Lane:
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
     lane = Lane(spec, json.loads(references))
-    lane.close_at_exit()
+    lane.close_with_process()
     return lane
 
 
