@@ -1,10 +1,10 @@
-"""The tables of the pages that are made from data, written into them by
+"""The support matrix, written into the README by
 
     python tests/docs_tables.py
 
-The README's says on which devices, with which kernels, the model was compared with measured times. A row is an ISA of
-which a device was measured; the others are gathered by what runs on them. What was measured is what docs/accuracy.md
-has a line of; what runs is what carver says of a device and a backend. That of docs/model.md lists the constants.
+It says on which devices, with which kernels, the model was compared with measured times. A row is an ISA of which a
+device was measured; the others are gathered by what runs on them. What was measured is what docs/accuracy.md has a line
+of; what runs is what carver says of a device and a backend.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import carver
-from carver.cost.constants import CONSTANTS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -100,22 +99,13 @@ def _isas(isas: list[str]) -> str:
     return ", ".join(sorted(isas, key=lambda isa: (len(isa), isa)))
 
 
-def constants() -> str:
-    rows = (f"| `{name}` | {c.prior:g} | {c.low:g} to {c.high:g} | {c.meaning} |" for name, c in CONSTANTS.items())
-    return "\n".join(["| constant | prior | bounds | what it is |", "|---|---|---|---|", *rows])
-
-
-TABLES = {"README.md": support, "docs/model.md": constants}
-
-
 def written(page: str) -> str:
     """The page with its table made anew, behind the comment that says how."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    before, comment, after = re.split(r"(<!-- .*python tests/docs_tables.py -->\n)", text)
+    before, comment, after = re.split(r"(<!-- .*python tests/docs_tables.py -->\n)", page)
     rest = re.sub(r"\A\n*(\|.*\n)*", "", after)
-    return f"{before}{comment}\n{TABLES[page]()}\n{rest}"
+    return f"{before}{comment}\n{support()}\n{rest}"
 
 
 if __name__ == "__main__":
-    for page in TABLES:
-        (ROOT / page).write_text(written(page), encoding="utf-8")
+    readme = ROOT / "README.md"
+    readme.write_text(written(readme.read_text(encoding="utf-8")), encoding="utf-8")
