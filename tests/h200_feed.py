@@ -293,7 +293,7 @@ def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
     def one(m: int) -> None:
         run = Matmul(m, 4096, 4096)
         problem = at(op.problem, "m", m)
-        hints = [found.hint(m), *unsplit(problem, arch, 10, "triton")]
+        hints = [found.hint(m), *unsplit([problem], arch, 10, "triton")[0]]
         every = [*triton_configs(hints, only=KEYS), *listed]
         for c in {tuple(sorted(c.all_kwargs().items())): c for c in every}.values():
             if time.perf_counter() < deadline:

@@ -89,7 +89,7 @@ def _target(name: str) -> click.Group:
             click.echo(f"note: {note}", err=True)
         hints: Sequence[Hint] = ranking
         if fits and template.arch and backend_of_target:  # where none fits, the target says why
-            hints = first(template.problem, template.arch, topk, backend_of_target, fits) or hints
+            hints = first([template.problem], template.arch, topk, backend_of_target, fits)[0] or hints
         _write(make(hints, renames(names)), output)
 
     run.__name__, run.__doc__ = name, text

@@ -23,13 +23,11 @@ from ..ops.template import Template, recommend_many
 from ..ranking.ranking import Ranking
 from .operators import device
 
-MANY_HELP = """\b
-Rank all problems of FILE at once, for the device of --arch; - is standard
-input. One problem a line, as JSON:
-  {"operator": "matmul", "M": 4096, "N": 4096, "K": 4096, "in_dtype": "float16"}
-or as CSV with these names as its header. Keys are the arguments of the
-operator's template; a shape is given as rows and cols. Without an operator,
-matmul."""
+MANY_HELP = (
+    "Rank all problems of FILE at once, for the device of --arch; - is standard input. FILE is a CSV with columns "
+    "operator, M, N, K, in_dtype and so on, or JSON objects with these keys, one a line: the arguments of the "
+    "operator's template, a shape as rows and cols. Without an operator, matmul."
+)
 
 
 def read_problems(text: str) -> list[Template]:

@@ -6,7 +6,7 @@ a `from_config` that goes the other way (see `carver.kernels.foreign`). `adopt` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..base.errors import ConfigError
 from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..ranking.recommend import recommend
+from ..ranking.recommend import recommend, recommend_problems
 
 
 def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
@@ -37,19 +37,22 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operat
     return found
 
 
-def first(problem: Problem, arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool]) -> list[Hint]:
-    """The first `k` hints that a target can take, by what `fits` says of each; fewer where there are no more."""
-    found: list[Hint] = []
-    for most in (8 * k, 10**9):
-        found = list(islice(filter(fits, recommend(problem, arch, most, backend)), k))
-        if len(found) == k:
-            break
-    return found
+def first(
+    problems: Sequence[Problem], arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool]
+) -> list[list[Hint]]:
+    """For each problem the first `k` hints that a target can take, by what `fits` says; fewer where no more are."""
+    out = []
+    for ranking in recommend_problems(problems, arch, 8 * k, backend):
+        found = list(islice(filter(fits, ranking), k))
+        if len(found) < k and len(ranking) < ranking.candidates:
+            found = list(islice(filter(fits, recommend(ranking.problem, arch, ranking.candidates, backend)), k))
+        out.append(found)
+    return out
 
 
-def unsplit(problem: Problem, arch: Arch, k: int, backend: str) -> list[Hint]:
-    """The first `k` hints that leave the reduction whole, for kernels that cannot split it."""
-    return first(problem, arch, k, backend, lambda hint: hint.split_k == 1)
+def unsplit(problems: Sequence[Problem], arch: Arch, k: int, backend: str) -> list[list[Hint]]:
+    """For each problem the first `k` hints that leave the reduction whole, for kernels that cannot split it."""
+    return first(problems, arch, k, backend, lambda hint: hint.split_k == 1)
 
 
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:

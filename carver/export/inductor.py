@@ -147,7 +147,7 @@ def _handler(arch: Arch, topk: int) -> InductorChoices:
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
                 op = _problem(inputs).with_arch(arch)
-                hints = unsplit(op.problem, arch, topk, "triton")
+                [hints] = unsplit([op.problem], arch, topk, "triton")
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs

@@ -94,7 +94,9 @@ def pruner(
             spelled = names or spelling(keys)
             most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
             splits = spelled.get("SPLIT_K") in keys
-            hints = op.recommend_hints(most, "triton") if splits else unsplit(op.problem, device(op), most, "triton")
+            if splits:
+                return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
+            [hints] = unsplit([op.problem], device(op), most, "triton")
             return configs(hints, spelled, only=keys)[:topk]
         ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
         return [configs_[i] for i in ranking.indices[:topk]]

@@ -15,8 +15,10 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
-from ..ops.moe import MoETemplate
+from ..ops.moe import LayerHint, MoETemplate
+from ..ops.template import recommend_many
 from ..problem.problem import counted
+from ..ranking.hint import Hint
 
 from_config = from_triton
 
@@ -24,10 +26,6 @@ __all__ = ["BATCHES", "DTYPES", "ConfigFile", "block_fp8", "from_config", "moe"]
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)
 """Tokens of a batch that the projects' own tuning scripts cover."""
-GROUPS = (1, 8, 16, 32, 64)
-"""Values of GROUP_SIZE_M in use."""
-_CONSIDERED = 64
-"""Candidates that each matmul of a layer contributes."""
 _KEYS = {"BLOCK_M": "BLOCK_SIZE_M", "BLOCK_N": "BLOCK_SIZE_N", "BLOCK_K": "BLOCK_SIZE_K", "GROUP_M": "GROUP_SIZE_M",
          "num_warps": "num_warps", "num_stages": "num_stages"}  # fmt: skip
 DTYPES = {
@@ -69,11 +67,7 @@ def moe(
         ).with_arch(arch).recommend_hints(1)[0]
         for tokens in _ordered(batches)
     }  # fmt: skip
-    return ConfigFile(
-        name + _suffix(dtype, shape, project),
-        {tokens: {theirs: hint.config[ours] for ours, theirs in _KEYS.items()} for tokens, hint in best.items()},
-        {tokens: hint.predicted_ms for tokens, hint in best.items()},
-    )
+    return _file(name + _suffix(dtype, shape, project), best)
 
 
 def block_fp8(
@@ -85,14 +79,19 @@ def block_fp8(
     shape = _block_shape("fp8_w8a8", block_shape)
     name = f"N={n},K={k},device_name={_device(arch, device_name)}{_suffix('fp8_w8a8', shape, project)}"
     kind, _ = _types("fp8_w8a8", arch)
-    configs: dict[int, Mapping[str, int]] = {}
-    predicted: dict[int, float] = {}
-    for batch in _ordered(batches):
-        op = MatmulTemplate(batch, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16", scale_block=shape)
-        best = op.with_arch(arch).recommend_hints(1, "triton")[0]
-        configs[batch] = {theirs: best.config[ours] for ours, theirs in _KEYS.items()}
-        predicted[batch] = best.predicted_ms
-    return ConfigFile(name, configs, predicted)
+    ordered = _ordered(batches)
+    layers = [
+        MatmulTemplate(batch, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16", scale_block=shape)
+        for batch in ordered
+    ]
+    rankings = recommend_many(layers, arch, 1, "triton")
+    return _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
+
+
+def _file(name: str, best: Mapping[int, Hint | LayerHint]) -> ConfigFile:
+    """Of the best hint of each batch."""
+    configs = {batch: {theirs: hint.config[ours] for ours, theirs in _KEYS.items()} for batch, hint in best.items()}
+    return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()})
 
 
 def _ordered(batches: Sequence[int]) -> list[int]:

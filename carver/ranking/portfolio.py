@@ -24,7 +24,7 @@ from .hint import Hint
 from .offers import offered_kernels
 from .rank import rank
 from .ranking import Ranking
-from .recommend import recommend
+from .recommend import recommend_problems
 
 
 class Timed(Protocol):
@@ -205,7 +205,7 @@ def portfolio(
     k = counted("k", k, 1)
     axis = _axis(problem, axis)
     chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
-    rankings = [recommend(at(problem, axis, n), arch, FROM_EACH, backend) for n in chosen]
+    rankings = recommend_problems([at(problem, axis, n) for n in chosen], arch, FROM_EACH, backend)
     union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
     candidates = list(union.values())
     times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
@@ -222,7 +222,8 @@ def portfolio(
     configs = tuple((h.kernel, h.config) for h in kept)
     found = Portfolio(problem, arch, rankings[0].backend, axis, configs, table, 0.0, 0.0, 0.0)
 
-    ideal = np.array([recommend(at(problem, axis, n), arch, 1, backend).seconds[0] for n in others])
+    bests = recommend_problems([at(problem, axis, n) for n in others], arch, 1, backend)
+    ideal = np.array([ranking.seconds[0] for ranking in bests])
     alone = candidates[int(np.argmin(loss @ weights))]
     again = np.log(_times(problem, arch, axis, others, [*kept, alone], found.backend) / ideal)
     picked = np.maximum(again[[found.place(n) for n in others], np.arange(len(others))], 0.0)
