@@ -161,7 +161,7 @@ def test_tensile_matrix_columns() -> None:
     got = columns(SQUARE, "mi100", "tensile", MATRIX)
     expected = {
         "tile_m": 64, "tile_n": 64, "warps_m": 2, "warps_n": 2, "threads": 256, "accumulators": 16, "fetched": 8,
-        "smem_bytes": 16384, "fragment_turns": 1, "store_run_bytes": 128, "split": 1,
+        "smem_bytes": 16384, "fragment_conflicts": 1, "store_run_bytes": 128, "split": 1,
     }  # fmt: skip
     assert {name: got[name] for name in expected} == expected
     assert columns(SQUARE, "mi100", "tensile", MATRIX | {"SRVW": 0})["store_run_bytes"] == 16
@@ -232,7 +232,7 @@ def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) 
     return threads.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
 
 
-def test_rows_of_k_are_written_down_shared_memory_in_turns() -> None:
+def test_rows_of_k_are_written_down_shared_memory_with_conflicts() -> None:
     """16 bytes of padding keep eight rows apart: elements of 16 rows of k share banks in pairs, of 32 in fours."""
     tile = dict(block_m=64, block_n=64, thread_m=8, thread_n=4, stages=1, group_m=8, split_k=1)
     deep = [tile | {"block_k": depth} for depth in (8, 16, 32)]

@@ -55,15 +55,15 @@ class Block(Operands):
         "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None
     )
     exposed_loads: FloatArray = column("loads", "of a step whose whole latency shows", 0)
-    in_turn: FloatArray = column("flag", "a step loads, waits, stores and multiplies, one after the other", 0)
+    synchronous_copies: FloatArray = column("flag", "a step loads, waits, stores, multiplies, one after the other", 0)
     scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
     scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
     singles_a: FloatArray = column("", "times that each element of the first operand is moved alone", 0)
     singles_b: FloatArray = column("", "times that each element of the second operand is moved alone", 0)
-    single_turns_a: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
-    single_turns_b: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
+    single_conflicts_a: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
+    single_conflicts_b: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
     converted_b: FloatArray = column("flag", "the second operand is converted into a buffer of its own", 0)
-    fragment_turns: FloatArray | None = column(
+    fragment_conflicts: FloatArray | None = column(
         "", "passes that reads of matrix operands take, where they alternate with the products", None
     )
     lane_reads_a: FloatArray = column("reads", "of the first operand by a lane in a step, on vector units", 0)

@@ -140,18 +140,18 @@ def singles_b(turned_b: Values, instruction: Values, warps_m: Values) -> Values:
     return turned_b * np.where(instruction >= WGMMA, 1, warps_m)
 
 
-def _single_turns(instruction: Values, a_bytes: Values, extent: Values) -> Values:
+def _single_conflicts(instruction: Values, a_bytes: Values, extent: Values) -> Values:
     """Copies of 4 bytes a lane go to a line each: 32 passes at most, 24 to 28 measured on an H200; the bytes of a
     vector along m or n go to one bank."""
     return np.where(instruction < WGMMA, 1, np.where(a_bytes == 4, 24, np.maximum(1, extent // 16)))
 
 
-def single_turns_a(instruction: Values, a_bytes: Values, tile_m: Values) -> Values:
-    return _single_turns(instruction, a_bytes, tile_m)
+def single_conflicts_a(instruction: Values, a_bytes: Values, tile_m: Values) -> Values:
+    return _single_conflicts(instruction, a_bytes, tile_m)
 
 
-def single_turns_b(instruction: Values, a_bytes: Values, tile_n: Values) -> Values:
-    return _single_turns(instruction, a_bytes, tile_n)
+def single_conflicts_b(instruction: Values, a_bytes: Values, tile_n: Values) -> Values:
+    return _single_conflicts(instruction, a_bytes, tile_n)
 
 
 def _copy_bytes(known: Values, turned: Values, turns: Values, a_bytes: Values, instruction: Values) -> Values:
@@ -204,7 +204,7 @@ def exposed_loads(async_a: Values, async_b: Values) -> Values:
     return async_a != async_b
 
 
-def in_turn(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
+def synchronous_copies(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
     """Without asynchronous copies, or with one stage, nothing is pipelined."""
     return np.asarray(_pipelines(arch)) & (((async_a == 0) & (async_b == 0)) | (num_stages == 1))
 
@@ -478,11 +478,12 @@ def _named(*functions: Callable[..., Any], prefix: str = "") -> dict[str, Callab
 
 
 _DOT = _named(
-    warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a, singles_b,
-    single_turns_a, single_turns_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies, ahead, exposed_loads,
-    in_turn, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b, buffers, buffers_a, buffers_b,
-    lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a, lane_reads_b, lane_passes_a, lane_passes_b,
-    leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized, accumulators, registers, scale_columns,
+    warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a,
+    singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies,
+    ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b,
+    buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a, lane_reads_b,
+    lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized, accumulators,
+    registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

@@ -98,9 +98,9 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         chain_clk = np.where(prefetched, alone, 0.0)
         apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
     else:
-        apart = t.in_turn * np.maximum(instr / slots, smem_clk)
+        apart = t.synchronous_copies * np.maximum(instr / slots, smem_clk)
     run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
-    plain = own is None and t.fragment_turns is None
+    plain = own is None and t.fragment_conflicts is None
     busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
     stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
     return Step(
@@ -184,7 +184,7 @@ def fragment_bytes(t: Block) -> FloatArray:
     reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
     reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)
     wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
-    turns = 1.0 if t.fragment_turns is None else t.fragment_turns
+    turns = 1.0 if t.fragment_conflicts is None else t.fragment_conflicts
     return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
 
 
@@ -196,7 +196,7 @@ def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Fl
     copied = t.tile_m * t.tile_k * t.a_bytes + k["copy_b_weight"] * t.tile_n * t.tile_k * t.b_bytes
     copied = copied + t.converted_b * t.tile_n * t.tile_k * (t.b_bytes + t.a_bytes)
     alone_a, alone_b = singles(t)
-    turned = alone_a * t.single_turns_a + alone_b * t.single_turns_b
+    turned = alone_a * t.single_conflicts_a + alone_b * t.single_conflicts_b
     scattered = t.tile_m * t.scattered_a + t.tile_n * t.scattered_b
     lanes = t.arch.warp_size
     turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK

@@ -48,7 +48,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     """The terms of `estimate` for one step without traffic."""
     arch, n = space.arch, len(space)
     s: Step = kept(one_step, (Block, ThreadTile), space, k)
-    body = k["port_overlap"] if by_thread(space.kernel) or "fragment_turns" in space.columns else None
+    body = k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
     uncovered = (latency + s.chain_clk * k["chain_latency"]) / s.ahead + latency * s.exposed + s.apart_clk

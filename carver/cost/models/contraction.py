@@ -70,7 +70,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
 
 def body_overlap(space: Space, k: Mapping[str, float]) -> float | None:
     """The exponent that joins arithmetic and reads of shared memory, where they alternate."""
-    return k["port_overlap"] if by_thread(space.kernel) or "fragment_turns" in space.columns else None
+    return k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
 
 
 def stored_bytes(t: Tile) -> FloatArray:
