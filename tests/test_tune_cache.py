@@ -665,3 +665,23 @@ def test_brackets_in_a_config_are_shown() -> None:
 
     result = tuner(odd, [{"name": "[/red] [bold]x"}]).set_compile_args(out_idx=[-1]).run()
     assert "name=[/red] [bold]x" in str(result)
+
+
+def test_what_the_compiler_lacked_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two candidates could not be compiled for want of disk: both are tried the next time."""
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *DELAY=77*) if test -e {tmp_path}/full; then\n'
+        "echo 'kernel.c:1: fatal error: error writing to /tmp/x.s: No space left on device' >&2; exit 1; fi;; esac\n"
+        'exec gcc "$@"\n'
+    )
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CC", str(compiler))
+    (tmp_path / "full").touch()
+    made = tuner(scale, [{"ways": 1, "delay": 76}, {"ways": 1, "delay": 77}], ref_prog=twice, search="exhaustive")
+    with pytest.warns(UserWarning, match="of 1 candidates the compiler could do nothing"):
+        first = made.run()
+    assert [m.outcome for m in first.table] == ["ok", "crash"] and not folders()
+    (tmp_path / "full").unlink()
+    again = made.run()
+    assert [m.outcome for m in again.table] == ["ok", "ok"] and again.table[0].uuid == first.table[0].uuid
