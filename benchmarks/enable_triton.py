@@ -99,7 +99,7 @@ def dyt(rows: int, cols: int) -> tuple[Call, list[Any]]:
 def swiglu_mlp(tokens: int, hidden: int, inner: int) -> tuple[Call, list[Any]]:
     from liger_kernel.ops.mlp import LigerMLPFunction
 
-    inputs = [rand(tokens, hidden), rand(inner, hidden, scale=0.02), rand(inner, hidden, scale=0.02),
+    inputs = [rand(1, tokens, hidden), rand(inner, hidden, scale=0.02), rand(inner, hidden, scale=0.02),
               rand(hidden, inner, scale=0.02)]  # fmt: skip
     return lambda: LigerMLPFunction.apply(*inputs), inputs
 

@@ -173,7 +173,7 @@ def _compiled(
         for key, reply in pool.replies(missing, seconds):
             if "error" in reply:
                 raise ConfigError(reply["error"])
-            found[key] = reply
+            found[key] = reply | ({"reader": READER} if "machine" in reply else {})
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != READER]
     size = max(1, min(BATCH, -(-len(unread) // pool.processes)))

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError
-from .machine import read_machines
+from .machine import matrix_rates, read_machines
 from .triton import Specialised, Target, compile_triton, function_of
 
 
@@ -111,9 +111,13 @@ def decode(value: Any) -> Any:
 
 
 def request(kernel: Any, given: Specialised, arch: Arch, loaded: bool = False) -> dict[str, Any]:
-    """What the process is asked, as JSON; one that has the kernel `loaded` need not find it."""
+    """What the process is asked, as JSON.
+
+    One that has the kernel `loaded` need not find it, and reads its code at once: it is not asked again.
+    """
     target = Target.of(arch)
-    return {
+    read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if loaded else {}
+    return read | {
         "place": None if loaded else where_is(kernel), "signature": dict(given.signature),
         "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
@@ -134,10 +138,14 @@ def answer(asked: Mapping[str, Any], loaded: Any = None) -> dict[str, Any]:
     constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
     given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
     made = compile_triton(kernel, given, Target(*asked["target"]))
-    return {
+    reply: dict[str, Any] = {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
         "stages": made.stages, "ctas": made.ctas,
     }  # fmt: skip
+    if "isa" in asked:
+        [machine] = read_machines([made.code], asked["isa"], asked["matrix"])
+        reply["machine"] = machine.to_json()
+    return reply
 
 
 def packed(code: bytes | str) -> dict[str, str]:
