@@ -1,4 +1,4 @@
-"""The reference in docs/kernels.md, written into it by
+"""The reference in docs/kernels.md, and what the commands of its example answer, written into it by
 
     python tests/docs_kernels.py
 
@@ -9,8 +9,13 @@ Columns are those of the models' dataclasses, constants those of `cost/constants
 from __future__ import annotations
 
 import inspect
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from carver.cost import estimate
 from carver.cost.constants import CONSTANTS
@@ -113,6 +118,35 @@ def reference() -> Iterator[str]:
     ))  # fmt: skip
 
 
+BLOCK = re.compile(r"(?<=```console\n)\$ ([^\n]*\|\n[^\n]*|[^\n]*)\n(.*?)(?=```)", re.DOTALL)
+"""A command, on two lines where the first ends in a pipe, and its answer."""
+
+
+def answered(text: str) -> str:
+    """The page with the answers of its commands made anew; the second is for a declaration with two faults."""
+    declaration = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0]
+    wrong = declaration.replace('tile_k = "BLOCK_SIZE_K"', 'tile_k = "BLOCK_SIZE_KK"\nserialised = "1"')
+    asked = [command for command, _ in BLOCK.findall(text)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "templates" / "matmul" / "gelu.toml"
+        path.parent.mkdir(parents=True)
+        answers = []
+        for place, command in enumerate(asked):
+            path.write_text(wrong if place == 1 else declaration, encoding="utf-8")
+            answers.append(answer(command, path.parents[1]))
+    made = iter(answers)
+    return BLOCK.sub(lambda found: f"$ {found[1]}\n{next(made)}\n", text)
+
+
+def answer(command: str, where: Path) -> str:
+    """What a command says to somebody whose own folder is the parent of `where`."""
+    here = {"CARVER_CONFIG_DIR": str(where.parent), "COLUMNS": "100", "PYTHONPATH": str(PAGE.parents[1])}
+    run = command.replace("carver ", f"{sys.executable} -m carver ", 1).replace("\n", " ")
+    env = os.environ | here
+    done = subprocess.run(run, shell=True, env=env, cwd=where, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).rstrip()
+
+
 def written(text: str) -> str:
     """The page with its reference made anew."""
     before, mark, _ = text.partition(MARK)
@@ -121,4 +155,4 @@ def written(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(written(answered(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")

@@ -42,7 +42,7 @@ def check(file: Path, operator: str, dtype: str, as_json: bool) -> None:
         click.echo(json.dumps({"faults": [], "trials": rows}, indent=1))
     else:
         click.echo(f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}")
-        click.echo(f"tunables {', '.join(kernel.tunables)}; {len(kernel.derived)} columns and helpers\n")
+        click.echo(f"tunables {', '.join(kernel.tunables)}\n")
         for each in found:
             click.echo(_line(each))
     if not any(each.candidates for each in found):
