@@ -33,16 +33,14 @@ class Total:
     instructions: float
     barriers: float
     alone_clk: tuple[float, ...]
-    spilled_clk: tuple[float, ...]
     cached_clk: tuple[float, ...]
     tensor_clk: float
 
-    def alone(self, latency_clk: float, missed: float = 0.0, cached: float = 0.0) -> float:
-        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`. `missed` of what is spilled
-        lies there; `cached` of what plain loads ask for in loops does not."""
-        columns = (self.alone_clk, self.spilled_clk, self.cached_clk)
-        plain, lost, found = (_between(column, latency_clk) for column in columns)
-        return plain + missed * (lost - plain) + cached * (found - plain)
+    def alone(self, latency_clk: float, cached: float = 0.0) -> float:
+        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`; `cached`: share of the plain
+        loads of loops that L1 answers."""
+        plain, found = (_between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
+        return plain + cached * (found - plain)
 
 
 def _between(column: Sequence[float], latency_clk: float) -> float:
@@ -64,14 +62,14 @@ def added(parts: Sequence[tuple[float, Span]]) -> Total:
     def of(name: str) -> float:
         return float(sum(times * getattr(span, name) for times, span in parts))
 
-    alone, spilled, cached = (
+    alone, cached = (
         tuple(sum(times * getattr(span, name)[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
-        for name in ("alone_clk", "spilled_clk", "cached_clk")
+        for name in ("alone_clk", "cached_clk")
     )
     return Total(
         sum(times for times, _ in parts), over("pipe_clk"), over("matrix"), over("block_matrix"),
         of("factor_bytes"), of("block_factor_bytes"), over("bytes"),
-        of("instructions"), of("barriers"), alone, spilled, cached, of("tensor_clk"),
+        of("instructions"), of("barriers"), alone, cached, of("tensor_clk"),
     )  # fmt: skip
 
 

@@ -39,8 +39,6 @@ class Span:
     unknown: Mapping[str, int]
     alone_clk: tuple[float, ...]
     """What it takes alone on an SM, for each of LATENCIES_CLK."""
-    spilled_clk: tuple[float, ...]
-    """The same where spilled registers are not found in L1."""
     cached_clk: tuple[float, ...]
     """The same where plain loads are found in L1; copies are not looked for there."""
     tensor_clk: float
@@ -75,7 +73,7 @@ class Machine:
 
 
 def _span(given: Mapping[str, Any]) -> Span:
-    return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "spilled_clk", "cached_clk")}})
+    return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "cached_clk")}})
 
 
 def matrix_rates(arch: Arch) -> list[list[Any]]:
@@ -110,15 +108,12 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     work = summary.work(code, indices, table)
-    alone_clk = spilled_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
+    alone_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
     cached_clk = alone_clk
     if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in work.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached_clk = tuple(chain.chain_clk(code, where, nearer, rate, LATENCIES_CLK, beyond))
-    if any(access.space == "local" for access in work.accesses):
-        beyond = (*chain.MEMORY, "local")
-        spilled_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK, beyond))
     byte_kinds: dict[str, float] = {}
     access_kinds: dict[str, int] = {}
     for access, n in work.accesses.items():
@@ -132,5 +127,5 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         {" ".join(m): f for m, f in work.block_matrix.items()},
         work.matrix_shared_bytes,
         work.block_shared_bytes, byte_kinds, access_kinds, sum(work.bulk.values()),
-        work.barriers, work.unknown, alone_clk, spilled_clk, cached_clk, tensor,
+        work.barriers, work.unknown, alone_clk, cached_clk, tensor,
     )  # fmt: skip

@@ -240,7 +240,7 @@ class _Machine:
         if entered.size:
             affine = straight(body, [iv, *(n for n, _ in carried)])
             index, at, weight, ends = iterations(trips, entered, affine)
-            outer = frame.loop < 0
+            outer = frame.loop < 0 and _nests(body)
             inner = frame.child(
                 index, loop=place, weight=frame.weight[index] * weight, ends=ends,
                 round=at.astype(float) if outer and not affine else frame.round[index],
@@ -294,9 +294,10 @@ class _Machine:
         most = int(trips.max(initial=0))
         if most > MOST_STEPS:
             raise ProblemError(f"the loop over {names[0]} carries what is not affine for {most:,} iterations; too many")
+        nests = _nests(body)
         for t in range(most):
             which = np.flatnonzero(trips > t)
-            rounds = np.full(len(which), float(t)) if frame.loop < 0 else frame.round[which]
+            rounds = np.full(len(which), float(t)) if frame.loop < 0 and nests else frame.round[which]
             inner = frame.child(which, loop=place, round=rounds)
             inner.env[names[0]] = Value(_spread(low.base, which) + _spread(step.base, which) * t)
             inner.env.update((n, v.take(which)) for n, v in zip(names[1:], values, strict=True))
@@ -306,7 +307,7 @@ class _Machine:
 
     def while_loop(self, frame: _Frame, op: Op) -> None:
         before, after = op.regions[0][0], op.regions[1][0]
-        names, inits = op.operands[0::2], op.operands[1::2]
+        names, inits, nests = op.operands[0::2], op.operands[1::2], _nests(after)
         values = [frame.get(n) for n in inits]
         finals: list[Any] = []
         active, place = np.arange(frame.lanes), -1
@@ -324,7 +325,7 @@ class _Machine:
             if not active.size:
                 break
             np.add.at(self.run.loops[place].trips, frame.program[active], frame.weight[active])
-            rounds = np.full(len(active), float(t)) if frame.loop < 0 else frame.round[active]
+            rounds = np.full(len(active), float(t)) if frame.loop < 0 and nests else frame.round[active]
             inner = frame.child(active, loop=place, round=rounds)
             inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
             last = self.block(inner, after)
@@ -537,6 +538,11 @@ class _Machine:
         access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, repeat, *columns)
         parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
         parts.append(access)
+
+
+def _nests(body: Block) -> bool:
+    """Whether a loop's body holds loops."""
+    return any(op.name in ("scf.for", "scf.while") for op in ttir.walk((body,)))
 
 
 def _undecided(what: str, value: Value) -> ProblemError:

@@ -66,7 +66,7 @@ class Shape:
     memory, beyond what a lone warp does."""
     load_bytes: float
     local_bytes: float
-    """Of spilled registers, stored and loaded."""
+    """Of spilled registers, stored and loaded: they pass L1 by. Source: times of the zoo's kernels that spill."""
     store_bytes: float
 
 
@@ -131,9 +131,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = P
         column: FloatArray = np.array([getattr(s, name) for s in shapes]) / steps * uneven
         return column
 
-    missed = np.array([_missed(f, arch) for f in candidates])
-    spilled = each("local_bytes") * missed
-    loads, stores = each("load_bytes"), each("store_bytes")
+    spilled, loads, stores = each("local_bytes"), each("load_bytes"), each("store_bytes")
     read = _dram_reads(candidates, arch, k)
     moved = read + fact("written_bytes")
     asked = np.array([f.bytes_of("load") for f in candidates]) * grid
@@ -161,20 +159,20 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = P
     )
     latency = loaded_latency(work, arch, k) + _transfer_clk(work, arch, k)
     near_l1 = [_cached(f, arch) for f in candidates]
-    lone = [_alone(*each) for each in zip(shapes, latency, missed, near_l1, strict=True)]
+    lone = [_alone(*each) for each in zip(shapes, latency, near_l1, strict=True)]
     return replace(work, apart_clk=np.array(lone) / steps * uneven)
 
 
-def _alone(shape: Shape, latency_clk: float, missed: float, cached: float) -> float:
+def _alone(shape: Shape, latency_clk: float, cached: float) -> float:
     """Clocks of a block that has an SM to itself.
 
     The products of other warps cover what a warp waits for, if its loads were issued steps before; a wait that grows
     with latency from the first clock on is for loads of the same step, and adds to them.
     """
     total = shape.total
-    now, waited = total.alone(0.0, missed, cached), total.alone(latency_clk, missed, cached)
+    now, waited = total.alone(0.0, cached), total.alone(latency_clk, cached)
     short = LATENCIES_CLK[1]
-    exposed = min(max((total.alone(short, missed, cached) - now) / short / shape.steps, 0.0), 1.0)
+    exposed = min(max((total.alone(short, cached) - now) / short / shape.steps, 0.0), 1.0)
     return exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now + shape.serial_clk, waited)
 
 
@@ -230,13 +228,6 @@ def _cached(f: Facts, arch: Arch) -> float:
         known = not np.isnan(access.stride_bytes)
         found.append(max(0.0, 1.0 - access.stride_bytes / arch.line_bytes) if known else 0.0)
     return float(np.mean(found)) if found else 0.0
-
-
-def _missed(f: Facts, arch: Arch) -> float:
-    """Share of spilled registers that L1 does not hold: what threads walk in turn is lost once it does not fit."""
-    kept = _l1_bytes(f, arch)
-    walked = f.resident * f.warps * arch.warp_size * f.spill_bytes
-    return float(np.clip(2.0 * (1.0 - kept / walked), 0.0, 1.0)) if walked else 0.0
 
 
 def price_compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = PRIORS) -> tuple[Work, Estimate]:
