@@ -89,7 +89,7 @@ def beside(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def title(ax: Axes, *lines: str) -> None:
-    ax.set_title("\n".join(fill(line, 75) for line in lines if line), loc="left", fontsize=10)
+    ax.set_title("\n".join(fill(line, 80) for line in "\n".join(lines).split("\n") if line), loc="left", fontsize=10)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
