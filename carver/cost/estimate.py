@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,19 +32,6 @@ READS = frozenset({
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Predicted time of each candidate and what it is made of. `terms` add up to `seconds`."""
-
-    seconds: FloatArray
-    terms: Mapping[str, FloatArray]
-    limiter: FloatArray
-    """Index into LIMITERS of what bounds the main loop."""
-    waves: FloatArray
-    rows: Mapping[str, FloatArray]
-    """Clocks of one step on each resource, all resident blocks together."""
-
-
-@dataclass(frozen=True)
 class _Phase:
     """Blocks on one SM, clocks of start, main loop and epilogue: of a full wave and of the last, of shape (2, n)."""
 
@@ -53,6 +41,47 @@ class _Phase:
     rows: tuple[FloatArray, ...]
     latency: FloatArray
     """Of shape (n,)."""
+    clock_hz: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted time of each candidate. What it is made of is worked out when it is asked for, of few candidates."""
+
+    seconds: FloatArray
+    waves: FloatArray
+    _phase: _Phase
+    _spent: Mapping[str, FloatArray]
+    """The terms, all of the last wave as one. [s]"""
+    _left: FloatArray
+    """Share of a wave that the blocks of the last one are."""
+    _hidden: FloatArray
+
+    @cached_property
+    def terms(self) -> Mapping[str, FloatArray]:
+        """What adds up to `seconds`. The last wave's blocks count as a share of a full one, what is beyond as waste."""
+        terms = dict(self._spent)
+        start, loop, store = (each[0] for each in (self._phase.start, self._phase.loop, self._phase.store))
+        last, full = terms["tail wave"], self._hidden * (start + store) + loop
+        wasted = np.maximum(last - self._left * full / self._phase.clock_hz, 0.0)
+        filled = (last - wasted) / full
+        terms["prologue"] = terms["prologue"] + filled * self._hidden * start
+        terms["main loop"] = terms["main loop"] + filled * loop
+        terms["epilogue"] = terms["epilogue"] + filled * self._hidden * store
+        terms["tail wave"] = wasted
+        return terms
+
+    @cached_property
+    def rows(self) -> Mapping[str, FloatArray]:
+        """Clocks of one step on each resource, all resident blocks together; of the last wave where it is the only."""
+        rows = [np.where(self.waves >= 1.0, full, last) for full, last in self._phase.rows]
+        return dict(zip(LIMITERS, (*rows, self._phase.latency), strict=True))
+
+    @cached_property
+    def limiter(self) -> FloatArray:
+        """Index into LIMITERS of what bounds the main loop."""
+        out: FloatArray = np.argmax(np.stack(list(self.rows.values())), axis=0)
+        return out
 
 
 def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
@@ -89,18 +118,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     first = np.where(in_waves, head_start, tail_start) / clk
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
-    rows = tuple(np.where(in_waves, full, last) for full, last in phase.rows)
-    latency = phase.latency
-    limiter = np.argmax(np.stack([*rows, latency]), axis=0)
     seconds: FloatArray = np.add.reduce(list(terms.values()))
-    full = hidden * (head_start + head_store) + head_loop
-    wasted = np.maximum(terms["tail wave"] - left / slots * full / clk, 0.0)
-    filled = (terms["tail wave"] - wasted) / full
-    terms["prologue"] = terms["prologue"] + filled * hidden * head_start
-    terms["main loop"] = terms["main loop"] + filled * head_loop
-    terms["epilogue"] = terms["epilogue"] + filled * hidden * head_store
-    terms["tail wave"] = wasted
-    return Estimate(seconds, terms, limiter, work.grid / slots, dict(zip(LIMITERS, (*rows, latency), strict=True)))
+    return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden)
 
 
 def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:
@@ -136,7 +155,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
     store = resident * (written + work.store_clk) + work.store_chain_clk
-    return _Phase(start, work.steps * step, store, rows, alone)
+    return _Phase(start, work.steps * step, store, rows, alone, clk)
 
 
 def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -7,7 +7,7 @@ The columns of a model are the fields of a frozen dataclass. `column` declares o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..base.types import FloatArray
-from .space import Space
+from .enumeration import Columns, Fixed
+from .space import Space, size_scope
 
 _REQUIRED = object()
 
@@ -68,16 +69,62 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
 
     `rest` are the fields of the schema that are no columns.
     """
+    chosen = space.columns
+    if isinstance(chosen, Columns) and not whole:
+        which: Any = schema
+        return schema(**rest, **_of_rows(_sources(which, chosen.fixed), chosen, space))
     found = rest
     for each in columns(schema):
         if each.name in space.columns:
-            value: Any = space.floats(each.name)
+            value: Any = np.asarray(space.columns[each.name], np.float64)
         elif each.name in space.scope or each.required:
             value = np.asarray(space[each.name], np.float64)
         else:
             value = each.default
         found[each.name] = np.broadcast_to(value, len(space)) if whole and value is not None else value
     return schema(**found)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Where the columns of a schema come from, for carver's own candidates of a kernel."""
+
+    known: Mapping[str, FloatArray | None]
+    """What is the same for all rows and shapes."""
+    taken: tuple[tuple[str, FloatArray], ...]
+    """Fixed columns."""
+    sized: tuple[str, ...]
+    """Columns that need sizes."""
+    sizes: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def _sources(schema: Any, fixed: Fixed) -> _Sources:
+    known: dict[str, FloatArray | None] = {}
+    taken, sized, sizes = [], [], []
+    for each in columns(schema):
+        if each.name in fixed.columns:
+            taken.append((each.name, np.asarray(fixed.columns[each.name], np.float64)))
+        elif each.name in fixed.sized:
+            sized.append(each.name)
+        elif each.name in fixed.scope:
+            known[each.name] = np.asarray(fixed.scope[each.name], np.float64)
+        elif each.required or each.name in size_scope(fixed.problem):
+            sizes.append(each.name)
+        else:
+            known[each.name] = each.default
+    return _Sources(known, tuple(taken), tuple(sized), tuple(sizes))
+
+
+def _of_rows(sources: _Sources, chosen: Columns, space: Space) -> dict[str, Any]:
+    found: dict[str, Any] = dict(sources.known)
+    for name, column in sources.taken:
+        found[name] = column.take(chosen.rows)
+    for name in sources.sized:
+        found[name] = np.asarray(chosen[name], np.float64)
+    for name in sources.sizes:
+        found[name] = np.asarray(space.scope[name], np.float64)
+    return found
 
 
 def by_name(schemas: Iterable[type]) -> dict[str, Column]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import BoolArray, FloatArray, IntArray
+from ..base.types import BoolArray, IntArray
 from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
@@ -73,7 +73,6 @@ class Fixed:
     sized: Mapping[str, Formula]
     """Columns that need sizes."""
     rules: tuple[SizedRule, ...]
-    _floats: dict[str, FloatArray] = field(default_factory=dict)
 
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that the rules leave of one shape, and what each rule removed.
@@ -101,12 +100,6 @@ class Fixed:
         lists = [values for values in self.kernel.tunables.values() if not isinstance(values, Expression)]
         return all(list(values) == sorted(set(values)) for values in lists)
 
-    def floats(self, name: str) -> FloatArray:
-        """A column in floating point."""
-        if name not in self._floats:
-            self._floats[name] = np.asarray(self.columns[name], np.float64)
-        return self._floats[name]
-
     def __reduce__(self) -> tuple[Any, ...]:  # enumerated again where a copy goes
         return fixed_candidates, (self.kernel, self.arch, self.problem)
 
@@ -129,12 +122,6 @@ class Columns(Mapping[str, IntArray]):
                 made = as_column(self.fixed.sized[name](ChainMap(self, self.scope)), len(self.rows))  # type: ignore[arg-type]
             self._made[name] = made
         return made
-
-    def floats(self, name: str) -> FloatArray:
-        """A column in floating point."""
-        if name in self.fixed.columns:
-            return self.fixed.floats(name).take(self.rows)
-        return np.asarray(self[name], np.float64)
 
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized

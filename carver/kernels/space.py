@@ -55,11 +55,6 @@ class Space:
     def get(self, name: str, default: Any) -> Any:
         return self.columns.get(name, self.scope.get(name, default))
 
-    def floats(self, name: str) -> FloatArray:
-        """A column in floating point."""
-        made = getattr(self.columns, "floats", None)
-        return made(name) if made else np.asarray(self.columns[name], np.float64)
-
     def at(self, row: int, name: str, default: int) -> int:
         """The value in one row."""
         value = self.get(name, default)

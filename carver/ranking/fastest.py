@@ -17,9 +17,9 @@ from ..kernels.space import Space
 Order = tuple[tuple[int, int], ...]
 """(part, row) of candidates, best first."""
 
-FEW = 256
+FEW = 1024
 """Candidates of one problem that are priced as fast as they are bounded."""
-REACH, REACH_ALONE = 1.05, 1.15
+REACH, REACH_ALONE = 1.05, 1.2
 """Priced first is what is bounded by less than this over the least bound of its problem: of many problems little, for a
 second pass over all of them costs less; of one more, so that there is mostly no second."""
 
