@@ -19,7 +19,9 @@ from carver.arch import devices as arches
 from carver.arch.descriptor import SECTIONS
 from carver.arch.devices import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
 from carver.base.errors import ArchError
+from carver.cost.constants import resolve
 from carver.cost.tile import issue_per_clk
+from carver.kernels.declaration import kernels
 
 REQUIRED = """
 v100_sxm2 t4 a100_sxm_40 a100_sxm_80 a100_pcie_80 a10 a40 rtx_a4000 rtx_a6000 rtx_2080_ti titan_rtx
@@ -267,6 +269,22 @@ def test_forgiving_names_of_amd(said: str, name: str) -> None:
     assert HIP(said).name == name
 
 
+def test_sustained_clocks_follow_peak_ones_where_nobody_said() -> None:
+    h200, mi300x = load("h200"), load("mi300x")
+    assert (h200.sustained_clock_hz, h200.sustained_matrix_clock_hz) == (h200.clock_hz, h200.matrix_clock_hz)
+    assert mi300x.sustained_matrix_clock_hz == 1.207e9 and mi300x.matrix_flops_per_s("float16") > 1.3e15
+    assert h200.replace(matrix_clock_hz=1.5e9).sustained_matrix_clock_hz == 1.5e9
+    assert mi300x.replace(clock_hz=2.0e9).sustained_matrix_clock_hz == 1.207e9
+    stated = [arch for arch in map(load, names()) if arch.sustained_matrix_clock_hz != arch.matrix_clock_hz]
+    assert all("sm.sustained_matrix_clock_hz" in dict(arch.source) for arch in stated) and stated
+
+
+def test_achieved_rates_are_taken_whole() -> None:
+    triton = next(k for k in kernels("matmul", "triton") if k.name == "triton")
+    assert resolve(triton, load("mi300x"))["l2_efficiency"] == 1.0
+    assert resolve(triton, load("h100"))["l2_efficiency"] == triton.constants["l2_efficiency"] < 1.0
+
+
 @pytest.mark.parametrize(
     ("said", "isa", "name"),
     [
@@ -466,7 +484,7 @@ def test_optional_keys_have_the_stated_defaults(tmp_path: Path) -> None:
     text, path = to_toml(load("a100")), tmp_path / "mine.toml"
     for name in ("matrix_clock_hz", "l3_bytes", "l3_bytes_per_s"):
         line = next(line for line in text.splitlines() if line.startswith(f"{name} = "))
-        text = text.replace(line + "\n", "")
+        text = text.replace(f"\n{line}\n", "\n")
     path.write_text(text, encoding="utf-8")
     assert load(path) == load("a100")
 

@@ -63,6 +63,8 @@ class Arch:
     sm_count: int  # SMs; compute units on AMD; cores of a CPU
     clock_hz: float  # boost clock of the datasheet; the highest clock that the driver reports
     matrix_clock_hz: float  # clock behind the datasheet's matrix rates: below clock_hz on H100, H200, B200
+    sustained_clock_hz: float  # what vector units keep up under load; clock_hz where nobody said
+    sustained_matrix_clock_hz: float  # the same of matrix units; matrix_clock_hz where nobody said
     warp_size: int
     schedulers_per_sm: int
     lanes_per_sm: int  # of 32 bits; a lane that issues two FMA at once (packed, dual issue) has them in its rate
@@ -87,6 +89,7 @@ class Arch:
     l2_bytes: int  # whole device
     l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
     l2_bytes_per_s: float  # whole device
+    l2_achieved: bool  # that is what kernels were seen to reach; else a rate of the design, or a prior of it
     l2_bytes_per_clk_per_sm: float  # fill port of one SM
     l2_merge_sms: int  # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
     l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none
@@ -165,14 +168,15 @@ class Arch:
     def replace(self, **fields: object) -> Arch:
         """The same device with some fields changed, for what-if questions: `arch.replace(l2_bytes=100 << 20)`.
 
-        A matrix clock that equals the clock follows it.
+        A clock that equals the one above it follows it: matrix and sustained ones the boost clock.
         """
         for name in fields:
             if name not in _FIELDS:
                 raise ArchError(f"{self.name} has no field {name!r}; {_nearest(name, _FIELDS)}")
         values: dict[str, Any] = dict(fields)
-        if "clock_hz" in values and "matrix_clock_hz" not in values and self.matrix_clock_hz == self.clock_hz:
-            values["matrix_clock_hz"] = values["clock_hz"]
+        for name, followed in _FOLLOWS.items():
+            if followed in values and name not in values and getattr(self, name) == getattr(self, followed):
+                values[name] = values[followed]
         if "source" not in values:
             notes = dict(self.source)
             notes |= {
@@ -266,6 +270,10 @@ class Arch:
         """The clock that a matrix instruction's rate is reached at. [Hz]"""
         return self.clock_hz if row.dtype == "float64" else self.matrix_clock_hz
 
+    def sustained_of(self, row: Matrix) -> float:
+        """The clock that a matrix instruction's rate is kept up at. [Hz]"""
+        return self.sustained_clock_hz if row.dtype == "float64" else self.sustained_matrix_clock_hz
+
     def flops_per_s(self, dtype: str) -> float:
         """Peak of the faster of the two, the roof of a roofline. [FLOP/s]"""
         return max(self.vector_flops_per_s(dtype), self.matrix_flops_per_s(dtype))
@@ -279,26 +287,28 @@ class Arch:
 IDENTITY = ("name", "title", "vendor", "kind", "isa", "aliases", "device_names")
 SECTIONS: dict[str, tuple[str, ...]] = {
     "sm": (
-        "sm_count", "clock_hz", "matrix_clock_hz", "warp_size", "schedulers_per_sm", "lanes_per_sm",
-        "max_threads_per_sm", "max_blocks_per_sm", "regs_per_sm", "reg_granule", "smem_per_sm_bytes",
-        "smem_bytes_per_clk", "l1_bytes", "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
+        "sm_count", "clock_hz", "matrix_clock_hz", "sustained_clock_hz", "sustained_matrix_clock_hz", "warp_size",
+        "schedulers_per_sm", "lanes_per_sm", "max_threads_per_sm", "max_blocks_per_sm", "regs_per_sm", "reg_granule",
+        "smem_per_sm_bytes", "smem_bytes_per_clk", "l1_bytes", "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
     ),
     "block": (
         "max_threads_per_block", "max_regs_per_thread", "smem_per_block_bytes", "smem_reserved_bytes",
         "smem_granule_bytes",
     ),
     "memory": (
-        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_bytes_per_clk_per_sm", "l2_merge_sms", "l3_bytes",
-        "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes", "line_bytes",
-        "l2_latency_s", "dram_latency_s",
+        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_achieved", "l2_bytes_per_clk_per_sm", "l2_merge_sms",
+        "l3_bytes", "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes",
+        "line_bytes", "l2_latency_s", "dram_latency_s",
     ),
     "cpu": ("simd_bytes", "fma_per_clk", "vector_registers"),
 }  # fmt: skip
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
-_OPTIONAL = {  # None: as clock_hz
-    "matrix_clock_hz": None, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
+_OPTIONAL: dict[str, Any] = {  # text: as that field
+    "matrix_clock_hz": "clock_hz", "sustained_clock_hz": "clock_hz", "sustained_matrix_clock_hz": "matrix_clock_hz",
+    "l2_achieved": False, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
 }  # fmt: skip
+_FOLLOWS = {name: default for name, default in _OPTIONAL.items() if isinstance(default, str)}
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 section_of = {name: section for section, names in SECTIONS.items() for name in names}
@@ -311,7 +321,8 @@ _SCALARS: dict[str, str] = {
 _MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
 # What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.
 PLAUSIBLE = {
-    "clock_hz": (1e8, 1e10), "matrix_clock_hz": (1e8, 1e10), "pin_bits_per_s": (1e8, 1e11),
+    "clock_hz": (1e8, 1e10), "matrix_clock_hz": (1e8, 1e10), "sustained_clock_hz": (1e8, 1e10),
+    "sustained_matrix_clock_hz": (1e8, 1e10), "pin_bits_per_s": (1e8, 1e11),
     "l2_bytes": (1e5, 1e10), "dram_bytes": (1e8, 1e13), "dram_bytes_per_s": (1e9, 1e14),
     "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
     "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
@@ -376,7 +387,7 @@ def build(raw: dict[str, Any]) -> Arch:
                     "its unit is in its name: bytes, Hz, seconds, no multiples of them"
                 )
     for name, default in _OPTIONAL.items():
-        values.setdefault(name, values["clock_hz"] if default is None else default)
+        values.setdefault(name, values[default] if isinstance(default, str) else default)
     values["vector"] = tuple(_table("vector", raw["vector"]).items())
     values["matrix"] = tuple(_matrix_row(row) for row in _rows(raw.get("matrix", [])))
     values["datasheet"] = _datasheet(_table("datasheet", raw.get("datasheet", {})))

@@ -104,7 +104,10 @@ CONSTANTS = {
 @lru_cache(maxsize=256)
 def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
     """The constants in force: priors, then the kernel's, then what was measured on the device, for all kernels
-    (`[fitted.constants]` of its descriptor) and for this one (`[fitted."operator/kernel"]`)."""
+    (`[fitted.constants]` of its descriptor) and for this one (`[fitted."operator/kernel"]`).
+
+    A kernel's `l2_efficiency` is the share of a rate of the design; a descriptor's that kernels reach is taken whole.
+    """
     out = {name: c.prior for name, c in CONSTANTS.items()}
     own = f"{kernel.operator}/{kernel.name}"
     for source, given in (
@@ -116,4 +119,6 @@ def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
             if name not in CONSTANTS:
                 raise KernelError(f"{source}: unknown constant {name!r}; {nearest(name, CONSTANTS)}")
         out.update(given)
+        if given is kernel.constants and arch.l2_achieved:
+            out["l2_efficiency"] = 1.0
     return FrozenDict(out)

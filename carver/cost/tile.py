@@ -176,8 +176,8 @@ def _peak(problem: Problem, arch: Arch, kind: int) -> float:
     if kind != VECTOR:
         unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
     if unit is None:
-        return compiled_peak(arch, vector_dtype(problem, arch))
-    return unit.flops_per_clk_per_sm * arch.clock_of(unit) / arch.clock_hz
+        return compiled_peak(arch, vector_dtype(problem, arch)) * arch.sustained_clock_hz / arch.clock_hz
+    return unit.flops_per_clk_per_sm * arch.sustained_of(unit) / arch.clock_hz
 
 
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
