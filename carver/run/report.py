@@ -495,7 +495,7 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
     lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
     told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
-    title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest measured: {told}")
+    title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest: {told}")
     legend_beside(ax, "bound by")
     ax.grid(True, which="both", color="#eeeeee", lw=0.6)
     ax.set_axisbelow(True)
