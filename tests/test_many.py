@@ -28,7 +28,7 @@ def drawn(seed: int, count: int) -> Iterator[Template]:
         return n if rng.random() < 0.2 else -(-n // 16) * 16
 
     for _ in range(count):
-        match rng.randrange(8):
+        match rng.randrange(10):
             case 0 | 1 | 2 | 3:
                 dtype = rng.choice(["float16", "float16", "bfloat16", "float32", "tf32", "int8", "float8_e4m3"])
                 yield carver.MatmulTemplate(
@@ -43,6 +43,15 @@ def drawn(seed: int, count: int) -> Iterator[Template]:
                 kind, axis = rng.choice(["sum", "max", "softmax"]), rng.choice([0, 1])
                 yield carver.ReductionTemplate(kind, (size(2, 12), size(2, 12)), axis)
             case 7:
+                kind = rng.choice(["bfloat16", "float8_e4m3"])
+                yield carver.GroupedMatmulTemplate(size(0, 10), size(5, 12), size(5, 12), size(1, 6), in_dtype=kind)
+            case 8:
+                block = (128, 128)
+                yield carver.MatmulTemplate(
+                    size(0, 12), size(7, 12), size(7, 12), in_dtype="float8_e4m3", out_dtype="bfloat16", trans_B=True,
+                    scale_block=block,
+                )  # fmt: skip
+            case 9:
                 yield carver.FlashAttentionTemplate(2, 16, seq=size(4, 12), head_dim=64, causal=rng.random() < 0.5)
 
 
@@ -96,7 +105,7 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
     seen = 0
     for device in ("h200_sxm", "t4", "b200", "mi300x", "mi100", "gtx_680"):
         arch = carver.load_arch(device)
-        for op in drawn(3, 24):
+        for op in drawn(3, 40):
             if op.problem.operator != kernel.operator or not offered(op.problem, arch, kernel.backend):
                 continue
             if kernel.unmet(carver.kernels.space.static_scope(op.problem, arch)):

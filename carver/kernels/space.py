@@ -299,7 +299,9 @@ def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
         "read_bytes": sum(elements[tensor.name] * first.itemsize(tensor.name) for tensor in s.inputs),
         "write_bytes": elements[out] * first.itemsize(out),
     }
-    return {name: np.broadcast_to(value, many) for name, value in {**sizes, **role, **traffic, **operands}.items()}
+    sized = {name: np.array([problem.options.get(name, 1) for problem in problems]) for name in first.words.sized}
+    every = {**sizes, **role, **traffic, **operands, **sized}
+    return {name: np.broadcast_to(value, many) for name, value in every.items()}
 
 
 def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
