@@ -23,7 +23,8 @@ from ..work import Work
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.83,
     "l2_efficiency": 0.66,
-    "smem_efficiency": 0.89,
+    "smem_efficiency": 0.95,
+    "dram_run_bytes": 23.2,
     "dram_latency_load": 1.5,
     "dram_overlap": 6.0,
     "l2_latency_load": 2.0,
@@ -38,7 +39,7 @@ PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTA
 }
 """Of the device: what was fitted for the matmul that Triton's declaration describes, `templates/matmul/triton.toml`.
 Of the code: barriers, waits and instructions of a step are read; what stands for them elsewhere is nought here.
-`pipeline_overlap` joins what pipes take with what a lone warp takes; 2.5, where declarations have 3.5, suits the
+`pipeline_overlap` joins what pipes take with what a lone warp takes; 1.9, where declarations have 3.5, suits the
 kernels of `benchmarks/zoo.py` that are not marked `unseen`. Blocks of an SM start at different times, so the start of
 one is hidden behind all others: `block_overlap` 1."""
 
@@ -192,8 +193,15 @@ def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float])
         np.array([getattr(f, name) for f in candidates]) for name in ("read_bytes", "wave_bytes", "live_bytes")
     )
     hit = np.minimum(1.0, k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0))
-    out: FloatArray = once + (1.0 - hit) * np.maximum(again - once, 0.0)
+    out: FloatArray = (once + (1.0 - hit) * np.maximum(again - once, 0.0)) * [_pages(f, arch, k) for f in candidates]
     return out
+
+
+def _pages(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
+    """Bytes that DRAM could have moved over those that are asked for: short runs open pages more often."""
+    loads = [(a.program_bytes, max(a.run_bytes, arch.sector_bytes)) for a in f.accesses if a.kind == "load"]
+    asked = sum(n for n, _ in loads)
+    return sum(n * (1.0 + k["dram_run_bytes"] / run) for n, run in loads) / asked if asked else 1.0
 
 
 def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
