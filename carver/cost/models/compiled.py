@@ -39,9 +39,9 @@ PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTA
 }
 """Of the device: what was fitted for the matmul that Triton's declaration describes, `templates/matmul/triton.toml`.
 Of the code: barriers, waits and instructions of a step are read; what stands for them elsewhere is nought here.
-`pipeline_overlap` joins what pipes take with what a lone warp takes; 1.9, where declarations have 3.5, suits the
-kernels of `benchmarks/zoo.py` that are not marked `unseen`. Blocks of an SM start at different times, so the start of
-one is hidden behind all others: `block_overlap` 1."""
+Latencies are less than a declaration's, since a step's own bytes are counted beside them; they, the exponents of
+overlap and ALONE_OVERLAP suit the kernels of `benchmarks/zoo.py` that are not marked `unseen`. Blocks of an SM start at
+different times, so the start of one is hidden behind all others: `block_overlap` 1."""
 
 ARITHMETIC = ("fma", "fma_heavy", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "tma", "branch", "vmem")
 """Pipes beside the tensor cores; `issue` and the port of shared memory have terms of their own."""
