@@ -42,9 +42,9 @@ def method(owner: type, name: str = "") -> Callable[[Function], Function]:
 @method(Hint, "explain")
 def explain_hint(hint: Hint, arch: Arch | None = None) -> Explanation:
     """Why it is predicted to take this time; with `arch`, what it would take on that device."""
-    from .ranking.explain import explain
+    from .ops.elsewise import explained
 
-    return explain(hint, arch)
+    return explained(hint, arch)
 
 
 @method(Hint, "_repr_html_")
@@ -57,9 +57,9 @@ def _hint_html(hint: Hint) -> str:
 @method(Ranking)
 def explain(ranking: Ranking, i: int = 0) -> Explanation:
     """Why `ranking[i]` is predicted to take the time it takes, and what its nearest changes would do."""
-    from .ranking.explain import explain
+    from .ops.elsewise import explained
 
-    return explain(ranking[i])
+    return explained(ranking[i])
 
 
 @method(Ranking)

@@ -21,8 +21,8 @@ from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
 from ..kernels.foreign import SAID, is_grid
+from ..ops.elsewise import explained
 from ..ops.template import Template
-from ..ranking.explain import explain as explain_hint
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from ..ranking.ranking import Ranking
@@ -262,7 +262,7 @@ def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, 
         hint = Hint.from_json(_text(file))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
-    found = explain_hint(hint, device(arch) if arch else None)
+    found = explained(hint, device(arch) if arch else None)
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

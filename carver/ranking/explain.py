@@ -112,7 +112,8 @@ class Explanation:
         low, high = h.band_ms
         yield f"80 % band: {self._time(low).strip()} to {self._time(high).strip()}; constants: {h.calibrated}."
         yield f"Constants of the device: {self.arch.provenance}."
-        yield from self.notes
+        for note in self.notes:
+            yield from wrap(note, WIDTH, subsequent_indent="    ")
 
     plot: ClassVar[Callable[..., Any]]
     """Where the time goes, and what the nearest changes would do; see `carver._methods`. Needs matplotlib."""
