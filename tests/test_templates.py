@@ -167,6 +167,10 @@ def test_backends_are_chosen_by_the_device() -> None:
     assert op.with_arch("mi300x").recommend_hints(1).backend == "triton"
     advice = op.with_arch("mi300x").recommend_hints(1, "cuda")[0].notes
     assert advice == ("carver's CUDA kernels do not run on AMD Instinct MI300X: take the tiles as advice",)
+    for old in ("mi50", "rx_580", "rx_vega_64"):  # Triton 3.6 compiles nothing for them
+        hint = op.with_arch(old).recommend_hints(1)[0]
+        assert hint.backend == "triton" and "Triton's kernels do not run on" in hint.notes[0]
+    assert not any("do not run" in note for note in op.with_arch("rx_6900_xt").recommend_hints(1)[0].notes)
     assert "Tensile's kernels do not run on" in op.with_arch("h200").recommend_hints(1, "tensile").notes[0]
 
 

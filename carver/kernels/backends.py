@@ -32,6 +32,8 @@ class Backend:
     """Of the devices that they run on; empty: any. On others their tiles are advice."""
     least_cc: tuple[int, int] = (0, 0)
     """Compute capability of the oldest NVIDIA GPU that they are compiled for."""
+    without_isas: tuple[str, ...] = ()
+    """ISAs of those vendors that its compiler fails for."""
     source: str = ""
     """What carver's own sources of it are compiled as, "cuda" or "c"; empty where another tool has the sources."""
     by_default: bool = False
@@ -44,7 +46,7 @@ class Backend:
     def runs_on(self, arch: Arch) -> bool:
         """Whether its kernels run on a device, rather than their tiles being advice for others."""
         known = self.device_kind == arch.kind and arch.vendor in (self.vendors or (arch.vendor,))
-        return known and (arch.cc is None or arch.cc >= self.least_cc)
+        return known and arch.isa not in self.without_isas and (arch.cc is None or arch.cc >= self.least_cc)
 
 
 BACKENDS: Mapping[str, Backend] = MappingProxyType({
@@ -52,8 +54,8 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
     for backend in (
         Backend("cuda", "carver's CUDA", vendors=("nvidia",), source="cuda", by_default=True),
         Backend(
-            "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=(7, 0), by_default=True, aliases=_TILES,
-            options=_LAUNCH,
+            "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=(7, 0),
+            without_isas=("gfx803", "gfx900", "gfx906"), by_default=True, aliases=_TILES, options=_LAUNCH,
         ),
         Backend("kernel_tuner", "Kernel Tuner's CUDA", vendors=("nvidia",), by_default=True),
         Backend("kernel_tuner_hip", "Kernel Tuner's HIP", vendors=("amd",), by_default=True),
@@ -72,9 +74,11 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
 def preferred(arch: Arch, there: Iterable[str]) -> Backend:
     """The backend that is recommended where none is named: of those that are `there`, one that runs on the device.
 
-    Where none of them does, the first of the device's kind, so that what it lacks can be told.
+    Where none of them does, one for the vendor's devices or the first of the device's kind, so that what it lacks can
+    be told.
     """
     names = set(there)
     kind = [backend for backend in BACKENDS.values() if backend.by_default and backend.device_kind == arch.kind]
     mine = [backend for backend in kind if backend.name in names]
-    return next((backend for backend in mine if backend.runs_on(arch)), (mine or kind)[0])
+    for_vendor = [backend for backend in mine if arch.vendor in backend.vendors]
+    return next((backend for backend in mine if backend.runs_on(arch)), (for_vendor or mine or kind)[0])
