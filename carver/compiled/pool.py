@@ -37,7 +37,7 @@ class _Worker:
 
     @classmethod
     def start(cls, memory_bytes: int) -> _Worker:
-        command = [sys.executable, "-m", "carver.compiled.worker"]
+        command = [sys.executable, "-P", "-m", "carver.compiled.worker"]
         path = [p for p in sys.path if p]
         # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
         hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")

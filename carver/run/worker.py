@@ -160,7 +160,7 @@ class Worker:
         self._mark = secrets.token_hex(16)
         environment = {**os.environ, _MARK: self._mark}
         environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
-        if kept := [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]:  # "" is the current directory
+        if kept := [p for p in environment.pop("PYTHONPATH", "").split(os.pathsep) if p]:  # "" is the current directory
             environment["PYTHONPATH"] = os.pathsep.join(kept)
         package = str(Path(__file__).resolve().parents[1])
         paths = [str(Path(p).resolve()) for p in sys.path]  # behind its own: nothing there stands for what is installed
