@@ -14,9 +14,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from carver.calibrate.fit import fit, identified, predict_case, samples, spaces
+from carver.calibrate.samples import predict_case, samples, spaces
 from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
+from carver.cost.fit import fit, identified
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read

@@ -22,9 +22,10 @@ from rich.progress import track
 from rich.table import Table
 
 from carver.base.types import FloatArray
-from carver.calibrate.fit import fit, predict_case, samples, spaces
+from carver.calibrate.samples import predict_case, samples, spaces
 from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
+from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
 from carver.evaluate.tables import read

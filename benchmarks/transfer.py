@@ -25,9 +25,10 @@ from rich.progress import track
 from rich.table import Table
 
 from carver.arch.descriptor import Arch
-from carver.calibrate.fit import fit, samples
+from carver.calibrate.samples import samples
 from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
+from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
 from carver.ranking.rank import rank

@@ -25,12 +25,13 @@ from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate, keep_descriptor
-from carver.calibrate.fit import identified, predict_case, samples
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
 from carver.calibrate.kernels import Measured, _turns
 from carver.calibrate.micro import Microbenchmarks, reading
+from carver.calibrate.samples import predict_case, samples
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
+from carver.cost.fit import identified
 from carver.evaluate.cases import Case
 from carver.ranking.uncertainty import COVERAGE, share_within, trust
 from carver.run.compile import compile_source, cuda_compiler

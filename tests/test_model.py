@@ -10,9 +10,10 @@ from cases import answerable, device_for, offered, template
 
 import carver
 from carver.arch.occupancy import LIMITS, occupancy_limits, resident_blocks
-from carver.calibrate.fit import predict, samples
+from carver.calibrate.samples import samples
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import LIMITERS, Estimate, estimate
+from carver.cost.fit import predict
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.cost.work import Work

@@ -18,10 +18,10 @@ from ..run.records import now
 from ..run.travel import arch_from_dict
 from ..run.worker import Worker
 from . import cpu, cuda, keep
-from .fit import predict_case
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, errors_near, fit_group, groups, quality, quantiles
 from .kernels import Measured, measured
 from .micro import NOTHING, Microbenchmarks, Parts, run_part
+from .samples import predict_case
 
 SECONDS = 170.0
 """For everything: the microbenchmarks, the kernels, and the fits after them."""

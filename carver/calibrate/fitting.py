@@ -15,6 +15,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.types import FloatArray
 from ..cost.constants import CONSTANTS
+from ..cost.fit import fit, identified
 from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean
 from ..kernels.declaration import Kernel
@@ -22,7 +23,7 @@ from ..kernels.space import multiply_dtype
 from ..ranking.offers import offered_kernels
 from ..ranking.rank import by_kernel
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
-from .fit import fit, identified, predict_case, samples
+from .samples import predict_case, samples
 
 MOST_PROBLEMS = 120
 """More would add minutes and no digits: they are thinned evenly."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, RunError
+from ..cost.fit import fit, identified
 from ..evaluate.cases import Case
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.gemv import GEMVTemplate
@@ -23,8 +24,8 @@ from ..ranking.recommend import recommend
 from ..run.bench import Bench, candidates, measure, stratified
 from ..run.records import Records
 from ..run.session import Settings
-from .fit import fit, identified, samples
 from .fitting import Group, groups
+from .samples import samples
 
 COUNTS = (5, 28, 4)
 """Candidates of each problem: its first hints, others spread over predicted time and tile, then hints of the fit."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.types import FloatArray, IntArray
-from ..cost.check import constants_of, model_of
-from ..cost.constants import CONSTANTS, resolve
-from ..cost.estimate import estimate
-from ..evaluate.cases import Case
-from ..kernels.space import Space, given_space, size_scope, static_scope
-from ..ranking.offers import offered_kernels
-from ..ranking.rank import by_kernel, tunables_of
+from ..kernels.space import Space, size_scope, static_scope
+from .check import constants_of, model_of
+from .constants import CONSTANTS, resolve
+from .estimate import estimate
 
 RANKING_WIDTH = 0.4
 """A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
@@ -36,36 +33,12 @@ class Sample:
     """Which problem each candidate belongs to, from 0."""
 
 
-def samples(cases: Iterable[Case]) -> list[Sample]:
-    """The measured candidates of all cases, joined by kernel, device and element types."""
-    parts: dict[tuple[object, ...], list[tuple[Space, FloatArray]]] = {}
-    for case in cases:
-        for space in spaces(case):
-            seconds = case.seconds[space.index]
-            ran = np.isfinite(seconds)
-            if ran.sum() > 1:
-                dtypes = tuple(case.problem.dtypes.values())
-                key = (space.kernel, case.arch, dtypes, case.problem.accumulate)
-                parts.setdefault(key, []).append((space.where(ran), seconds[ran]))
-    return [sample for group in parts.values() for sample in _joined(group)]
-
-
-def spaces(case: Case) -> list[Space]:
-    """The candidates of a case that can run, one space a kernel; `index` is their place in the case."""
-    offered = offered_kernels(case.problem, case.arch, case.backend)[0]
-    out = []
-    for kernel, places in by_kernel(case.configs, offered).items():
-        space, _ = given_space(case.problem, case.arch, kernel, [tunables_of(case.configs[i]) for i in places])
-        out.append(replace(space, index=np.asarray(places)[space.index]))
-    return out
-
-
-def _joined(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
+def together(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
     """One sample of many problems, unless the kernel's model takes from the problem what columns do not carry."""
-    together, apart = _join(group), [_join([part]) for part in group]
-    k = resolve(together.space.kernel, together.space.arch)
-    same = np.allclose(predict(together.space, k), np.hstack([predict(one.space, k) for one in apart]), rtol=1e-9)
-    return [together] if same else apart
+    whole, apart = _join(group), [_join([part]) for part in group]
+    k = resolve(whole.space.kernel, whole.space.arch)
+    same = np.allclose(predict(whole.space, k), np.hstack([predict(one.space, k) for one in apart]), rtol=1e-9)
+    return [whole] if same else apart
 
 
 def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
@@ -157,11 +130,3 @@ def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
     np.minimum.at(best, sample.problem, sample.seconds)
     excess = sample.seconds / best[sample.problem] - 1
     return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count
-
-
-def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
-    """Predicted seconds of a case's candidates, NaN where one cannot run, with some constants replaced."""
-    out = np.full(len(case.configs), np.nan)
-    for space in spaces(case):
-        out[space.index] = predict(space, {**resolve(space.kernel, case.arch), **constants})
-    return out
