@@ -127,7 +127,7 @@ def test_cores_are_part_of_the_key_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     arch = carver.CPU("auto")
     before = device_key("cpu", arch)
     monkeypatch.setattr("carver.tune.keys.cores_available", lambda: 77)
-    assert device_key("cpu", arch) != before and "triton" in before[5]
+    assert device_key("cpu", arch) != before
 
 
 @pytest.mark.parametrize("n", range(1, 70))
@@ -329,7 +329,7 @@ def test_damaged_and_foreign_entries_are_rebuilt(how: str) -> None:
 def test_nothing_is_pickled_and_everything_is_readable() -> None:
     tuner(scale, [{"ways": 1}], ref_prog=twice).run()
     (folder,) = folders()
-    assert sorted(p.name for p in folder.iterdir()) == ["kernel.c", "kernel.so", "result.json"]
+    assert sorted(p.name for p in folder.iterdir()) == ["kernel.c", "kernel.so", "key.json", "result.json"]
     assert json.loads((folder / "result.json").read_text())["config"] == {"ways": 1}
     assert (folder / "kernel.c").read_text() == tuned.SCALE
     assert not [p for p in Path(os.environ["CARVER_CACHE_DIR"]).rglob("*.pkl")]

@@ -69,6 +69,39 @@ def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
     click.echo(json.dumps({"deleted": len(chosen)}) if as_json else f"{len(chosen)} deleted")
 
 
+@cache.command("why")
+@click.argument("key")
+@click.argument("other", required=False)
+@as_json
+def why(key: str, other: str | None, as_json: bool) -> None:
+    """What entered the KEY of an entry; with another key, in what the two differ.
+
+    A key is known by its first characters, as "carver cache ls" prints them.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..tune.why import differences, parts_of, rows
+
+    whole, parts = parts_of(key)
+    headings: tuple[str, ...] = ("part", whole[:12])
+    found: list[tuple[str, ...]] = [*rows(parts)]
+    if other is not None:
+        second, others = parts_of(other)
+        headings, found = ("part", whole[:12], second[:12]), [*differences(parts, others)]
+    if as_json:
+        click.echo(json.dumps([dict(zip(headings, row, strict=True)) for row in found], indent=1))
+    elif not found:
+        click.echo("nothing: it is the same key")
+    else:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for row in found:
+            table.add_row(*map(Text, row))
+        console().print(table)
+
+
 @click.command()
 @as_json
 def doctor(as_json: bool) -> None:

@@ -47,6 +47,8 @@ def _set(name: str) -> bool:
 
 MOST_BYTES = 1 << 28
 """Of one file of an entry."""
+PARTS = "key.json"
+"""The file of an entry that says what entered its key."""
 
 
 def read(folder: Path, key: str | None = None) -> dict[str, Any]:

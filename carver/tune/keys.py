@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import hashlib
 import inspect
 import logging
+import os
 import platform
+import re
 import sys
+import textwrap
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,7 +74,7 @@ class _Walk:
         if isinstance(value, Set):
             return sorted((plain(v) for v in value), key=repr)
         if isinstance(value, Path):
-            return ["file", _sha256(value) if value.is_file() else str(value)]
+            return ["file", _file(value) if value.is_file() else str(value)]
         if isinstance(value, np.generic | Enum):
             return [type(value).__name__, plain(value.item() if isinstance(value, np.generic) else value.value)]
         if isinstance(value, np.ndarray):
@@ -191,13 +196,31 @@ def _is_installed(module: str, file: str | None = None) -> bool:
 
 def _source(value: Any) -> str | None:
     try:
-        return inspect.getsource(value)
+        return normal(inspect.getsource(value))
     except (OSError, TypeError):
         return None
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+@lru_cache(maxsize=1024)
+def normal(source: str) -> str:
+    """Python source as its syntax tree says it: without comments, documentation strings and choices of layout."""
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except SyntaxError:
+        return source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+            ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _file(path: Path) -> str:
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        content = normal(content.decode(errors="replace")).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def pow2(n: int) -> int:
@@ -246,16 +269,50 @@ def _part(value: Any, rounded: Bucket) -> Any:
     return plain(value)
 
 
-def device_key(kind: str, arch: Arch) -> list[Any]:
-    """Device, driver, cores, compiler and versions."""
+def strict() -> bool:
+    """CARVER_KEY: "loose", the default, knows driver, compiler and packages by minor versions, "strict" in full."""
+    level = os.environ.get("CARVER_KEY") or "loose"
+    if level not in ("strict", "loose"):
+        raise ConfigError(f"CARVER_KEY must be 'strict' or 'loose', got {level!r}")
+    return level == "strict"
+
+
+_MINOR = re.compile(r"^.*?\d+\.\d+")
+
+
+def minor(version: str) -> str:
+    """What a program says its version is, as far as its minor version and without remarks in parentheses; all of it
+    where it has none."""
+    found = _MINOR.match(re.sub(r"\(.*?\)", "", version))
+    return " ".join(found[0].split()) if found else version
+
+
+def compiler_key(kind: str) -> str:
+    """The compiler of a kind of device, as keys know it; empty where nothing of ours is compiled for it."""
+    if kind not in ("cpu", "cuda"):
+        return ""
+    compiler = c_compiler() if kind == "cpu" else cuda_compiler()
+    if strict():
+        return compiler.identity
+    said, native, rest = compiler.version.partition(" isa ")
+    return " ".join((compiler.kind, f"{minor(said)}{native}{rest}", *compiler.flags))
+
+
+def device_key(kind: str, arch: Arch) -> dict[str, Any]:
+    """The device, as far as times depend on it."""
+    return {
+        "title": arch.title, "isa": arch.isa, "machine": platform.machine(),
+        "cores": cores_available() if kind == "cpu" else None,
+    }  # fmt: skip
+
+
+def software_key(kind: str) -> dict[str, str]:
+    """Driver, compiler and packages by their versions, in full where `strict`."""
     driver = Path("/proc/driver/nvidia/version")
-    compiler = c_compiler() if kind == "cpu" else cuda_compiler() if kind == "cuda" else None
     said = driver.read_text(encoding="utf-8").splitlines()[0] if kind == "cuda" and driver.is_file() else ""
-    try:
-        triton = metadata.version("triton")
-    except metadata.PackageNotFoundError:
-        triton = ""
-    return [
-        arch.title, arch.isa, said, cores_available() if kind == "cpu" else None, compiler.identity if compiler else "",
-        {**versions(), "triton": triton}, platform.machine(), list(sys.version_info[:3]),
-    ]  # fmt: skip
+    packages = versions()
+    with suppress(metadata.PackageNotFoundError):
+        packages["triton"] = metadata.version("triton")
+    full = strict()
+    known = {"driver": said, **packages}
+    return {name: v if full else minor(v) for name, v in known.items()} | {"compiler": compiler_key(kind)}

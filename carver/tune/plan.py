@@ -26,12 +26,12 @@ from ..run.inputs import (
     supply,
 )
 from ..run.library import namespace
-from ..run.session import Settings, Trial, compiler_of, digest, program_identity
+from ..run.session import Settings, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.travel import PythonCode, program_to_dict, sent
 from .configs import Entry, check_bound, expand, takes_config
 from .jitted import JIT, device_name
-from .keys import Unstable, device_key, plain
+from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .lane import Spec
 from .search import strategy
 
@@ -128,7 +128,10 @@ class Plan:
     """Whether the kernel says what arrays it takes; else they are those that it is given."""
     kept: bool
     """Whether anything of it may be kept beyond this process."""
-    identity: list[Any] = field(default_factory=list)
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """What the key of a candidate has in common with those of all others, by what it says."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """All that entered `key`."""
 
     @property
     def kind(self) -> str:
@@ -164,14 +167,14 @@ class Plan:
                 return Trial(self.candidate_key(entry, None), {k: sent(v) for k, v in entry.config.items()})
             params = tuple(v.param for v in self.inputs.values)
             program = kernel.program(params, self.arch)
-            known = program_identity(program, compiler_of(self.kind).identity)
+            known = program_identity(program, compiler_key(self.kind))
             return Trial(self.candidate_key(entry, known), plain_config(entry.config), program_to_dict(program))
         except ConfigError as e:
             return RunError(str(e))
 
     def candidate_key(self, entry: Entry, program: Any) -> str:
         config = plain(dict(entry.config)) if self.kept else [self.key, entry.index]
-        return digest([*self.identity, program, config])
+        return digest([self.identity, program, config])
 
 
 def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,22 +379,31 @@ def _keyed(plan: Plan) -> Plan:
     arrays = [
         [v.name, v.form, v.dtype, v.given if v.form == "plain" else list(v.given.shape)] for v in plan.inputs.values
     ]
+    identity: dict[str, Any]
     try:
-        identity: list[Any] = [
-            _SCHEMA, plain(plan.jit.fn), plain(dict(plan.bound)), list(plan.out), how,
-            [s.skip_check, checker.rtol, checker.atol, checker.max_mismatched_ratio, s.isolate],
-            {k: plain(v) for k, v in hooks.items()},
-            given, arrays, device_key(plan.kind, plan.arch), plan.device.partition(":")[0],
-        ]  # fmt: skip
+        identity = {
+            "schema": _SCHEMA, "function": plain(plan.jit.fn), "arguments": plain(dict(plan.bound)),
+            "outputs": list(plan.out), "timing": how,
+            "checks": {
+                "skip_check": s.skip_check, "rtol": checker.rtol, "atol": checker.atol,
+                "max_mismatched_ratio": checker.max_mismatched_ratio, "isolate": s.isolate,
+            },
+            "hooks": {k: plain(v) for k, v in hooks.items()}, "inputs": given, "arrays": arrays,
+            "device": {"kind": plan.kind, **device_key(plan.kind, plan.arch)}, "software": software_key(plan.kind),
+        }  # fmt: skip
         every = [plain(dict(e.config)) for e in plan.entries]
     except Unstable as e:
-        identity, every, kept = [uuid.uuid4().hex], [], False
+        identity, every, kept = {"once": uuid.uuid4().hex}, [], False
         notes = (f"not kept beyond this process: {e}",)
     programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
-    search = [s.search, s.early_stop, s.trials, s.seconds, s.seed, baseline, timeout_s]
+    search = {
+        "search": s.search, "early_stop": s.early_stop, "trials": s.trials, "seconds": s.seconds, "seed": s.seed,
+        "baseline": baseline, "timeout": timeout_s,
+    }  # fmt: skip
     plan.identity, plan.notes, plan.kept = identity, notes, kept
-    plan.key = digest([identity, every, programs, search])
+    plan.parts = {**identity, "candidates": every, "programs": programs, "search": search}
+    plan.key = digest([plan.parts])
     return plan
 
 
@@ -403,9 +415,9 @@ def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan)
     if isinstance(kernel, Kernel):
         launch = [str(kernel.grid), str(kernel.block), kernel.shared_bytes, [str(x) for x in kernel.scalars]]
     try:
-        return [kernel.compiled_from(plan.arch).key(compiler_of(plan.kind).identity), *launch]
+        return [kernel.compiled_from(plan.arch).key(compiler_key(plan.kind)), *launch]
     except ConfigError as e:
         return str(e)
 
 
-_SCHEMA = 3
+_SCHEMA = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 import warnings
@@ -160,7 +161,9 @@ class AutoTuner:
                 if plan.kept and not cache.disk_off():
                     if (home := private("tune")).parent != cache_folder():
                         return _noted(result, f"not kept beyond this process: {cache_folder()} cannot be written")
-                    cache.write(home / plan.key, *result._files())
+                    plain, files = result._files()
+                    files[cache.PARTS] = json.dumps(plan.parts, indent=1, default=str).encode()
+                    cache.write(home / plan.key, plain, files)
             except (OSError, RecordsError) as e:
                 return _noted(result, f"not kept: {e}")
         return result
