@@ -18,24 +18,7 @@ from .arch.devices import Apple as Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
 from .base.errors import CarverError as CarverError
-from .integrations.triton import triton_perf_model as triton_perf_model
-from .integrations.triton import triton_pruner as triton_pruner
-from .ops.attention import FlashAttentionTemplate as FlashAttentionTemplate
-from .ops.conv import ConvTemplate as ConvTemplate
-from .ops.conv2d import Conv2DTemplate as Conv2DTemplate
-from .ops.dedispersion import DedispersionTemplate as DedispersionTemplate
-from .ops.elementwise import ElementwiseTemplate as ElementwiseTemplate
-from .ops.gated_mlp import GatedMLPTemplate as GatedMLPTemplate
-from .ops.gemv import GEMVTemplate as GEMVTemplate
-from .ops.graph import Chain as Chain
-from .ops.grouped_matmul import GroupedMatmulTemplate as GroupedMatmulTemplate
-from .ops.grouped_matmul import Routing as Routing
 from .ops.matmul import MatmulTemplate as MatmulTemplate
-from .ops.matmul_softmax import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
-from .ops.moe import MoETemplate as MoETemplate
-from .ops.op import OpTemplate as OpTemplate
-from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
-from .ops.reduction import ReductionTemplate as ReductionTemplate
 from .ops.template import recommend_many as recommend_many
 from .ranking.hint import Hint as Hint
 from .ranking.hint import NoRasterization as NoRasterization
@@ -48,6 +31,23 @@ if typing.TYPE_CHECKING:
     from .compiled.facts import Facts as Facts
     from .compiled.inspect import inspect as inspect
     from .integrations.autotune import enable_triton as enable_triton
+    from .integrations.triton import triton_perf_model as triton_perf_model
+    from .integrations.triton import triton_pruner as triton_pruner
+    from .ops.attention import FlashAttentionTemplate as FlashAttentionTemplate
+    from .ops.conv import ConvTemplate as ConvTemplate
+    from .ops.conv2d import Conv2DTemplate as Conv2DTemplate
+    from .ops.dedispersion import DedispersionTemplate as DedispersionTemplate
+    from .ops.elementwise import ElementwiseTemplate as ElementwiseTemplate
+    from .ops.gated_mlp import GatedMLPTemplate as GatedMLPTemplate
+    from .ops.gemv import GEMVTemplate as GEMVTemplate
+    from .ops.graph import Chain as Chain
+    from .ops.grouped_matmul import GroupedMatmulTemplate as GroupedMatmulTemplate
+    from .ops.grouped_matmul import Routing as Routing
+    from .ops.matmul_softmax import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
+    from .ops.moe import MoETemplate as MoETemplate
+    from .ops.op import OpTemplate as OpTemplate
+    from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
+    from .ops.reduction import ReductionTemplate as ReductionTemplate
     from .ranking.kernel import KernelHint as KernelHint
     from .ranking.kernel import KernelRanking as KernelRanking
     from .ranking.kernel import rank_kernel as rank_kernel
@@ -68,6 +68,20 @@ _LATE = {
     "compiled.facts": ("Facts",),
     "compiled.inspect": ("inspect",),
     "integrations.autotune": ("enable_triton",),
+    "integrations.triton": ("triton_perf_model", "triton_pruner"),
+    "ops.attention": ("FlashAttentionTemplate",),
+    "ops.conv": ("ConvTemplate",),
+    "ops.conv2d": ("Conv2DTemplate",),
+    "ops.dedispersion": ("DedispersionTemplate",),
+    "ops.elementwise": ("ElementwiseTemplate",),
+    "ops.gated_mlp": ("GatedMLPTemplate",),
+    "ops.gemv": ("GEMVTemplate",),
+    "ops.graph": ("Chain",),
+    "ops.grouped_matmul": ("GroupedMatmulTemplate", "Routing"),
+    "ops.matmul_softmax": ("MatmulSoftmaxTemplate",),
+    "ops.moe": ("MoETemplate",),
+    "ops.op": ("OpTemplate",),
+    "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("KernelHint", "KernelRanking", "rank_kernel"),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,8 +25,12 @@ class FrozenDict(dict[str, Value]):
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    @cached_property
+    def _hash(self) -> int:
         return hash(frozenset(self.items()))
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)

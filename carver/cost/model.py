@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..base.types import FloatArray, FrozenDict
-from ..kernels.columns import columns
+from ..kernels.columns import Stack, columns
 from ..kernels.enumeration import Columns, Fixed
 from ..kernels.space import Space
 from .work import Work
@@ -52,21 +52,25 @@ Terms: TypeAlias = Callable[[Space, Mapping[str, float]], Demands]
 """What a space asks for, as a dataclass of arrays."""
 
 
-def kept(terms: Terms[Demands], reads: Sequence[type], space: Space, k: Mapping[str, float]) -> Demands:
+def kept(terms: Terms[Demands], reads: tuple[type, ...], space: Space, k: Mapping[str, float]) -> Demands:
     """`terms(space, k)`; of carver's candidates kept from shape to shape, unless a column of `reads` needs sizes."""
     chosen = space.columns
-    if not isinstance(chosen, Columns) or any(c.name in chosen.fixed.sized for each in reads for c in columns(each)):
+    if not isinstance(chosen, Columns) or not _sizeless(reads, chosen.fixed):
         return terms(space, k)
-    found: Demands = rows_of(_of_fixed(terms, chosen.fixed, FrozenDict(k)), chosen.rows)
+    made, stack = _of_fixed(terms, chosen.fixed, k if isinstance(k, FrozenDict) else FrozenDict(k))
+    found: Demands = type(made)(**made.__dict__ | stack.take(chosen.rows))
     return found
 
 
+@lru_cache(maxsize=1024)
+def _sizeless(reads: tuple[type, ...], fixed: Fixed) -> bool:
+    return not any(column.name in fixed.sized for each in reads for column in columns(each))
+
+
 @lru_cache(maxsize=256)
-def _of_fixed(terms: Callable[[Space, Mapping[str, float]], Any], fixed: Fixed, k: FrozenDict[float]) -> Any:
-    return terms(Space(fixed.problem, fixed.arch, fixed.kernel, fixed.scope, fixed.columns, fixed.index), k)
-
-
-def rows_of(demands: Demands, rows: Any) -> Demands:
-    """Some rows of a dataclass of arrays; what is one number for all stays."""
-    taken = {f.name: getattr(demands, f.name) for f in fields(demands)}  # type: ignore[arg-type]
-    return type(demands)(**{name: v.take(rows) if np.ndim(v) else v for name, v in taken.items()})
+def _of_fixed(
+    terms: Callable[[Space, Mapping[str, float]], Any], fixed: Fixed, k: FrozenDict[float]
+) -> tuple[Any, Stack]:
+    made = terms(Space(fixed.problem, fixed.arch, fixed.kernel, fixed.scope, fixed.columns, fixed.index), k)
+    demands = {f.name: getattr(made, f.name) for f in fields(made)}
+    return made, Stack.of({name: value for name, value in demands.items() if np.ndim(value)})

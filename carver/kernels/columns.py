@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, IntArray
 from .enumeration import Columns, Fixed
 from .space import Space, size_scope
 
@@ -86,12 +86,31 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
 
 
 @dataclass(frozen=True)
+class Stack:
+    """Columns of one length below one another, those of a type together: rows of all are taken at once."""
+
+    parts: tuple[tuple[tuple[str, ...], np.ndarray], ...]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, np.ndarray]) -> Stack:
+        """Of columns of shape (n,)."""
+        names: dict[Any, list[str]] = {}
+        for name, column in columns.items():
+            names.setdefault(column.dtype, []).append(name)
+        return cls(tuple((tuple(some), np.stack([columns[name] for name in some])) for some in names.values()))
+
+    def take(self, rows: IntArray) -> dict[str, np.ndarray]:
+        """Some rows of each column."""
+        return {name: row for names, part in self.parts for name, row in zip(names, part.take(rows, 1), strict=True)}
+
+
+@dataclass(frozen=True)
 class _Sources:
     """Where the columns of a schema come from, for carver's own candidates of a kernel."""
 
     known: Mapping[str, FloatArray | None]
     """What is the same for all rows and shapes."""
-    taken: tuple[tuple[str, FloatArray], ...]
+    taken: Stack
     """Fixed columns."""
     sized: tuple[str, ...]
     """Columns that need sizes."""
@@ -101,10 +120,10 @@ class _Sources:
 @lru_cache(maxsize=1024)
 def _sources(schema: Any, fixed: Fixed) -> _Sources:
     known: dict[str, FloatArray | None] = {}
-    taken, sized, sizes = [], [], []
+    taken, sized, sizes = {}, [], []
     for each in columns(schema):
         if each.name in fixed.columns:
-            taken.append((each.name, np.asarray(fixed.columns[each.name], np.float64)))
+            taken[each.name] = np.asarray(fixed.columns[each.name], np.float64)
         elif each.name in fixed.sized:
             sized.append(each.name)
         elif each.name in fixed.scope:
@@ -113,13 +132,11 @@ def _sources(schema: Any, fixed: Fixed) -> _Sources:
             sizes.append(each.name)
         else:
             known[each.name] = each.default
-    return _Sources(known, tuple(taken), tuple(sized), tuple(sizes))
+    return _Sources(known, Stack.of(taken), tuple(sized), tuple(sizes))
 
 
 def _of_rows(sources: _Sources, chosen: Columns, space: Space) -> dict[str, Any]:
-    found: dict[str, Any] = dict(sources.known)
-    for name, column in sources.taken:
-        found[name] = column.take(chosen.rows)
+    found: dict[str, Any] = {**sources.known, **sources.taken.take(chosen.rows)}
     for name in sources.sized:
         found[name] = np.asarray(chosen[name], np.float64)
     for name in sources.sizes:
