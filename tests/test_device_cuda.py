@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +28,7 @@ from carver.ops.matmul import MatmulTemplate
 from carver.ops.reduction import ReductionTemplate
 from carver.ops.template import Template
 from carver.problem.problem import Problem
-from carver.run import reference
+from carver.run import launch, reference
 from carver.run.buffers import OutOfMemory, address
 from carver.run.check import Differences
 from carver.run.compile import cuda_compiler
@@ -45,7 +47,7 @@ from carver.run.device import (
     prepare,
     render,
 )  # fmt: skip
-from carver.run.render import concrete
+from carver.run.render import Scalar, concrete
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
 
@@ -597,3 +599,60 @@ def test_bandwidth_of_l2_does_not_depend_on_how_the_data_divides(gpu: cuda.CudaD
         run, moved = bench.stream(bench.source("stream"), data, data, size, 256, (2, 1024))
         rates.append(moved / np.median(bench.bench.seconds(run)))
     assert max(rates) < 1.3 * min(rates)
+
+
+class Library:
+    """`libcuda` as far as launches need it: `log` has each launch with its arguments as the driver would read them."""
+
+    def __init__(self, letters: str) -> None:
+        self.letters, self.log = letters, list[Any]()
+        self.fails = 0
+
+    def cuModuleLoadData(self, module: Any, image: bytes) -> int:
+        module._obj.value = 7
+        self.log.append(("module", image))
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
+        function._obj.value = 8
+        self.log.append(("function", module.value, name))
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
+        self.log.append(("attribute", attribute, value))
+        return 0
+
+    def cuLaunchKernel(self, function: Any, *rest: Any) -> int:
+        *extents, stream, pointers, extra = rest
+        kinds = {"P": ctypes.c_void_p, "i": ctypes.c_int32, "f": ctypes.c_float, "q": ctypes.c_int64}
+        read = [kinds[k].from_address(pointers[i]).value for i, k in enumerate(self.letters)]
+        self.log.append(("launch", function.value, [n.value for n in extents], stream.value, read, extra))
+        return self.fails
+
+    def cuGetErrorString(self, code: int, text: Any) -> int:
+        text._obj.value = b"an illegal memory access was encountered"
+        return 0
+
+
+def test_launches_through_the_driver_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = Library("PPifqP")
+    monkeypatch.setattr(launch, "_library", lambda: library)
+    (tmp_path / "a.cubin").write_bytes(b"code")
+    binary = Binary(tmp_path / "a.cubin", hashlib.sha256(b"code").hexdigest(), "", 0.0, cached=True)
+    args = ("C", "A", Scalar("i", 3), Scalar("f", "alpha"), 5, None)
+    made = program(Call("f", (1, 2, 3), (32, 1, 1), 512, args))
+    go = launch.launcher(binary, made, ["A", "C", "alpha", "workspace"], 0)
+    go((0x1000, 0x2000, 0.5, None))
+    go((0x1000, None, 2, None), 99)
+    expected = [1, 2, 3, 32, 1, 1, 512]
+    assert library.log == [
+        ("module", b"code"), ("function", 7, b"f"), ("attribute", 8, 512),
+        ("launch", 8, expected, None, [0x2000, 0x1000, 3, 0.5, 5, None], None),
+        ("launch", 8, expected, 99, [None, 0x1000, 3, 2.0, 5, None], None),
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: go((i, i, float(i), None), i), range(1, 200)))
+    assert all(read[:2] == [stream, stream] and read[3] == stream for *_, stream, read, _ in library.log[5:])
+    library.fails = 700
+    with pytest.raises(RunError, match=r"launching kernel\.cu: an illegal memory access"):
+        go((0x1000, 0x2000, 0.5, None))

@@ -35,7 +35,7 @@ from .check import check
 from .evaluate import evaluate
 from .inspect import inspect_command
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
-from .tune import cache, doctor, simulate
+from .tune import bench_call, cache, doctor, simulate
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
 
@@ -247,7 +247,7 @@ main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
 main.add_command(calibrate)
-for command in (cache, check, doctor, simulate):
+for command in (bench_call, cache, check, doctor, simulate):
     main.add_command(command)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..base.folders import cache_folder
-from ..base.table import console, screen_width
+from ..base.table import Column, console, rich_table, screen_width
 from .bench import as_json
 from .evaluate import tell_or_fail
 
@@ -100,6 +101,30 @@ def why(key: str, other: str | None, as_json: bool) -> None:
         for row in found:
             table.add_row(*map(Text, row))
         console().print(table)
+
+
+@click.command("bench-call")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
+@click.option("--rounds", type=click.IntRange(1), default=200, show_default=True, help="Of 100 calls each.")
+@as_json
+def bench_call(device: str, rounds: int, as_json: bool) -> None:
+    """What a call of a tuned kernel with three arrays costs over the driver's launch of an empty one."""
+    from ..tune.callcost import costs
+
+    name, found = costs(device, rounds)
+    least = found[0].median_us
+    if as_json:
+        rows = [{**asdict(cost), "over_us": cost.median_us - least} for cost in found]
+        click.echo(json.dumps({"device": name, "rounds": rounds, "calls": rows}, indent=1))
+        return
+    columns = [
+        Column("call", tuple(cost.what for cost in found), is_text=True),
+        Column("us", tuple(f"{cost.median_us:.2f}" for cost in found)),
+        Column("over the first", tuple(f"{cost.median_us - least:+.2f}" for cost in found)),
+        Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
+    ]
+    click.echo(f"{name}, medians of {rounds} rounds of 100 calls")
+    console().print(rich_table(columns, screen_width()))
 
 
 @click.command()

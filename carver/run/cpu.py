@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from ..base.shipped import folder
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import CPU_FLAGS, Program, Scalar, Source, passed
+from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
 
 _ALIGN_BYTES = 64
 _POINTER = ctypes.c_void_p
 _SCALARS = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
     "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
+    "P": _POINTER,
 }  # fmt: skip
 
 
@@ -63,6 +64,26 @@ class CpuProgram:
             self._set_threads(self._threads)
         for function, args in self._calls:
             function(*(passed(arg, pointers) for arg in args))
+
+    def launcher(self, names: Sequence[str]) -> Launcher:
+        """The same for arguments in the order of `names`, ready to be repeated."""
+        calls, threads, set_threads = [], self._threads, self._set_threads
+        for function, args in self._calls:
+            named = [arg.value if isinstance(arg, Scalar) else arg for arg in args]
+            fixed = [None if isinstance(arg, str) else arg or 0 for arg in named]
+            given = [(i, names.index(arg)) for i, arg in enumerate(named) if isinstance(arg, str)]
+            calls.append((function, fixed, given))
+
+        def launch(values: Sequence[Any], stream: int = 0) -> None:
+            if set_threads:
+                set_threads(threads)
+            for function, fixed, places in calls:
+                args = fixed.copy()
+                for i, place in places:
+                    args[i] = values[place]
+                function(*args)
+
+        return launch
 
 
 def _c_type(arg: str | int | Scalar | None) -> Any:
@@ -100,6 +121,9 @@ class CpuDevice:
 
     def load(self, binary: Binary, program: Program) -> CpuProgram:
         return CpuProgram(_open(binary), program, self.threads)
+
+    def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
+        return self.load(binary, program).launcher(names)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = size_bytes(shape, dtype)

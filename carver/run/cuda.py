@@ -10,7 +10,7 @@ import atexit
 import csv
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -24,9 +24,10 @@ from ..arch.descriptor import Arch
 from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
 from . import compile as compiling
+from . import launch
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
-from .render import Program, Scalar, Source, passed
+from .render import Launcher, Program, Scalar, Source, passed
 
 _INSTEAD = 'or ask for device="cpu", with hints for a CPU'
 
@@ -140,6 +141,9 @@ class CudaDevice:
 
     def load(self, binary: Binary, program: Program) -> CudaProgram:
         return CudaProgram(self._driver, binary, program)
+
+    def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
+        return launch.launcher(binary, program, names, self._ordinal)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = size_bytes(shape, dtype)

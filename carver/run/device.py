@@ -11,7 +11,7 @@ a device first needs them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -25,7 +25,7 @@ from ..ranking.hint import Hint
 from . import cpu, cuda
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
-from .render import Call, Program, Scalar, Source, TensorSpec, concrete, render
+from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concrete, render
 
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
@@ -58,6 +58,9 @@ class Device(Protocol):
     def compile(self, source: Source) -> Binary: ...
 
     def load(self, binary: Binary, program: Program) -> Loaded: ...
+
+    def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
+        """Loads the program for good, for calls with arguments in the order of `names`."""
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer: ...
 

@@ -20,7 +20,7 @@ from ..base.dtypes import of_array
 from ..base.errors import ConfigError, nearest
 from .buffers import is_gpuarray, is_torch
 from .device import decode, encode
-from .spec import Param, element, param_of
+from .spec import LEFT_OUT, Param, element, param_of
 
 Array = npt.NDArray[Any]
 
@@ -121,7 +121,14 @@ class Value:
 
     @property
     def param(self) -> Param:
-        return Param(self.name, self.given.shape, self.dtype)
+        """What a kernel takes for it. Raises ConfigError for what none can take."""
+        if self.form != "plain":
+            return Param(self.name, self.given.shape, self.dtype)
+        if self.given is None:
+            return Param(self.name, None, LEFT_OUT)
+        if not isinstance(self.given, bool | int | float):
+            raise ConfigError(f"{self.name} is {self.given!r}; a kernel takes arrays and numbers")
+        return Param(self.name, None, {"bool": "int32", "int": "int32", "float": "float32"}.get(self.dtype, self.dtype))
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,11 @@ def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, fo
     """Inputs drawn by type, the same for the same seed; outputs are zeros. Needs sizes in numbers."""
     values = []
     for place, p in enumerate(params):
+        if p.by_value:
+            raise ConfigError(
+                f"{p.name} is a number that each call gives, which cannot be drawn: give the inputs with "
+                "carver.set_autotune_inputs(...), or supply_prog="
+            )
         how = TensorSupplyType.Zero if p.is_output else supply_type
         values.append(Value(p.name, form, p.dtype, Draw(replace(p, shape=p.extents), how, (seed, place))))
     return Inputs(tuple(values), f"supply_type {supply_type.name}, seed {seed}")

@@ -6,13 +6,13 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..arch.descriptor import Arch
 from ..base import dtypes
@@ -126,10 +126,13 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ..."""
+    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ...
+
+    A value that is a name is given by each call.
+    """
 
     kind: str
-    value: int | float
+    value: int | float | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,15 @@ class Program:
         return (*self.inputs, self.output)
 
 
-def passed(arg: str | int | Scalar | None, pointers: Mapping[str, int]) -> int | float:
-    """What a launch is given for one of `Call.args`, the tensors being at `pointers`."""
+Launcher: TypeAlias = Callable[..., None]
+"""`launch(values, stream)`: a program on pointers and numbers in a fixed order, in a stream (0: the default one)."""
+
+
+def passed(arg: str | int | Scalar | None, pointers: Mapping[str, Any]) -> int | float:
+    """What a launch is given for one of `Call.args`: `pointers` are tensors and numbers of the call by name."""
     if isinstance(arg, Scalar):
-        return arg.value
+        value: int | float = pointers[arg.value] if isinstance(arg.value, str) else arg.value
+        return value
     return pointers[arg] if isinstance(arg, str) else arg or 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -15,6 +16,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError
+from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
 from .device import Call, Program, Scalar, Source, TensorSpec
@@ -24,24 +26,43 @@ from .sources import unpack
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows
 _LETTERS = {np.dtype(kind).char: kind for kind in ("i4", "u4", "i8", "u8", "i2", "u2", "i1", "u1", "f4", "f8")}
+_NUMBERS = {np.dtype(char).name: char.replace("l", "q").replace("L", "Q") for char in _LETTERS}
+"""Types that are passed by value, and their letters in Python's `struct`."""
+_TYPED = re.compile(r"(\w+)\((.*)\)", re.S)
+
+
+LEFT_OUT = "pointer"
+"""The type of an argument in the place of an array that is not given: a null pointer."""
 
 
 @dataclass(frozen=True)
 class Param:
-    """An array argument of a kernel. A size that is only known when it is called is a name in `shape`."""
+    """An argument of a kernel: an array, or with None for a shape a number that each call gives, passed by value.
+
+    A size that is only known when it is called is a name in `shape`.
+    """
 
     name: str
-    shape: tuple[int | str, ...]
+    shape: tuple[int | str, ...] | None
     dtype: str
     is_output: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(n if isinstance(n, str) else int(n) for n in self.shape))
-        object.__setattr__(self, "dtype", dtypes.of_array(self.dtype))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", tuple(n if isinstance(n, str) else int(n) for n in self.shape))
+        if self.dtype != LEFT_OUT:
+            object.__setattr__(self, "dtype", dtypes.of_array(self.dtype))
+        if self.shape is None and self.dtype != LEFT_OUT and self.dtype not in _NUMBERS:
+            known = ", ".join(_NUMBERS)
+            raise ConfigError(f"{self.name} is passed by value, which {self.dtype} cannot be; these can: {known}")
+
+    @property
+    def by_value(self) -> bool:
+        return self.shape is None
 
     @property
     def symbolic(self) -> tuple[str, ...]:
-        return tuple(n for n in self.shape if isinstance(n, str))
+        return tuple(n for n in self.shape or () if isinstance(n, str))
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -51,14 +72,18 @@ class Param:
                 f"{self.name} has the symbolic size {', '.join(self.symbolic)}: give inputs with "
                 "carver.set_autotune_inputs(...), or supply_prog=, which see real sizes"
             )
-        return tuple(int(n) for n in self.shape)
+        return tuple(int(n) for n in self.shape or ())
 
     def at(self, sizes: Mapping[str, int]) -> Param:
         """The same with these symbolic sizes in numbers."""
+        if self.shape is None:
+            return self
         return replace(self, shape=tuple(sizes.get(n, n) if isinstance(n, str) else n for n in self.shape))
 
     @property
     def size_bytes(self) -> int:
+        if self.shape is None:
+            return 0
         return int(np.prod(self.extents, dtype=np.int64)) * dtypes.ARRAY_BYTES[self.dtype]
 
     def tensor(self) -> TensorSpec:
@@ -82,7 +107,7 @@ def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -
     """
     sizes: dict[str, int] = {}
     for p, given in zip(params, arrays, strict=True):
-        if given is None:
+        if given is None or given.shape is None or p.shape is None:
             continue
         said, shape = p.shape, given.extents
         if len(said) != len(shape):
@@ -118,14 +143,71 @@ def gpu_of(values: Iterable[Any]) -> str | None:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """What of a launch depends on sizes: counts of blocks and scalars, as numbers or as expressions of them."""
+
+    grid: tuple[Any, ...]
+    scalars: tuple[Any, ...] = ()
+
+    def program(
+        self, source: Source, entry: str, block: tuple[int, int, int], smem_bytes: int, params: Sequence[Param],
+        sizes: Mapping[str, int],
+    ) -> Program:  # fmt: skip
+        """The program for these arguments and symbolic sizes, all in numbers."""
+        counts = [evaluate("grid", n, sizes) if isinstance(n, str) else n for n in self.grid]
+        grid = dim3("grid", counts[0] if len(counts) == 1 else counts)
+        tensors = [p.tensor() for p in params if not p.by_value]
+        if not tensors:
+            raise ConfigError(f"{entry} takes no array; a kernel needs one at least")
+        given = (Scalar(_letter(p.dtype), p.name) if p.by_value else p.name for p in params)
+        scalars = (_sized(n, sizes) if isinstance(n, str) else n if isinstance(n, Scalar) else scalar(n)
+                   for n in self.scalars)  # fmt: skip
+        call = Call(entry, grid, block, smem_bytes, (*given, *scalars))
+        return Program(source, (call,), 0, tuple(tensors[:-1]), tensors[-1])
+
+    def to_list(self) -> list[Any]:
+        """Plain JSON types."""
+        made = [n if isinstance(n, str | Scalar) else scalar(n) for n in self.scalars]
+        return [list(self.grid), [[n.kind, n.value] if isinstance(n, Scalar) else n for n in made]]
+
+    @classmethod
+    def from_list(cls, d: Sequence[Any]) -> Launch:
+        grid, scalars = d
+        return cls(tuple(grid), tuple(Scalar(*n) if isinstance(n, list) else n for n in scalars))
+
+
+def evaluate(what: str, text: str, sizes: Mapping[str, int]) -> int:
+    """The value of an expression of symbolic sizes. Raises ConfigError."""
+    if not sizes:
+        raise ConfigError(f"{what} {text!r} is an expression of symbolic sizes, of which params have none")
+    try:
+        return int(expr.parse(text)(sizes))
+    except KernelError as e:
+        raise ConfigError(f"{what} {text!r}: {e}") from None
+
+
+def _sized(text: str, sizes: Mapping[str, int]) -> Scalar:
+    typed = _TYPED.fullmatch(text.strip())
+    if typed and typed[1] in _NUMBERS:
+        return scalar(np.dtype(typed[1]).type(evaluate("scalar", typed[2], sizes)))
+    return scalar(evaluate("scalar", text, sizes))
+
+
+def _letter(dtype: str) -> str:
+    return "P" if dtype == LEFT_OUT else _NUMBERS[dtype]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One concrete kernel of your own: source, macros and launch.
 
     `source` is a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function. `grid` and
-    `block` are counts, `scalars` follow the pointers of the arrays in the call: a Python int is a C `int`, a float a
-    `float`, a NumPy scalar what it is. `params` describes the arrays; without it they are those of the hints' problem,
-    else those that are given as inputs. `flags` go to the compiler behind carver's own; `isa` is what a CUDA source is
-    compiled for, where that is more than the device's own ("sm_90a").
+    `block` are counts, `scalars` follow the arguments of `params` in the call: a Python int is a C `int`, a float a
+    `float`, a NumPy scalar what it is. `params` describes the arrays, and numbers that each call gives; without it they
+    are those of the hints' problem, else those that are given as inputs. In `grid` and `scalars` a text is an
+    expression of the symbolic sizes of `params`, as "ceil(n, 128)", a scalar's in 64 bits as "int64(n)". `flags` go to
+    the compiler behind carver's own; `isa` is what a CUDA source is compiled for, where that is more than the device's
+    own ("sm_90a").
     """
 
     source: Any
@@ -170,7 +252,7 @@ class Kernel:
 
     def program(self, params: Sequence[Param], arch: Arch) -> Program:
         """What the device layer compiles and launches, for these arrays."""
-        grid, block = dim3("grid", self.grid), dim3("block", self.block)
+        block = dim3("block", self.block)
         if self.kind == "cuda":
             for what, asked, most in (
                 ("threads a block", prod(block), arch.max_threads_per_block),
@@ -178,11 +260,18 @@ class Kernel:
             ):
                 if asked > most:
                     raise ConfigError(f"{self.entry} asks for {asked} {what}; {arch.title} has {most}")
-        source = self.compiled_from(arch)
-        tensors = [p.tensor() for p in params]
-        args: tuple[str | Scalar, ...] = (*(t.name for t in tensors), *(scalar(value) for value in self.scalars))
-        call = Call(self.entry, grid, block, int(self.shared_bytes), args)
-        return Program(source, (call,), 0, tuple(tensors[:-1]), tensors[-1])
+        sizes = self.sizes(params)
+        return self.launch.program(self.compiled_from(arch), self.entry, block, int(self.shared_bytes), params, sizes)
+
+    def sizes(self, params: Sequence[Param]) -> dict[str, int]:
+        """What the symbolic sizes of `params` are for arguments in numbers."""
+        known: Sequence[Param] = self.params or ()  # type: ignore[assignment]
+        return sizes_of(known, params, "the kernel's params") if len(known) == len(params) else {}
+
+    @property
+    def launch(self) -> Launch:
+        grid = self.grid if isinstance(self.grid, Iterable) and not isinstance(self.grid, str) else (self.grid,)
+        return Launch(tuple(grid), tuple(self.scalars))
 
     def compiled_from(self, arch: Arch) -> Source:
         path = _path(self.source, self.kind)
@@ -249,6 +338,13 @@ def isa(kind: str, arch: Arch) -> str:
 def retargeted(source: Source, here: str) -> Source:
     """The source for the device that is here; sm_90a is sm_90 with more, and stays."""
     return source if here.rstrip("af") == source.isa.rstrip("af") else replace(source, isa=here)
+
+
+def number_type(value: Any) -> str:
+    """The type that a number is passed by value as; empty for what is no number."""
+    if isinstance(value, np.generic):
+        return value.dtype.name if value.dtype.char in _LETTERS else ""
+    return "int32" if isinstance(value, int) else "float32" if isinstance(value, float) else ""
 
 
 def dim3(what: str, value: Any) -> tuple[int, int, int]:

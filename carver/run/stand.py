@@ -155,7 +155,7 @@ class Stand:
         `call` are the arguments of the user's function. Of a problem, random values are what is timed; where sums are
         checked, so are values whose sums are exact.
         """
-        self._call = call if self._given is None else self._given
+        self._call = {k: arrived(v) for k, v in call.items()} if self._given is None else self._given
         self._manifest, self._problem, self._sets = list(inputs), None, []
         self._workspace, self._last = None, list[Any]()
         if problem is not None:
@@ -230,7 +230,8 @@ class Stand:
                 if self.code.direct and isinstance(returned, Kernel):
                     raise ConfigError(
                         f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: "
-                        "give these arguments with from_kernel(..., args=(...)) or in the call"
+                        "give these arguments with from_kernel(..., args=(...)) or in the call; a function that is "
+                        "annotated '-> carver.Kernel' takes arrays, and sees a carver.Param of each"
                     )
                 self.device.synchronize()
             self._unharmed(one)
@@ -364,9 +365,11 @@ class Stand:
         concrete = program_from_dict(program)
         if not self._sets:
             self._sets = [self._read()]
-        names, count = [t.name for t in concrete.tensors], len(self._sets[0].arrays)
-        if len(names) != count:
-            raise ConfigError(f"the kernel takes {len(names)} arrays, {count} are given")
+        taken, first = [t.name for t in concrete.tensors], self._sets[0].arrays
+        if len(taken) != (count := sum(isinstance(a, Guarded) for a in first)):
+            raise ConfigError(f"the kernel takes {len(taken)} arrays, {count} are given")
+        tensors = iter(taken)
+        names = [next(tensors) if isinstance(a, Guarded) else n for n, a in zip(self._names, first, strict=True)]
         if key not in self._loaded:
             path, sha256, log = binary or ("", "", "")
             self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
@@ -376,17 +379,20 @@ class Stand:
         loaded = self._loaded[key]
 
         def run(one: Set) -> None:
-            pointers = {name: g.buffer.pointer for name, g in zip(names, one.arrays, strict=True)}
+            given = (a.buffer.pointer if isinstance(a, Guarded) else a for a in one.arrays)
+            pointers = dict(zip(names, given, strict=True))
             loaded.launch(pointers | {"workspace": self._workspace.buffer.pointer if self._workspace else 0})
 
         return run
 
     def _read(self) -> Set:
-        """The inputs that came as files, on the device."""
+        """The inputs that came as files, on the device, and numbers as they are."""
         one = Set([])
         for entry in self._manifest:
             if entry["form"] == "plain":
-                raise ConfigError(f"{entry['name']} is no array; give scalars in Kernel(scalars=...)")
+                one.stored.append(entry["content"])
+                one.arrays.append(0 if entry["content"] is None else entry["content"])
+                continue
             one.stored.append(np.load(entry["path"], allow_pickle=False))
             one.arrays.append(self._upload(one.stored[-1], entry["dtype"]))
         return one
@@ -432,7 +438,7 @@ class Stand:
             array = one.arrays[place]
             if isinstance(array, Guarded):
                 self.device.fill(array.buffer, 0)
-            else:
+            elif hasattr(array, "__setitem__"):  # which an array that is left out is not
                 array[...] = 0
         self._restore(one)
         if self.code.pre_hook is not None:
@@ -445,6 +451,8 @@ class Stand:
 
     def _put_back(self, one: Set, place: int) -> None:
         array, stored = one.arrays[place], one.stored[place]
+        if not isinstance(stored, np.ndarray):
+            return
         if isinstance(array, Guarded):
             self.device.write(array.buffer, stored)
         elif is_torch(array):
@@ -490,8 +498,8 @@ class Stand:
     def _outputs(self, returned: Any) -> list[tuple[Any, str]]:
         """Values of the outputs with their element types; 8-bit floats and bfloat16 as float32."""
         arrays = self._sets[0].arrays
-        if arrays and isinstance(arrays[0], Guarded):
-            chosen = [arrays[place].buffer for place in self._out]
+        if any(isinstance(a, Guarded) for a in arrays):
+            chosen = [a.buffer for a in (arrays[place] for place in self._out) if isinstance(a, Guarded)]
             return [(self.device.download(b), b.dtype) for b in chosen]
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
         if self._out or returned is None:

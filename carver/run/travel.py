@@ -17,6 +17,7 @@ from ..arch.descriptor import Arch, Matrix
 from ..base.errors import ConfigError
 from ..ranking.hint import Hint
 from .render import Call, Program, Scalar, Source, TensorSpec
+from .spec import Param
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
@@ -118,6 +119,8 @@ def sent(value: Any) -> Any:
     """A value of a config as JSON that `arrived` gives back. Raises ConfigError for what cannot travel."""
     if isinstance(value, Hint):
         return {"hint": value.to_dict()}
+    if isinstance(value, Param):
+        return {"param": [value.name, value.shape and list(value.shape), value.dtype, value.is_output]}
     if isinstance(value, list | tuple):
         return [sent(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):
@@ -129,7 +132,7 @@ def sent(value: Any) -> Any:
 
 def arrived(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return Hint.from_dict(value["hint"])
+        return Param(*value["param"]) if "param" in value else Hint.from_dict(value["hint"])
     return tuple(arrived(v) for v in value) if isinstance(value, list) else value
 
 

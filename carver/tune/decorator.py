@@ -10,8 +10,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..base.errors import ConfigError
 from ..ops.template import Template
+from ..run.buffers import is_torch
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
@@ -55,6 +58,8 @@ class Autotuned:
         self._results: dict[str, AutotuneResult] = {}
         self._kernels: dict[str, Any] = {}
         self._tunable: dict[frozenset[str], bool] = {}
+        self._ready: dict[tuple[Any, ...], tuple[Any, tuple[int, ...]]] = {}
+        """By what `_signed` says of a call: the kernel for it, and the places of the arrays that it is called with."""
         self._lock = threading.RLock()
         functools.update_wrapper(self, self.fn)
 
@@ -62,12 +67,19 @@ class Autotuned:
         return f"<autotune {self.jit.name}({', '.join(self.jit.signature.parameters)}), {len(self._results)} tuned>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values()) if kwargs else args
+        if (signed := _signed(given, kwargs)) is not None and (ready := self._ready.get(signed)) is not None:
+            kernel, places = ready
+            return kernel(*[given[i] for i in places]) if places else kernel
         if self._sets_tunables(args, kwargs):
             return self.jit(*args, **kwargs)
         found = self.result(*args, **kwargs)
         bound = self.jit.signature.bind_partial(*args, **kwargs).arguments  # in the order that the function takes them
         arrays = [a for a in bound.values() if param_of("", a) is not None]
         kernel = self._kernel(found, args, kwargs)
+        if signed is not None and not cache.all_off():
+            places = tuple(next(i for i, each in enumerate(given) if each is a) for a in arrays)
+            self._ready[signed] = kernel, places
         return kernel(*arrays) if arrays else kernel
 
     def result(self, *args: Any, **kwargs: Any) -> AutotuneResult:
@@ -154,6 +166,23 @@ class Autotuned:
             entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
             self._kernels[key] = build(plan, entry)
         return self._kernels[key]
+
+
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+
+
+def _signed(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Everything of a call that its key may depend on, as fast as can be; None where that takes a closer look."""
+    signed: list[Any] = [*kwargs] if kwargs else []
+    for each in given:
+        kind = each.__class__
+        if kind in _PLAIN:
+            signed += kind, each
+        elif is_torch(each) or kind is np.ndarray:
+            signed += kind, each.dtype, each.shape, getattr(each, "device", None)
+        else:
+            return None
+    return tuple(signed)
 
 
 def autotune(

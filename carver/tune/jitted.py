@@ -12,8 +12,8 @@ from typing import Any, overload
 from ..base.errors import CarverError, CompileError, ConfigError
 from ..run.cpu import cores_available
 from ..run.device import Program
-from ..run.spec import HintKernel, Kernel, Param, program_params
-from .result import Built
+from ..run.spec import HintKernel, Kernel, Param, param_of, program_params
+from .built import Built
 
 
 class JIT:
@@ -43,7 +43,18 @@ class JIT:
         return str(getattr(self.fn, "__name__", type(self.fn).__name__))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.build(self.fn(*args, **kwargs), self.signature.bind(*args, **kwargs).arguments)
+        bound = self.signature.bind(*args, **kwargs).arguments
+        if not (arrays := self.arrays(bound)):
+            return self.build(self.fn(*args, **kwargs), bound)
+        described = bound | arrays
+        return self.build(self.fn(**described), described)(*(bound[name] for name in arrays))
+
+    def arrays(self, bound: Mapping[str, Any]) -> dict[str, Param]:
+        """What a function that is annotated to return a `Kernel` sees in place of the arrays that it is called with."""
+        gives = self.signature.return_annotation
+        if gives is not Kernel and str(gives).rpartition(".")[2] != "Kernel":  # it may be text
+            return {}
+        return {name: p for name, v in bound.items() if (p := param_of(name, v)) is not None}
 
     def build(self, made: Any, bound: Mapping[str, Any]) -> Any:
         """The callable kernel of what the function returned."""
@@ -72,11 +83,13 @@ class JIT:
         return tuple(p if isinstance(p, Param) else Param(*p) for p in given)
 
     def outputs(self, made: Any, params: Sequence[Param] | None) -> tuple[int, ...]:
-        """Places of the outputs: `out_idx`, else those that `params` mark, else the last of a kernel of source."""
+        """Places of the outputs: `out_idx`, else those that `params` mark, else a kernel's last array."""
         if self.out_idx is not None:
             return self.out_idx
-        marked = tuple(i for i, p in enumerate(params or ()) if p.is_output)
-        return marked or ((-1,) if isinstance(made, Kernel | HintKernel) else ())
+        if marked := tuple(i for i, p in enumerate(params or ()) if p.is_output):
+            return marked
+        behind = next((i for i, p in enumerate(reversed(params or ())) if not p.by_value), 0)  # numbers
+        return (-1 - behind,) if isinstance(made, Kernel | HintKernel) else ()
 
     def par_compile(
         self, configs: Sequence[Mapping[str, Any] | tuple[Any, ...]], num_workers: int | None = None,

@@ -23,8 +23,9 @@ from ..run.check import Checker, OperatorReference
 from ..run.device import lease_name
 from ..run.inputs import Inputs
 from ..run.session import Session, Settings, Trial, build
+from ..run.spec import Param
 from ..run.stand import decoded
-from ..run.travel import PythonCode
+from ..run.travel import PythonCode, sent
 from ..run.worker import Reply
 
 
@@ -50,7 +51,7 @@ class Spec:
 
     def references(self) -> dict[str, Any] | None:
         """How another process gets at the user's code; None where it cannot, or not at its arguments."""
-        plain = all(v is None or isinstance(v, bool | int | float | str) for v in self.call.values())
+        plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
         return self.code.references() if plain else None
 
     def __eq__(self, other: object) -> bool:
@@ -152,7 +153,7 @@ class Lane(Session):
         if self._manifest is None:
             assert self.spec.inputs is not None
             self._manifest = self.spec.inputs.write(self.folder)
-        call = {} if self.forked or not self.spec.isolate else dict(self.spec.call)
+        call = {} if self.forked or not self.spec.isolate else {k: sent(v) for k, v in self.spec.call.items()}
         return {"inputs": self._manifest, "call": call, "out": list(self.spec.out)}
 
 

@@ -196,6 +196,8 @@ def make_plan(
         raise ConfigError(f"{name}{jit.signature}: {e}") from None
     fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
     guess = likely_arch(jit, [v for k, v in bound.items() if k not in fixed])
+    eager = jit.arrays(bound)
+    fixed |= eager
     entries = expand(configs, jit.signature, fixed, guess, name)
     if template is not None:
         entries = _ranked(entries, template, guess)
@@ -203,7 +205,7 @@ def make_plan(
         entries.append(_baseline(entries, settings.baseline, jit))
     whole = takes_config(jit.signature)
     open_names = list(check_bound(entries, jit.signature, fixed, name))
-    given = tuple(bound[n] for n in open_names if n in bound) or given_inputs()
+    given = tuple(bound[n] for n in eager or open_names if n in bound) or given_inputs()
     direct = bool(open_names)
     if direct and (given is None or len(given) != len(open_names)) and settings.supply_prog is None:
         raise ConfigError(
@@ -226,10 +228,12 @@ def make_plan(
         returns = made is None and jit.out_idx is None  # Python code gives back what it makes
         params = tuple(p for p in hint_params(hint) if not (returns and p.is_output))
     out = jit.outputs(None if python else made, params)
-    names = open_names if direct else [p.name for p in params or ()]
+    names = open_names if direct else [p.name for p in params or eager.values()]
     inputs = _inputs(given, params, described, names, out, settings, device, arch, name)
     if not described and params and len(inputs.values) != len(params):
         out = jit.outputs(None if python else made, None)
+    if out == (-1,) and jit.out_idx is None:  # of what a kernel takes, the last array, whatever numbers follow
+        out = (max((i for i, v in enumerate(inputs.values) if v.form != "plain"), default=-1),)
     code = PythonCode(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
@@ -351,7 +355,10 @@ def _inputs(
     def value(p: Param, v: Value | None) -> Value:
         if v is None:
             return supply([p.at(sizes)], TensorSupplyType.Zero, 0, form).values[0]
-        return v if v.form == "plain" else replace(v, dtype=p.dtype)
+        is_array = v.form != "plain"
+        if v.given is not None and is_array == p.by_value:
+            raise ConfigError(f"{p.name} is {'a number' if p.by_value else 'an array'} by {by}; given is {v.dtype}")
+        return v if v.given is None else replace(v, dtype=p.dtype)
 
     return Inputs(tuple(map(value, marked, values)), found.origin)
 

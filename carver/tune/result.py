@@ -10,134 +10,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
-from ..base.errors import ConfigError, DeviceError, Foreign, RunError
+from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.table import screen_width
-from ..run.buffers import address, empty_like, is_torch
-from ..run.device import (
-    Binary,
-    Buffer,
-    Device,
-    Loaded,
-    Program,
-    Source,
-    compile_source,
-    open_device,
-)  # fmt: skip
+from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
 from ..run.session import compiler_of
 from ..run.sources import bundle, unpack
-from ..run.spec import HintKernel, Kernel, Param, gpu_of, param_of, places, retargeted, sizes_of
+from ..run.spec import Launch, Param, retargeted
 from ..run.travel import program_from_dict, program_to_dict
 from . import cache
+from .built import Built
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-@lru_cache(maxsize=8)
-def _device(name: str) -> Device:
-    return open_device(name)
-
-
-class Built:
-    """A kernel of source, compiled when first needed and loaded when first called: `c = kernel(a, b)`.
-
-    Takes all arrays in order, or only those that are no outputs: these it allocates, where `params` says their shapes.
-    Returns the output, or a tuple of them.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel | HintKernel | None,
-        device: str,
-        params: Sequence[Param] | None,
-        out: Sequence[int],
-        program: Program | None = None,
-        binary: Binary | None = None,
-    ) -> None:
-        self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
-        self._program, self._binary = program, binary
-        self._loaded: dict[Any, tuple[Loaded, Buffer | None]] = {}
-
-    def __repr__(self) -> str:
-        name = self.kernel.name if self.kernel is not None else ", ".join(self.source.entries)
-        arrays = ", ".join(f"{p.name} {p.dtype}{list(p.shape)}" for p in self.params or ())
-        return f"<kernel {name} on {self.device_name}{': ' if arrays else ''}{arrays}>"
-
-    @property
-    def kind(self) -> str:
-        return self.device_name.partition(":")[0]
-
-    @property
-    def source(self) -> Source:
-        if self._program is not None:
-            return self._program.source
-        assert self.kernel is not None
-        return self.kernel.compiled_from(archs.load(self.device_name))
-
-    def compile(self, timeout_s: float | None = None) -> Binary:
-        if self._binary is None:
-            self._binary = compile_source(self.source, compiler_of(self.kind), timeout_s)
-        return self._binary
-
-    def program(self, params: Sequence[Param] | None = None) -> Program:
-        if self._program is not None:
-            return self._program
-        known = params or self.params
-        if known is None or self.kernel is None:
-            raise ConfigError("the kernel's arrays are not known: give Kernel(params=...)")
-        return self.kernel.program(known, archs.load(self.device_name))
-
-    def __call__(self, *arrays: Any) -> Any:
-        params = self.params
-        if params is None:
-            found = [param_of(f"arg{i}", a) for i, a in enumerate(arrays)]
-            if None in found:
-                raise RunError(f"takes arrays; got {', '.join(type(a).__name__ for a in arrays)}")
-            params = [p for p in found if p is not None]
-        count = len(params)
-        out = places(self.out, count)
-        if len(arrays) not in (count, count - len(out)):
-            names = ", ".join(p.name for p in params)
-            outputs = ", ".join(params[i].name for i in out) or "none"
-            raise RunError(f"takes {names} (outputs, which may be left out: {outputs}); got {len(arrays)} arrays")
-        every = list(arrays)
-        if len(arrays) < count:
-            for place in sorted(out):
-                every.insert(place, None)
-            if any(p.symbolic for p in params):
-                sizes = sizes_of(params, [None if a is None else param_of("", a) for a in every], "params")
-                params = [p.at(sizes) for p in params]
-            for place in out:
-                spec = params[place].tensor()
-                made = empty_like(arrays, spec)
-                if made is None:
-                    room = _device(self.device_name).empty(spec.shape, spec.dtype)
-                    made = room.owner if self.kind == "cpu" else room
-                every[place] = made
-        loaded, workspace = self._load(params)
-        for each in every if self.kind == "cuda" else ():
-            if is_torch(each) and (there := gpu_of([each])) not in (None, self.device_name):
-                raise RunError(f"an array is on {there}, the kernel runs on {self.device_name}; move it there")
-        specs = [p.tensor() for p in params]
-        given = enumerate(zip(specs, every, strict=True))
-        pointers = {spec.name: address(a, spec, self.kind, writes=i in out) for i, (spec, a) in given}
-        loaded.launch(pointers | {"workspace": workspace.pointer if workspace else 0})
-        returned = [every[place] for place in out]
-        return returned[0] if len(returned) == 1 else tuple(returned) or None
-
-    def _load(self, params: Sequence[Param]) -> tuple[Loaded, Buffer | None]:
-        key = tuple((p.name, p.extents, p.dtype) for p in params)
-        if key not in self._loaded:
-            program, device = self.program(params), _device(self.device_name)
-            room = device.empty((program.workspace_bytes,), "int8") if program.workspace_bytes else None
-            self._loaded[key] = device.load(self.compile(), program), room
-        return self._loaded[key]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +95,7 @@ class AutotuneResult:
         found, files = self.to_dict(), dict[str, bytes]()
         if self.built is None:
             return found, files
-        program, binary = self.built.program(), self.built.compile()
+        program, binary = self.built.tuned(), self.built.compile()
         files |= bundle(program.source)
         files[f"kernel{binary.path.suffix}"] = binary.path.read_bytes()
         plain = program_to_dict(program)
@@ -215,8 +105,10 @@ class AutotuneResult:
             "binary": f"kernel{binary.path.suffix}", "sha256": binary.sha256, "log": binary.log,
             "compiler": compiler_of(self.built.kind).identity, "device": self.built.device_name,
             "out": list(self.built.out),
-            "params": [[p.name, list(p.shape), p.dtype, p.is_output] for p in self.built.params or ()],
+            "params": [[p.name, p.shape and list(p.shape), p.dtype, p.is_output] for p in self.built.params or ()],
         }  # fmt: skip
+        if self.built.launch is not None:
+            found["kernel"]["launch"] = self.built.launch.to_list()
         return found, files
 
     @classmethod
@@ -293,8 +185,9 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
         built = (folder / d["binary"]).read_bytes()
         if hashlib.sha256(built).hexdigest() == d["sha256"]:  # a copy: another result may take the folder's place
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
-    params = [Param(name, tuple(shape), dtype, out) for name, shape, dtype, out in d["params"]]
-    return Built(None, where, params, d["out"], program, binary)
+    params = [Param(name, shape, dtype, out) for name, shape, dtype, out in d["params"]]
+    launch = Launch.from_list(d["launch"]) if "launch" in d else None
+    return Built(None, where, params, d["out"], program=program, binary=binary, launch=launch)
 
 
 def _untrusted(folder: Path) -> Any:

@@ -25,12 +25,13 @@ from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
 from . import cache
+from .built import Built
 from .configs import Entry, once
 from .jitted import JIT
 from .lanes import Lanes
 from .log import RunLog
 from .plan import Plan, Tuning, make_plan, plain_config
-from .result import AutotuneResult, Built, outcomes, summarise, words
+from .result import AutotuneResult, outcomes, summarise, words
 from .search import BudgetSpent, Choices, strategy
 
 OWN = "user"
@@ -401,8 +402,9 @@ def build(plan: Plan, entry: Entry) -> Any:
         return plan.jit.build(made, plan.bound)
     values = plan.inputs.values
     out = places(plan.out, len(values))
-    params = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
-    return Built(made, plan.device, params, plan.out)
+    tuned = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
+    params = plan.jit.params_of(made, plan.bound) if plan.described else None
+    return Built(made, plan.device, params or tuned, plan.out, tuned_for=tuned)
 
 
 def _taken(plan: Plan) -> str:

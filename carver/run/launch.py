@@ -1,0 +1,117 @@
+"""Launches by the CUDA driver's own interface, through ctypes: between Python and the driver lies as little as can be.
+
+PyCUDA makes the context and the memory; its launches know no stream of torch's, and take several times as long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import DeviceError, RunError
+from .compile import Binary
+from .render import Launcher, Program, Scalar
+
+_TYPES: dict[str, Any] = {
+    "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
+    "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
+    "P": ctypes.c_void_p,
+}  # fmt: skip
+_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+"""CUfunction_attribute in cuda.h of CUDA 13.0."""
+
+
+@cache
+def _library() -> Any:
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        return ctypes.CDLL(name)
+    except OSError as e:
+        raise DeviceError(f"no NVIDIA GPU can be used here: the driver library {name} does not load ({e})") from None
+
+
+def _checked(code: int, what: str) -> None:
+    if code:
+        text = ctypes.c_char_p()
+        _library().cuGetErrorString(code, ctypes.byref(text))
+        said = text.value.decode(errors="replace") if text.value else f"CUresult {code}"
+        raise RunError(f"{what}: {said}")
+
+
+@cache
+def _module(path: str, sha256: str, ordinal: int) -> Any:
+    """Loaded into the device's current context for the life of the process: a captured graph may launch from it when
+    nothing else remembers it."""
+    module = ctypes.c_void_p()
+    _checked(_library().cuModuleLoadData(ctypes.byref(module), Path(path).read_bytes()), f"loading {path}")
+    return module
+
+
+def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any, list[Any], Sequence[Any]]]:
+    """Of each call the function, its extents and shared memory, and the arguments."""
+    library = _library()
+    module = _module(str(binary.checked()), binary.sha256, ordinal)
+    found: list[tuple[Any, list[Any], Sequence[Any]]] = []
+    for call in program.calls:
+        function = ctypes.c_void_p()
+        entry, smem_bytes = call.entry, call.dynamic_smem_bytes
+        _checked(library.cuModuleGetFunction(ctypes.byref(function), module, entry.encode()), f"loading {entry}")
+        if smem_bytes:
+            code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
+            _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
+        block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
+        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *block, smem_bytes)], call.args))
+    return found
+
+
+def direct(binary: Binary, program: Program, ordinal: int) -> Callable[[], int]:
+    """The driver's own launch of a kernel that takes no argument: less cannot lie between Python and the driver."""
+    ((function, extents, _),) = _functions(binary, program, ordinal)
+    return partial(_library().cuLaunchKernel, function, *extents, ctypes.c_void_p(), None, None)
+
+
+def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: int) -> Launcher:
+    """The program for arguments in the order of `names`, on any stream, from any thread."""
+    fixed = _functions(binary, program, ordinal)
+    types = {arg.value: _TYPES[arg.kind] for call in program.calls for arg in call.args if isinstance(arg, Scalar)
+             and isinstance(arg.value, str)}  # fmt: skip
+
+    class Slots(threading.local):
+        """Where the driver reads the arguments from: a set for each thread."""
+
+        def __init__(self) -> None:
+            self.given = [types.get(name, ctypes.c_void_p)() for name in names]
+            at = dict(zip(names, self.given, strict=True))
+            self.calls, self.kept = [], []
+            for function, extents, args in fixed:
+                values = [
+                    at[arg] if isinstance(arg, str)
+                    else (at[arg.value] if isinstance(arg.value, str) else _TYPES[arg.kind](arg.value))
+                    if isinstance(arg, Scalar)
+                    else ctypes.c_int64(arg) if isinstance(arg, int) else ctypes.c_void_p()
+                    for arg in args
+                ]  # fmt: skip
+                self.kept.append(values)
+                pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+                self.calls.append((function, *extents, pointers))
+
+    slots, cu_launch_kernel = Slots(), _library().cuLaunchKernel
+    streams = {0: ctypes.c_void_p()}
+    title = program.source.path.name
+
+    def launch(values: Sequence[Any], stream: int = 0) -> None:
+        here = slots
+        for slot, value in zip(here.given, values):  # noqa: B905 (the caller has counted; this is the hot path)
+            slot.value = value
+        if (on := streams.get(stream)) is None:
+            on = streams.setdefault(stream, ctypes.c_void_p(stream))
+        for function, gx, gy, gz, bx, by, bz, smem, pointers in here.calls:
+            if code := cu_launch_kernel(function, gx, gy, gz, bx, by, bz, smem, on, pointers, None):
+                _checked(code, f"launching {title}")
+
+    return launch

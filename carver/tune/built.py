@@ -1,0 +1,308 @@
+"""A kernel of source that can be called, at the cost of little more than its launch."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, cast
+
+import numpy as np
+
+from ..arch import devices as archs
+from ..base.errors import ConfigError, RunError
+from ..run.buffers import address, empty_like, is_gpuarray, is_torch
+from ..run.device import Binary, Buffer, Device, Program, Source, compile_source, open_device
+from ..run.render import Launcher
+from ..run.session import compiler_of
+from ..run.spec import (
+    LEFT_OUT,
+    HintKernel,
+    Kernel,
+    Launch,
+    Param,
+    gpu_of,
+    number_type,
+    param_of,
+    places,
+    sizes_of,
+)  # fmt: skip
+
+Reader = Callable[[Any], Any]
+"""The value that a launch takes for an argument; None where it is none of the kind that the reader was made for."""
+
+
+@lru_cache(maxsize=8)
+def device_of(name: str) -> Device:
+    return open_device(name)
+
+
+class Built:
+    """A kernel of source, compiled when first needed and loaded when first called: `c = kernel(a, b)`.
+
+    Takes all arguments in order, or only those that are no outputs: these it allocates, where `params` says their
+    shapes. An array may be None, which the kernel gets as a null pointer. Returns the output, or a tuple of them.
+    Torch tensors are worked on in torch's current stream, which may be one that a CUDA graph is captured from.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | HintKernel | None,
+        device: str,
+        params: Sequence[Param] | None,
+        out: Sequence[int],
+        *,
+        program: Program | None = None,
+        binary: Binary | None = None,
+        launch: Launch | None = None,
+        tuned_for: Sequence[Param] | None = None,
+    ) -> None:
+        """`tuned_for` are the arguments in numbers that a kernel of symbolic sizes was tuned for; `program` and
+        `launch` stand for the kernel where that was saved."""
+        self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
+        self._program, self._binary, self._launch, self._tuned_for = program, binary, launch, tuned_for
+        self._loaded: dict[Any, tuple[Launcher, Buffer | None, Program]] = {}
+        self._last: Callable[[Sequence[Any]], Any] | None = None
+
+    def __repr__(self) -> str:
+        name = self.kernel.name if self.kernel is not None else ", ".join(self.source.entries)
+        arrays = ", ".join(f"{p.name} {p.dtype}{'' if p.shape is None else list(p.shape)}" for p in self.params or ())
+        return f"<kernel {name} on {self.device_name}{': ' if arrays else ''}{arrays}>"
+
+    @property
+    def kind(self) -> str:
+        return self.device_name.partition(":")[0]
+
+    @property
+    def source(self) -> Source:
+        if self._program is not None:
+            return self._program.source
+        assert self.kernel is not None
+        return self.kernel.compiled_from(archs.load(self.device_name))
+
+    @property
+    def launch(self) -> Launch | None:
+        """How it is launched at other sizes than it was tuned for; None where it takes these alone."""
+        if isinstance(self.kernel, Kernel) and any(p.symbolic for p in self.params or ()):
+            return self.kernel.launch
+        return self._launch
+
+    def compile(self, timeout_s: float | None = None) -> Binary:
+        if self._binary is None:
+            self._binary = compile_source(self.source, compiler_of(self.kind), timeout_s)
+        return self._binary
+
+    def tuned(self) -> Program:
+        """The program for the arguments that it was tuned for."""
+        return self.program(self._tuned_for)
+
+    def program(self, params: Sequence[Param] | None = None) -> Program:
+        """The program for these arguments, in numbers."""
+        known = params or self.params
+        if (program := self._program) is not None:
+            if self._launch is None or params is None:
+                return program
+            sizes = sizes_of(self.params or (), params, "params")
+            (call,) = program.calls
+            block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
+            return self._launch.program(program.source, call.entry, block, call.dynamic_smem_bytes, params, sizes)
+        if known is None or self.kernel is None:
+            raise ConfigError("the kernel's arrays are not known: give Kernel(params=...)")
+        return self.kernel.program(known, archs.load(self.device_name))
+
+    def __call__(self, *arguments: Any) -> Any:
+        if (last := self._last) is not None and (returned := last(arguments)) is not NotImplemented:
+            return returned
+        return self._first(arguments)
+
+    def _first(self, arguments: Sequence[Any]) -> Any:
+        """A call whose arguments are of another kind than those of the last."""
+        params, every = self._completed(arguments)
+        launch, workspace, program = self._load(params)
+        for a in every if self.kind == "cuda" else ():
+            if is_torch(a) and (there := gpu_of([a])) not in (None, self.device_name):
+                raise RunError(f"an array is on {there}, the kernel runs on {self.device_name}; move it there")
+        out = places(self.out, len(params))
+        values = [self._value(p, a, writes=i in out) for i, (p, a) in enumerate(zip(params, every, strict=True))]
+        stream = _stream_of(every)
+        room = _workspace(program, workspace, every)
+        launch((*values, _pointer(room)), stream())
+        each = enumerate(zip(params, every, strict=True))
+        readers = [_reader(p, a, self.kind, writes=i in out) for i, (p, a) in each]
+        if None not in readers and not program.workspace_bytes:
+            makers = [(place, _maker(every[place])) for place in sorted(out)]
+            self._last = _repeated(launch, [r for r in readers if r is not None], out, stream, makers)
+        return _returned(every, out)
+
+    def _completed(self, arguments: Sequence[Any]) -> tuple[list[Param], list[Any]]:
+        """Parameters in numbers, and every argument in order, outputs that are not given made."""
+        params = self.params
+        if params is None:
+            params = [_described(i, a) for i, a in enumerate(arguments)]
+        count = len(params)
+        out = places(self.out, count)
+        if len(arguments) not in (count, count - len(out)):
+            names = ", ".join(p.name for p in params)
+            outputs = ", ".join(params[i].name for i in out) or "none"
+            raise RunError(f"takes {names} (outputs, which may be left out: {outputs}); got {len(arguments)} arguments")
+        every, made = list(arguments), len(arguments) < count
+        if made:
+            for place in sorted(out):
+                every.insert(place, None)
+        given = [None if a is None else param_of(p.name, a) for p, a in zip(params, every, strict=True)]
+        if any(p.symbolic for p in params):
+            sizes = sizes_of(params, given, "params")
+            params = [p.at(sizes) for p in params]
+        if made:
+            arrays = [a for a in every if param_of("", a) is not None or isinstance(a, Buffer | int)]
+            for place in out:
+                spec = params[place].tensor()
+                found = empty_like(arrays, spec)
+                if found is None:
+                    room = device_of(self.device_name).empty(spec.shape, spec.dtype)
+                    found = room.owner if self.kind == "cpu" else room
+                every[place] = found
+        params = [Param(p.name, None, LEFT_OUT) if a is None and not p.by_value else p
+                  for p, a in zip(params, every, strict=True)]  # fmt: skip
+        return list(params), every
+
+    def _value(self, p: Param, given: Any, *, writes: bool) -> Any:
+        if p.dtype == LEFT_OUT:
+            return None
+        if not p.by_value:
+            return address(given, p.tensor(), self.kind, writes=writes)
+        if isinstance(given, bool) or not isinstance(given, int | float | np.generic):
+            raise RunError(f"{p.name} is passed by value as {p.dtype}; got a {type(given).__name__}")
+        return given.item() if isinstance(given, np.generic) else given
+
+    def _load(self, params: Sequence[Param]) -> tuple[Launcher, Buffer | None, Program]:
+        key = tuple((p.name, p.shape, p.dtype) for p in params)
+        if key not in self._loaded:
+            program, device = self.program(params), device_of(self.device_name)
+            room = device.empty((program.workspace_bytes,), "int8") if program.workspace_bytes else None
+            names = [*(p.name for p in params), "workspace"]
+            self._loaded[key] = device.launcher(self.compile(), program, names), room, program
+        return self._loaded[key]
+
+
+def _described(place: int, given: Any) -> Param:
+    """An argument as it is given, where the kernel does not say what it takes."""
+    name = f"arg{place}"
+    if given is None:
+        return Param(name, None, LEFT_OUT)
+    if (param := param_of(name, given)) is not None:
+        return param
+    if dtype := number_type(given):
+        return Param(name, None, dtype)
+    raise RunError(f"takes arrays and numbers; got a {type(given).__name__}")
+
+
+def _repeated(
+    launch: Launcher, readers: Sequence[Reader], out: Sequence[int], stream: Callable[[], int],
+    makers: Sequence[tuple[int, Callable[[], Any] | None]],
+) -> Callable[[Sequence[Any]], Any]:  # fmt: skip
+    """The shortest way to a launch for arguments of the same kinds and shapes; NotImplemented for others."""
+    count = len(readers)
+    fewer = count - len(makers) if all(make for _, make in makers) else count
+    single = out[0] if len(out) == 1 else None
+
+    def call(arguments: Sequence[Any]) -> Any:
+        if len(arguments) != count:
+            if len(arguments) != fewer:
+                return NotImplemented
+            arguments = list(arguments)
+            for place, make in makers:
+                arguments.insert(place, make())  # type: ignore[misc]
+        values = []
+        for read, argument in zip(readers, arguments):  # noqa: B905 (counted above; this is the hot path)
+            value = read(argument)
+            if value is NotImplemented:
+                return NotImplemented
+            values.append(value)
+        values.append(None)  # no workspace
+        launch(values, stream())
+        return arguments[single] if single is not None else _returned(arguments, out)
+
+    return call
+
+
+def _maker(like: Any) -> Callable[[], Any] | None:
+    """What makes another array like an output that was made, or given; None where nothing can."""
+    if is_torch(like):
+        return partial(sys.modules["torch"].empty, tuple(like.shape), dtype=like.dtype, device=like.device)
+    return partial(np.empty, like.shape, like.dtype) if isinstance(like, np.ndarray) else None
+
+
+def _returned(every: Sequence[Any], out: Sequence[int]) -> Any:
+    returned = [every[place] for place in out]
+    return returned[0] if len(returned) == 1 else tuple(returned) or None
+
+
+def _reader(p: Param, given: Any, kind: str, *, writes: bool) -> Reader | None:
+    """What reads further arguments like this one; None where each has to be looked at anew."""
+    if p.dtype == LEFT_OUT:
+        return lambda a: None if a is None else NotImplemented
+    if p.by_value:
+        numbers = (int, float) if p.dtype.startswith("float") else (int,)
+        return lambda a: a if a.__class__ in numbers else NotImplemented
+    shape, of = getattr(given, "shape", None), given.__class__
+    if is_torch(given):
+        dtype, device = given.dtype, given.get_device()
+
+        def tensor(a: Any) -> Any:
+            if a.__class__ is of and a.dtype is dtype and a.shape == shape and a.get_device() == device and (
+                a.is_contiguous()
+            ):  # fmt: skip
+                return a.data_ptr()
+            return NotImplemented
+
+        return tensor
+    if of is np.ndarray and kind == "cpu":
+        dtype, from_buffer = given.dtype, cast(Any, ctypes.c_char.from_buffer)
+
+        def array(a: Any) -> Any:
+            if a.__class__ is of and a.dtype is dtype and a.shape == shape:
+                flags = a.flags
+                if flags.c_contiguous and flags.writeable and a.size:
+                    return ctypes.addressof(from_buffer(a))  # a third of what `a.ctypes` takes
+                if flags.c_contiguous and not writes:
+                    return a.ctypes.data
+            return NotImplemented
+
+        return array
+    if is_gpuarray(given):
+        dtype = given.dtype
+
+        def gpuarray(a: Any) -> Any:
+            if a.__class__ is of and a.dtype == dtype and a.shape == shape and a.flags.c_contiguous:
+                return int(a.ptr)
+            return NotImplemented
+
+        return gpuarray
+    return None
+
+
+def _stream_of(every: Sequence[Any]) -> Callable[[], int]:
+    """What gives the stream to launch in: torch's current one for its tensors on a GPU, else the default one."""
+    place = next((a.get_device() for a in every if is_torch(a) and a.is_cuda), None)
+    if place is None:
+        return lambda: 0
+    torch = sys.modules["torch"]
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # which makes no object of it
+    if raw is not None:
+        return lambda: int(raw(place))
+    return lambda: int(torch.cuda.current_stream(place).cuda_stream)
+
+
+def _workspace(program: Program, own: Buffer | None, every: Sequence[Any]) -> Any:
+    """Memory between launches: torch's own for its tensors, which its streams and graphs keep apart."""
+    where = next((a.device for a in every if is_torch(a) and a.is_cuda), None)
+    if own is None or where is None:
+        return own
+    torch = sys.modules["torch"]
+    return torch.empty(program.workspace_bytes, dtype=torch.int8, device=where)
+
+
+def _pointer(room: Any) -> int | None:
+    return None if room is None else room.data_ptr() if is_torch(room) else room.pointer

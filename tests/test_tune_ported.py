@@ -1,0 +1,224 @@
+"""What code for other tuners expects: runtime scalars, symbolic sizes, optional arrays, hooks, names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tuned
+from click.testing import CliRunner
+from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
+from tuned import QUICK
+
+import carver
+from carver.base.errors import ConfigError, RunError
+from carver.cli.main import main
+from carver.tune.result import AutotuneResult
+
+AXPY = """
+#include <stdint.h>
+void axpy(const float *X, const float *Y, float *Z, float alpha, int n) {
+    for (int i = 0; i < n; i++) Z[i] = alpha * X[i] + (Y ? Y[i] : 0.0f) + 0 * WAYS;
+}
+"""
+PARAMS = [("X", ("n",), "float32"), ("Y", ("n",), "float32"), ("Z", ("n",), "float32"), ("alpha", None, "float32")]
+
+
+@carver.jit
+def axpy(n: Any, ways: int = 1) -> carver.Kernel:
+    """Z = alpha X + Y for any n; Y may be left out."""
+    return carver.Kernel(AXPY, "axpy", grid=f"ceil({n}, 8)", defines={"WAYS": ways}, scalars=["n"], params=PARAMS)
+
+
+CONFIGS = [{"ways": 1}, {"ways": 2}]
+Y = np.ones(100, np.float32)
+
+
+def z(n: int = 100) -> Any:
+    return np.zeros(n, np.float32)
+
+
+def expected(x: Any, y: Any, alpha: float) -> Any:
+    return alpha * x + (0 if y is None else y)
+
+
+def test_numbers_of_the_call_are_passed_by_value() -> None:
+    work = carver.autotune(configs=CONFIGS, ref_prog=expected, **QUICK)(axpy)
+    with carver.set_autotune_inputs(X, Y, 0.5):
+        kernel = work("n")
+    assert [m.outcome for m in work.result("n").table] == ["ok", "ok"]
+    for alpha in (0.5, 2.0, 3, np.float32(4)):
+        np.testing.assert_array_equal(kernel(X, Y, z(), alpha), alpha * X + Y)
+    with pytest.raises(RunError, match="alpha is passed by value as float32; got a ndarray"):
+        kernel(X, Y, z(), X)
+
+
+def test_numbers_without_a_description_are_what_c_takes_them_for() -> None:
+    source = AXPY.replace("alpha, int n", "alpha, int n, double beta").replace("0 * WAYS", "0 * WAYS + beta")
+
+    def plain(ways: int) -> carver.Kernel:
+        return carver.Kernel(source, "axpy", defines={"WAYS": ways})
+
+    with carver.set_autotune_inputs(X, Y, z(), 0.5, 100, np.float64(2)):
+        result = carver.AutoTuner.from_kernel(plain, CONFIGS).set_compile_args(out_idx=2).run(**QUICK)
+    np.testing.assert_array_equal(result.kernel(X, Y, z(), 3.0, 100, np.float64(7)), 3 * X + Y + 7)
+
+
+def test_a_number_cannot_be_drawn() -> None:
+    def plain(ways: int) -> carver.Kernel:
+        return carver.Kernel(AXPY, "axpy", defines={"WAYS": ways}, scalars=[8],
+                             params=[(n, s and (8,), d) for n, s, d in PARAMS])  # fmt: skip
+
+    made = carver.AutoTuner.from_kernel(plain, CONFIGS)
+    with pytest.raises(ConfigError, match=r"alpha is a number that each call gives, .*set_autotune_inputs"):
+        made.run(**QUICK)
+    with pytest.raises(ConfigError, match="s is passed by value, which float16 cannot be; these can: int32, "):
+        carver.Param("s", None, "float16")
+    given = carver.set_autotune_inputs(X[:8], 0.5, z(8), 0.5)
+    with given, pytest.raises(ConfigError, match=r"Y is an array by .*float"):
+        made.run(**QUICK)
+
+
+def test_one_tuned_kernel_takes_any_size(tmp_path: Path) -> None:
+    work = carver.autotune(configs=CONFIGS, ref_prog=expected, **QUICK)(axpy)
+    with carver.set_autotune_inputs(X, Y, 0.5):
+        kernel = work("n")
+
+    def right(kernel: Any) -> None:
+        for n in (100, 7, 1000, 7, 100):
+            x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+            np.testing.assert_array_equal(kernel(x, y, z(n), 2.0), 2 * x + y)
+            assert kernel.program([p.at({"n": n}) for p in kernel.params]).calls[0].grid == (-(-n // 8), 1, 1)
+
+    right(kernel)
+    work.result("n").save(tmp_path / "saved")
+    right(AutotuneResult.load(tmp_path / "saved").kernel)
+    with pytest.raises(ConfigError, match=r"Y is float32\[n\] by params, where n is 100; given is float32\[50\]"):
+        kernel(X, Y[:50], z(), 1.0)
+    again = carver.autotune(configs=CONFIGS, ref_prog=expected, **QUICK)(axpy)
+    with carver.set_autotune_inputs(X, Y, 0.5):
+        right(again("n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"grid": "ceil(m, 8)"}, r"grid 'ceil\(m, 8\)': .*m"), ({"scalars": ["n +"]}, "does not parse"),
+        ({"grid": "n - n"}, "grid must be one to three whole numbers above 0"),
+        ({"scalars": ["n * n * n"]}, "a scalar must be an int of 32 bits"),
+    ],
+)  # fmt: skip
+def test_expressions_of_sizes_that_are_wrong(options: dict[str, Any], said: str) -> None:
+    kernel = carver.Kernel(**{"source": AXPY, "entry": "axpy", "params": PARAMS, **options})
+    params = [p.at({"n": 10000}) for p in kernel.params]  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match=said):
+        kernel.program(params, carver.CPU("auto"))
+
+
+def test_a_scalar_of_64_bits_from_a_size() -> None:
+    kernel = carver.Kernel(AXPY, "axpy", scalars=["int64(n * n)", "n", 2], params=PARAMS)
+    (call,) = kernel.program([p.at({"n": 10**6}) for p in kernel.params], carver.CPU("auto")).calls  # type: ignore[union-attr]
+    assert [(a.kind, a.value) for a in call.args[3:]] == [("f", "alpha"), ("q", 10**12), ("i", 10**6), ("i", 2)]  # type: ignore[union-attr]
+
+
+def test_arrays_may_be_left_out() -> None:
+    work = carver.autotune(
+        configs=CONFIGS, ref_prog=expected, reset_to_zero=["Y", "Z"], restore_value=["Y"], **QUICK
+    )(axpy)  # fmt: skip
+    with carver.set_autotune_inputs(X, None, z(), 0.5):
+        kernel = work("n")
+    assert [m.outcome for m in work.result("n").table] == ["ok", "ok"]
+    np.testing.assert_array_equal(kernel(X, None, z(), 2.0), 2 * X)
+    np.testing.assert_array_equal(kernel(X, Y, z(), 2.0), 2 * X + Y)
+    np.testing.assert_array_equal(kernel(X, None, z(), 2.0), 2 * X)
+
+
+def optional(x: Any, bias: Any, y: Any, *, pause_ms: float) -> None:
+    y[:] = 2 * x if bias is None else 2 * x + bias
+
+
+def test_python_code_takes_none_where_arrays_are_reset_and_restored() -> None:
+    with carver.set_autotune_inputs(X, None, z()):
+        result = carver.AutoTuner.from_kernel(optional, [{"pause_ms": 1.0}, {"pause_ms": 2.0}]).set_profile_args(
+            ref_prog=lambda x, bias, y: 2 * x, reset_to_zero=["bias"], restore_value=["bias", "y"], **QUICK
+        ).set_compile_args(out_idx=[2]).run()  # fmt: skip
+    assert [m.outcome for m in result.table] == ["ok", "ok"]
+
+
+def test_calls_that_are_repeated_are_looked_at_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way takes nothing that the first call would refuse."""
+    kernel = tuner(tuned.scale, [{"ways": 1}]).run().kernel
+    first = kernel(X)
+    monkeypatch.setattr(type(kernel), "_first", lambda *_: pytest.fail("looked at anew"))
+    np.testing.assert_array_equal(kernel(X + 1), 2 * X + 2)
+    np.testing.assert_array_equal(kernel(X, first), 2 * X)
+    monkeypatch.undo()
+    y = z()
+    y.flags.writeable = False
+    for arrays, said in [
+        ((X[:50],), "must be a contiguous float32 array"), ((X.astype(np.float64),), "got float64"),
+        ((np.arange(200, dtype=np.float32)[::2],), "not contiguous"), ((X, y), "may not be written to"),
+        ((X, z(), z()), "got 3 arguments"), ((X.tolist(),), "is a list"),
+    ]:  # fmt: skip
+        with pytest.raises(RunError, match=said):
+            kernel(*arrays)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(kernel(frozen), 2 * X)
+
+
+def test_a_repeated_call_finds_its_kernel_by_types_and_values() -> None:
+    work = carver.autotune(configs=CONFIGS, skip_check=True, **QUICK)(tuned.scale)
+    assert work(100) is work(100) is work(n=100) is not work(101)
+
+    def which(n: Any, ways: int = 1) -> carver.Kernel:
+        return tuned.scale.fn(int(n) + 3 * isinstance(n, bool) + 7 * isinstance(n, float), 1)
+
+    odd = carver.autotune(configs=CONFIGS, skip_check=True, **QUICK)(carver.jit(out_idx=[-1])(which))
+    sizes = [odd(n).params[0].shape for n in (1, True, 1.0) * 2]
+    assert sizes == [(1,), (4,), (8,)] * 2
+
+
+EAGER = """
+void scaled(const float *X, const float *B, float *Y) {
+    for (int i = 0; i < N; i++) Y[i] = 2 * X[i] + (B ? B[i] : 0) + 0 * WAYS;
+}
+"""
+
+
+@carver.jit
+def eager(x: Any, b: Any, y: Any, ways: int = 1) -> carver.Kernel:
+    """Y = 2 X + B for arrays of the shapes that it is called with."""
+    assert isinstance(x, carver.Param) and x.dtype == "float32"
+    return carver.Kernel(EAGER, "scaled", defines={"N": x.shape[0], "WAYS": ways})  # type: ignore[index]
+
+
+def test_a_function_of_arrays_that_gives_a_kernel() -> None:
+    work = carver.autotune(configs=CONFIGS, ref_prog=lambda x, b: 2 * x + b, **QUICK)(eager)
+    np.testing.assert_array_equal(work(X, Y, z()), 2 * X + 1)
+    np.testing.assert_array_equal(work(X, Y + 1, z()), 2 * X + 2)
+    np.testing.assert_array_equal(work(X[:50], Y[:50], z(50)), 2 * X[:50] + 1)
+    assert work.result(X, Y, z()) is not work.result(X[:50], Y[:50], z(50))
+    assert [m.outcome for m in work.result(X, Y, z()).table] == ["ok", "ok"]
+    np.testing.assert_array_equal(work(x=X, b=Y, y=z()), 2 * X + 1)
+    np.testing.assert_array_equal(work(X, Y, z(), ways=2), 2 * X + 1)
+
+
+def test_candidates_may_depend_on_arrays() -> None:
+    def configs(x: Any) -> list[dict[str, int]]:
+        return [{"ways": x.shape[0]}, {"ways": 2}]
+
+    work = carver.autotune(configs=configs, skip_check=True, **QUICK)(eager)
+    work(X, Y, z())
+    assert [m.config["ways"] for m in work.result(X, Y, z()).table] == [100, 2]
+
+
+def test_bench_call_counts_from_python_to_the_driver() -> None:
+    said = json.loads(CliRunner().invoke(main, ["bench-call", "--device", "cpu", "--rounds", "3", "--json"]).output)
+    least, *calls = said["calls"]
+    assert [c["what"] for c in calls] == ["kernel(a, b, c)", "tuned(n)(a, b, c)", "tuned(a, b, c)"]
+    assert all(c["least_us"] > least["least_us"] for c in calls)
+    assert "over the first" in CliRunner().invoke(main, ["bench-call", "--device", "cpu", "--rounds", "1"]).output
