@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..base.types import FloatArray, FrozenDict
+from ..base.types import FloatArray, FrozenDict, IntArray
 from ..kernels.columns import Stack, columns
 from ..kernels.enumeration import Columns, Fixed
 from ..kernels.space import Space
@@ -55,22 +55,38 @@ Terms: TypeAlias = Callable[[Space, Mapping[str, float]], Demands]
 def kept(terms: Terms[Demands], reads: tuple[type, ...], space: Space, k: Mapping[str, float]) -> Demands:
     """`terms(space, k)`; of carver's candidates kept from shape to shape, unless a column of `reads` needs sizes."""
     chosen = space.columns
-    if not isinstance(chosen, Columns) or not _sizeless(reads, chosen.fixed):
+    if not isinstance(chosen, Columns) or chosen.fixed.once(("sized", reads), partial(_sized, reads, chosen.fixed)):
         return terms(space, k)
-    made, stack = _of_fixed(terms, chosen.fixed, k if isinstance(k, FrozenDict) else FrozenDict(k))
-    found: Demands = type(made)(**made.__dict__ | stack.take(chosen.rows))
+    constants = k if isinstance(k, FrozenDict) else FrozenDict(k)
+    made = chosen.fixed.once((terms, constants), partial(_Demands.of, terms, chosen.fixed, constants))
+    found: Demands = made.take(chosen.rows)
     return found
 
 
-@lru_cache(maxsize=1024)
-def _sizeless(reads: tuple[type, ...], fixed: Fixed) -> bool:
-    return not any(column.name in fixed.sized for each in reads for column in columns(each))
+def _sized(reads: tuple[type, ...], fixed: Fixed) -> bool:
+    return any(column.name in fixed.sized for each in reads for column in columns(each))
 
 
-@lru_cache(maxsize=256)
-def _of_fixed(
-    terms: Callable[[Space, Mapping[str, float]], Any], fixed: Fixed, k: FrozenDict[float]
-) -> tuple[Any, Stack]:
-    made = terms(Space(fixed.problem, fixed.arch, fixed.kernel, fixed.scope, fixed.columns, fixed.index), k)
-    demands = {f.name: getattr(made, f.name) for f in fields(made)}
-    return made, Stack.of({name: value for name, value in demands.items() if np.ndim(value)})
+@dataclass(frozen=True)
+class _Demands:
+    """What all fixed candidates ask for."""
+
+    kind: type
+    alike: Mapping[str, Any]
+    """What is one number for all."""
+    columns: Stack
+
+    @classmethod
+    def of(cls, terms: Terms[Any], fixed: Fixed, k: FrozenDict[float]) -> _Demands:
+        made = terms(Space(fixed.problem, fixed.arch, fixed.kernel, fixed.scope, fixed.columns, fixed.index), k)
+        values = {f.name: getattr(made, f.name) for f in fields(made)}
+        columns = {name: value for name, value in values.items() if np.ndim(value)}
+        alike = {name: value for name, value in values.items() if name not in columns}
+        return cls(type(made), alike, Stack.of(columns))
+
+    @property
+    def nbytes(self) -> int:
+        return self.columns.nbytes
+
+    def take(self, rows: IntArray) -> Any:
+        return self.kind(**self.alike, **self.columns.take(rows))

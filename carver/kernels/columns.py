@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,7 +72,8 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
     chosen = space.columns
     if isinstance(chosen, Columns) and not whole:
         which: Any = schema
-        return schema(**rest, **_of_rows(_sources(which, chosen.fixed), chosen, space))
+        sources = chosen.fixed.once(which, partial(_sources, which, chosen.fixed))
+        return schema(**rest, **_of_rows(sources, chosen, space))
     found = rest
     for each in columns(schema):
         if each.name in space.columns:
@@ -99,6 +100,10 @@ class Stack:
             names.setdefault(column.dtype, []).append(name)
         return cls(tuple((tuple(some), np.stack([columns[name] for name in some])) for some in names.values()))
 
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for _, part in self.parts)
+
     def take(self, rows: IntArray) -> dict[str, np.ndarray]:
         """Some rows of each column."""
         return {name: row for names, part in self.parts for name, row in zip(names, part.take(rows, 1), strict=True)}
@@ -116,8 +121,11 @@ class _Sources:
     """Columns that need sizes."""
     sizes: tuple[str, ...]
 
+    @property
+    def nbytes(self) -> int:
+        return self.taken.nbytes
 
-@lru_cache(maxsize=1024)
+
 def _sources(schema: Any, fixed: Fixed) -> _Sources:
     known: dict[str, FloatArray | None] = {}
     taken, sized, sizes = {}, [], []

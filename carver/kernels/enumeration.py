@@ -7,11 +7,12 @@ columns that it reads, of which there are far fewer than candidates, and a colum
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,11 @@ from .space import Space, as_column, device_rules, size_columns, size_scope, sta
 
 MAX_CANDIDATES = 2_000_000
 """Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
+MAX_KEPT_BYTES = 256 * 2**20
+"""Of candidates that are kept from shape to shape, and of what is kept with them."""
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +79,20 @@ class Fixed:
     sized: Mapping[str, Formula]
     """Columns that need sizes."""
     rules: tuple[SizedRule, ...]
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """`make()` the first time that this key is asked for, which is kept as long as these candidates are."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    @property
+    def bytes(self) -> int:
+        """What is kept: the columns, the rules, and what was made once."""
+        own = sum(map(_bytes, self.columns.values())) + sum(_bytes(rule.which) for rule in self.rules)
+        return own + sum(map(_bytes, self._made.values()))
 
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that the rules leave of one shape, and what each rule removed.
@@ -245,9 +265,30 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     return set(np.unique(fixed.columns["instruction"]).tolist()) if "instruction" in fixed.columns else set(range(4))
 
 
-@lru_cache(maxsize=256)
 def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
-    """Candidates after everything that sizes have no part in, and what still has to be evaluated."""
+    """Candidates after everything that sizes have no part in, and what still has to be evaluated.
+
+    Those last asked for are kept, as many as `MAX_KEPT_BYTES` hold.
+    """
+    key = kernel, arch, sizeless
+    with _LOCK:
+        if found := _KEPT.get(key):
+            _KEPT.move_to_end(key)
+            return found
+    made = _enumerated(*key)
+    with _LOCK:
+        _KEPT[key] = made
+        held = sum(fixed.bytes for fixed in _KEPT.values())
+        while held > MAX_KEPT_BYTES and len(_KEPT) > 1:
+            held -= _KEPT.popitem(last=False)[1].bytes
+    return made
+
+
+_KEPT: OrderedDict[tuple[Kernel, Arch, Problem], Fixed] = OrderedDict()
+_LOCK = Lock()
+
+
+def _enumerated(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.derived.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *device_rules(kernel))]
@@ -297,6 +338,10 @@ def _sized_rules(
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
         out.append(SizedRule(why, expression, tuple(read.items()), values, which))
     return tuple(out)
+
+
+def _bytes(value: Any) -> int:
+    return int(getattr(value, "nbytes", 0))
 
 
 def _codes(column: IntArray) -> tuple[IntArray, IntArray]:
