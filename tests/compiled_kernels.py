@@ -46,3 +46,10 @@ def outer():
         tl.store(x_ptr, 1)
 
     return inner
+
+
+@triton.jit
+def kind(x, y, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n)
+    tl.store(y + i, 2 * value if KIND == "DOUBLED" else value, mask=i < n)

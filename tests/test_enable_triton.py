@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,24 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import ConfigError
-from carver.integrations.autotune import Enabled, Values, enable_triton
+from carver.base.errors import CompileError, ConfigError
+from carver.compiled.forks import Forks
+from carver.compiled.triton import Compiled, Target, compile_launched
+from carver.integrations.autotune import (
+    TIMED_MS,
+    WARMUP_MS,
+    Enabled,
+    Values,
+    _timed_shortly,
+    copies,
+    enable_triton,
+    worth,
+)
 
 triton = pytest.importorskip("triton")
 Autotuner: Any = pytest.importorskip("triton.runtime.autotuner").Autotuner
+
+from triton.runtime import driver  # noqa: E402
 
 from tests import compiled_kernels  # noqa: E402
 
@@ -50,7 +64,12 @@ class Timed(list[dict[str, Any]]):
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Timed:
     seen = Timed()
-    monkeypatch.setattr(compiled_kernels.copy, "run", lambda *args, **kwargs: seen.append(kwargs))
+    run = compiled_kernels.copy.run
+
+    def launched(*args: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        return run(*args, warmup=True, **kwargs) if warmup else seen.append(kwargs)
+
+    monkeypatch.setattr(compiled_kernels.copy, "run", launched)
     return seen
 
 
@@ -116,7 +135,55 @@ def test_own_pruning_comes_first(enabled: Enabled, launches: Timed) -> None:
     kernel = tuner(prune_configs_by={"early_config_prune": lambda configs, args, **_: configs[:2]})
     launch(kernel)
     assert len(kernel.benched) == 2
-    assert "no more than 2" in enabled[0].why
+    assert "side by side" in enabled[0].why
+
+
+def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    configs = [triton.Config({"BLOCK": 1024}, num_warps=warps) for warps in (1, 4)]
+    n = 1 << 20
+    given = {"x": Array((n,)), "y": Array((n,)), "n": n, "KIND": "DOUBLED", "grid": (n // 1024,)}
+    copies(compiled_kernels.kind, configs, given, H100).fill(2)
+    filled = {path for path in tmp_path.rglob("*.cubin")}
+    assert len(filled) == 2
+    monkeypatch.setattr(driver, "_active", driver._active)  # put back afterwards
+    for config in configs:
+        asked = {name: value for name, value in given.items() if name != "grid"} | config.all_kwargs()
+        compile_launched(compiled_kernels.kind.run, Target.of(H100), asked)
+    assert {path for path in tmp_path.rglob("*.cubin")} == filled
+
+
+def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.compiled.forks.LATE_S", 0.5)
+
+    def build(place: int) -> Compiled:
+        time.sleep(30 if place == 3 else 0.01)
+        raise CompileError(f"no {place}")
+
+    began = time.monotonic()
+    pool = Forks(build, H100, processes=4, hurry=True)
+    said = {key: reply["refused"] for key, reply in pool.replies({str(i): pool.request(i, 4, H100) for i in range(4)})}
+    assert time.monotonic() - began < 20
+    assert said["0"] == "no 0" and "not compiled within" in said["3"]
+
+
+def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
+    assert not worth(4, 3, 16, 0.08)  # starting a disassembler takes longer than timing one more
+    assert worth(20, 3, 16, 0.08)
+    assert worth(4, 1, 16, 0.08)  # nothing may be timed
+    assert worth(30, 3, 16, 0.08) and not worth(6, 3, 1, 0.08)
+
+
+def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
+    from triton.testing import do_bench
+
+    kernel = tuner()
+    with _timed_shortly(kernel):
+        assert kernel.do_bench is kernel._do_bench
+    kernel._do_bench, kernel.do_bench = None, do_bench
+    with _timed_shortly(kernel):
+        assert kernel.do_bench.keywords == {"warmup": WARMUP_MS, "rep": TIMED_MS}
+    assert kernel.do_bench is do_bench
 
 
 def test_stopped_triton_is_itself_again() -> None:

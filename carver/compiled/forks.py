@@ -3,6 +3,9 @@
 A copy is made for each request and ends with its reply, so that a compiler that hangs, dies or eats memory is one
 refused candidate here too. Copies never touch the GPU. For kernels that are not loaded, and systems without fork,
 there is `pool`.
+
+The first compilation of a process takes some tenths of a second longer than others. This process has it while the first
+copies of its first list are at work; later copies inherit what it made.
 """
 
 from __future__ import annotations
@@ -12,36 +15,49 @@ import os
 import resource
 import selectors
 import signal
+import statistics
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError
 from .isa.rates import table
+from .machine import matrix_rates
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, cores, passing
-from .triton import Target, warm
+from .triton import Compiled, Target, hashed, warm
 from .worker import answer
+
+LATE, LATE_S = 4.0, 4.0
+"""Where `lateness` is asked for: a copy is late that takes so many times as long as half of the list did, and so many
+seconds at least. What takes longest by far is code of many instructions that spill."""
 
 
 class Forks:
-    """As `pool.Pool`, for one kernel of this process and one device."""
+    """As `pool.Pool`, for one list of configurations of one kernel of this process.
+
+    `build` compiles the configuration of a place in the list. With `hurry`, what takes far longer to compile than the
+    rest of the list is given up.
+    """
 
     def __init__(
-        self, kernel: Any, arch: Arch, processes: int | None = None, memory_bytes: int = MEMORY_BYTES
-    ) -> None:
-        warm(Target.of(arch))
+        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None,
+        memory_bytes: int = MEMORY_BYTES, hurry: bool = False,
+    ) -> None:  # fmt: skip
+        self.target = Target.of(arch)
+        hashed(self.target)
         table(arch.isa)
-        self.kernel = kernel
+        self.build = build
         self.processes = processes or cores()
         self.memory_bytes = memory_bytes
+        self.hurry = hurry
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
         waiting = list(requests)[::-1]
         texts: dict[int, bytearray] = {}
+        took: list[float] = []
         with selectors.DefaultSelector() as selector:
             try:
                 while waiting or texts:
@@ -50,18 +66,24 @@ class Forks:
                         child, pipe = self._fork(requests[key])
                         texts[pipe] = bytearray()
                         selector.register(pipe, selectors.EVENT_READ, (key, child, time.monotonic()))
+                    if texts:
+                        warm(self.target)
                     for ready, _ in selector.select(timeout=0.5):
                         if piece := os.read(ready.fd, 1 << 20):
                             texts[ready.fd] += piece
                             continue
-                        key, child, _ = ready.data
+                        key, child, since = ready.data
+                        took.append(time.monotonic() - since)
                         text = self._end(selector, ready.fd, child, texts)
                         why = "the compiler's process ended without an answer, out of memory perhaps"
                         yield key, json.loads(text) if text else passing(why)
-                    for late in [k for k in selector.get_map().values() if time.monotonic() - k.data[2] > seconds]:
+                    bound = seconds
+                    if self.hurry and 2 * len(took) >= len(requests):
+                        bound = min(seconds, max(LATE_S, LATE * statistics.median(took)))
+                    for late in [k for k in selector.get_map().values() if time.monotonic() - k.data[2] > bound]:
                         key, child, _ = late.data
                         self._end(selector, late.fd, child, texts)
-                        yield key, passing(f"not compiled within {seconds:.0f} s")
+                        yield key, passing(f"not compiled within {bound:.0f} s")
             finally:
                 for left in list(selector.get_map().values()):
                     self._end(selector, left.fd, left.data[1], texts)
@@ -83,7 +105,7 @@ class Forks:
             limit = used + self.memory_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
             with os.fdopen(into, "w", encoding="utf-8") as pipe:
-                pipe.write(json.dumps(_reply(request, self.kernel)))
+                pipe.write(json.dumps(self._reply(request)))
         finally:
             os._exit(0)
 
@@ -97,13 +119,27 @@ class Forks:
         os.waitpid(child, 0)
         return bytes(texts.pop(pipe))
 
+    def _reply(self, request: Request) -> Reply:
+        try:
+            if "codes" in request:
+                return answer(request)
+            made = self.build(request["listed"])
+            return answer(request, made) if request["told"] else {}
+        except CompileError as refused:
+            return {"refused": str(refused).splitlines()[0]}
+        except CarverError as error:
+            return {"error": str(error)}
+        except MemoryError:
+            return passing("the compiler ran out of memory")
 
-def _reply(request: Request, kernel: Any) -> Reply:
-    try:
-        return answer(request, kernel)
-    except CompileError as refused:
-        return {"refused": str(refused).splitlines()[0]}
-    except CarverError as error:
-        return {"error": str(error)}
-    except MemoryError:
-        return passing("the compiler ran out of memory")
+    def fill(self, count: int) -> None:
+        """Compile a list for Triton's own cache alone. What does not compile is refused when it is launched."""
+        for _ in self.replies({str(i): {"listed": i, "told": False} for i in range(count)}):
+            pass
+
+    def request(self, place: int, count: int, arch: Arch) -> Request:
+        """To compile what is at a place of a list of so many. Where there is a process for each, it reads the code at
+        once; where there are fewer, codes are read together, since a disassembler takes longer to start than to read.
+        """
+        read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if count <= self.processes else {}
+        return {"listed": place, "told": True, **read}

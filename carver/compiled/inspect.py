@@ -53,9 +53,17 @@ def asked(
 def facts_of(
     kernel: Any, wanted: Sequence[Asked], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
 ) -> list[Facts | CompileError]:
-    """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them."""
-    loaded = isinstance(bounds.get("pool"), Forks)
-    requests = {each.key: request(kernel, each.given, arch, loaded) for each in wanted}
+    """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
+
+    A pool of `Forks` is of the same list.
+    """
+    copies = bounds.get("pool")
+    requests = {
+        each.key: copies.request(i, len(wanted), arch)
+        if isinstance(copies, Forks)
+        else request(kernel, each.given, arch)
+        for i, each in enumerate(wanted)
+    }
     replies = pool.compiled(requests, arch.isa, matrix_rates(arch), **bounds)
     machines: dict[str, Machine] = {}
     found: list[Facts | CompileError] = []

@@ -6,7 +6,9 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -210,9 +212,56 @@ def compile_triton(kernel: Any, given: Specialised, target: Target) -> Compiled:
     except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
         log = str(error).strip()
         raise CompileError(sentence(error), log) from error
+    return out_of(built, target)
+
+
+def out_of(built: Any, target: Target) -> Compiled:
+    """Triton's own record of a compiled kernel as ours."""
     meta = built.metadata
     code = built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"]
     return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas)
+
+
+def compile_launched(
+    run: Callable[..., Any], target: Target, given: Mapping[str, Any], launcher: bool = False
+) -> Compiled:
+    """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU.
+
+    For a process that compiles and ends: Triton's driver is replaced, since a copy of a process cannot ask the GPU.
+    `launcher` builds the C code that launches kernels of this signature, too. Raises CompileError.
+    """
+    from triton.runtime import driver
+
+    known = None
+    with suppress(RuntimeError):  # no GPU
+        known = driver.active.launcher_cls if launcher else None
+    driver.set_active(_Absent(target))
+    try:
+        built = run(**given, grid=(1,), warmup=True)
+    except Exception as error:
+        raise CompileError(sentence(error), str(error).strip()) from error
+    if known is not None:
+        with suppress(Exception):  # it is built at the launch, then
+            known(built.src, built.metadata)
+    return out_of(built, target)
+
+
+class _Absent:
+    """What Triton asks a driver before it compiles, of a GPU that is not there."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget(**self.target.__dict__)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
 
 
 def sentence(error: BaseException) -> str:
@@ -263,13 +312,28 @@ def _backend(target: Target) -> Any:
     return make_backend(GPUTarget(**target.__dict__))
 
 
-def warm(target: Target) -> None:
-    """Have what Triton computes once a process, a hash of its own files above all: copies of this process need not."""
+def hashed(target: Target) -> None:
+    """Have the hash of Triton's own files, which it makes once a process: copies of this process need not."""
     from triton.compiler import compiler
     from triton.runtime import cache
 
     (getattr(cache, "triton_key", None) or compiler.triton_key)()
     _backend(target).hash()
+
+
+@lru_cache(maxsize=4)
+def warm(target: Target) -> None:
+    """Have all that Triton's compiler sets up at its first kernel in a process, for copies of this one to inherit."""
+    try:
+        from triton import knobs
+    except ImportError:  # before 3.4
+        return
+    from .smallest import add
+
+    given = Specialised({"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 16}, ("x",), ())
+    with suppress(CompileError), knobs.compilation.scope():
+        knobs.compilation.always_compile = True
+        compile_triton(add, given, target)
 
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:

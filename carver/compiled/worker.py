@@ -19,8 +19,8 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError
-from .machine import matrix_rates, read_machines
-from .triton import Specialised, Target, compile_triton, function_of
+from .machine import read_machines
+from .triton import Compiled, Specialised, Target, compile_triton, function_of
 
 
 def where_is(kernel: Any) -> dict[str, str]:
@@ -110,15 +110,11 @@ def decode(value: Any) -> Any:
     return value
 
 
-def request(kernel: Any, given: Specialised, arch: Arch, loaded: bool = False) -> dict[str, Any]:
-    """What the process is asked, as JSON.
-
-    One that has the kernel `loaded` need not find it, and reads its code at once: it is not asked again.
-    """
+def request(kernel: Any, given: Specialised, arch: Arch) -> dict[str, Any]:
+    """What the process is asked, as JSON."""
     target = Target.of(arch)
-    read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if loaded else {}
-    return read | {
-        "place": None if loaded else where_is(kernel), "signature": dict(given.signature),
+    return {
+        "place": where_is(kernel), "signature": dict(given.signature),
         "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
         "options": {name: encode(value) for name, value in given.options.items()},
@@ -126,18 +122,18 @@ def request(kernel: Any, given: Specialised, arch: Arch, loaded: bool = False) -
     }  # fmt: skip
 
 
-def answer(asked: Mapping[str, Any], loaded: Any = None) -> dict[str, Any]:
+def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, Any]:
     """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses.
 
-    `loaded` is the kernel, where this process has it already.
+    `made` is what came out, where that is known already.
     """
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
         return {"machines": [machine.to_json() for machine in read_machines(codes, asked["isa"], asked["matrix"])]}
-    kernel = loaded or find(asked["place"])
-    constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
-    given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
-    made = compile_triton(kernel, given, Target(*asked["target"]))
+    if made is None:
+        constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
+        given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
+        made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
     reply: dict[str, Any] = {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
         "stages": made.stages, "ctas": made.ctas,

@@ -1,5 +1,7 @@
 """Every `triton.autotune` kernel of a process: its list compiled side by side, ranked by what came out, a few timed.
 
+Copies of the process compile what Triton itself would launch, so that Triton finds all of it in its cache.
+
 `enable_triton` replaces three methods of Triton's `Autotuner` and nothing else: the kernel's keys, hooks, heuristics
 and own pruning stay, as do Triton's caches. What cannot be ranked is tuned as before, and the log says why.
 """
@@ -10,6 +12,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +22,7 @@ from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
 from ..compiled.forks import Forks
-from ..compiled.triton import function_of
+from ..compiled.triton import Compiled, Target, compile_launched
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
 
@@ -30,6 +33,12 @@ LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are none of the kernel's."""
 MOST_VALUES = 1 << 20
 """Integers of one tensor that are copied to the host, where a loop's bound is loaded from it."""
+WARMUP_MS, TIMED_MS = 10, 40
+"""For which one configuration runs where the kernel has no timer of its own; 25 and 100 with Triton alone."""
+TIMING_S, OWN_TIMING_S = 0.08, 0.2
+"""That timing one so takes, synchronising and clearing caches included; and that a kernel's own timer is taken to."""
+START_S, READ_S = 0.25, 0.05
+"""That a disassembler takes to start, and reading and pricing the code of one configuration."""
 
 
 @dataclass(frozen=True)
@@ -123,16 +132,17 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
     def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
         configs = list(before["prune_configs"](self, kwargs, *rest))
         began, name = time.perf_counter(), getattr(self.base_fn, "__name__", "kernel")
-        if len(configs) <= topk:
-            log.add(Entry(name, len(configs), len(configs), 0.0, f"it lists no more than {topk}"))
+        if len(configs) == 1:
             return configs
         try:
-            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk)
+            timing_s = TIMING_S if _default_timer(self) else OWN_TIMING_S
+            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk, timing_s)
         except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
             why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             log.add(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
             return configs
-        log.add(Entry(name, len(configs), len(kept), time.perf_counter() - began, "", first))
+        why = "" if first else f"compiled side by side; to rank {len(configs)} takes longer than to time them"
+        log.add(Entry(name, len(configs), len(kept), time.perf_counter() - began, why, first))
         self._carver_untimed = kept[0] if topk == 1 else None
         return kept
 
@@ -140,7 +150,8 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
     def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
         if getattr(self, "_carver_untimed", None) is config:
             return [float("nan")] * 3  # the only one that is left: taken without being run
-        timings: list[float] = before["_bench"](self, *args, config=config, **meta)
+        with _timed_shortly(self):
+            timings: list[float] = before["_bench"](self, *args, config=config, **meta)
         return timings
 
     Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
@@ -157,22 +168,44 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
     return log
 
 
+def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
+    """Whether to rank a list is quicker than to time all of it: both compile it."""
+    reading_s = START_S + READ_S * -(-count // processes)
+    return topk == 1 or reading_s < timing_s * (count - topk)
+
+
 def ranked(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float
 ) -> tuple[list[Any], dict[str, Any]]:
     """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
 
-    Raises CarverError for what cannot be ranked.
+    Triton's own cache holds what was compiled then. Raises CarverError for what cannot be ranked.
     """
     launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
 
     def args(config: Any) -> Mapping[str, Any]:
         return _hooked(config, launched)
 
+    compilers = copies(kernel, configs, given, arch)
+    if not worth(len(configs), topk, compilers.processes, timing_s):
+        compilers.fill(len(configs))
+        return list(configs), {}
     grid, values = given["grid"], Values(launched)
-    compilers = Forks(function_of(kernel), arch)
     ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers)
     return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
+
+
+def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch) -> Forks:
+    """Copies of this process that compile what Triton would at the launch of each configuration."""
+    launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
+    target = Target.of(arch)
+
+    def build(place: int) -> Compiled:
+        config = configs[place]
+        asked = {**_hooked(config, launched), **config.all_kwargs()}
+        return compile_launched(kernel.run, target, asked, place == 0)
+
+    return Forks(build, arch, hurry=True)
 
 
 def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -186,6 +219,26 @@ def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:
     changed = {**launched, **described, **config.all_kwargs()}
     config.pre_hook(changed)
     return {name: changed[name] for name in launched}
+
+
+def _default_timer(tuner: Any) -> bool:
+    """Whether the kernel names no timer, and so is timed by Triton's."""
+    return getattr(tuner, "_do_bench", tuner) is None
+
+
+@contextmanager
+def _timed_shortly(tuner: Any) -> Iterator[None]:
+    """Triton's own timer with WARMUP_MS and TIMED_MS. A timer of the kernel's stays as it is."""
+    from triton.testing import do_bench
+
+    if not _default_timer(tuner) or tuner.do_bench is not do_bench:
+        yield
+        return
+    tuner.do_bench = functools.partial(do_bench, warmup=WARMUP_MS, rep=TIMED_MS)
+    try:
+        yield
+    finally:
+        tuner.do_bench = do_bench
 
 
 class Values(Mapping[str, Any]):
