@@ -18,13 +18,32 @@ def matters(op: Op) -> bool:
     return name in ("for", "while", "dot", "load", "store", "call") or name.startswith(("atomic", "descriptor", "dot_"))
 
 
+STAYING = frozenset({
+    "constant", "addi", "subi", "muli", "shli", "extsi", "extui", "trunci", "index_cast", "splat", "broadcast",
+    "expand_dims", "divsi", "remsi", "minsi", "maxsi", "select", "cmpi",
+})  # fmt: skip
+"""Operations whose result stays while their operands do."""
+
+
+def staying(body: Block, names: list[str], iv: str) -> list[Op]:
+    """Operations of a loop's body that give the same in every iteration, in order."""
+    moving, found = {iv, *names}, []
+    for op in body.ops:
+        name = op.name.partition(".")[2]
+        if name in STAYING and not op.regions and not moving.intersection(op.operands):
+            found.append(op)
+        else:
+            moving.update(op.results)
+    return found
+
+
 def steps(body: Block, names: list[str], iv: str) -> list[tuple[str, str]]:
     """How each carried value changes from one iteration to the next, and by which name.
 
     "same", "linear" by something that stays, "lost" for what no address or bound needs, "odd" otherwise.
     """
     made = {op.results[i]: op for op in body.ops for i in range(len(op.results))}
-    inside = set(made) - {r for op in body.ops if op.name == "arith.constant" for r in op.results}
+    inside = set(made) - {r for op in staying(body, names, iv) for r in op.results}
     last = body.ops[-1] if body.ops and body.ops[-1].name == "scf.yield" else None
     needed = _needed(body)
     found = []

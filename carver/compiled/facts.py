@@ -11,8 +11,9 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.occupancy import occupancy_limits
-from .footprint import Footprint, align_bytes, run_bytes, tile_elements
+from .footprint import Touched, align_bytes, run_bytes, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
+from .match import matched
 from .run import Access, Run
 
 USUAL_LATENCY = 2
@@ -98,7 +99,7 @@ class AccessFacts:
     program_bytes: float
     """That the mean program asks for: distinct elements of each tile, those that its mask lets through."""
     stride_bytes: float
-    """From one iteration of its loop to the next, in the mean; NaN where that is not known."""
+    """From one pass of its loop's code to the next, in the mean; NaN where that is not known."""
     run_bytes: float
     """Contiguous in a tile."""
     align_bytes: float
@@ -115,6 +116,8 @@ class Facts:
     registers: int
     spill_bytes: int
     loops: tuple[LoopFacts, ...]
+    asides: tuple[tuple[float, Span], ...]
+    """Code that a branch may pass by, with its passes in the mean program: what is left of unrolled loops, say."""
     straight: Span
     accesses: tuple[AccessFacts, ...]
     imbalance: float
@@ -131,10 +134,13 @@ class Facts:
     wave_bytes: float
     """Distinct bytes that waves of resident blocks read, each wave by itself: of all waves."""
     live_bytes: float
-    """The same of one wave."""
+    """Distinct bytes that one wave reads or writes."""
     sm_bytes: float
-    """The same of as many programs as an SM holds, for all."""
+    """Distinct bytes that the programs of an SM read at a time: of all."""
     sm_live_bytes: float
+    """The same of one SM."""
+    again_bytes: float
+    """That programs read by one access after another of theirs: of the whole grid."""
     near_bytes: float
     """Distinct bytes that programs of neighbouring SMs read, each neighbourhood by itself: of the whole grid."""
 
@@ -162,135 +168,53 @@ class Facts:
 
 
 def gathered(
-    machine: Machine, run: Run, sizes: Mapping[str, float], arch: Arch, *, warps: int, ctas: int, shared_bytes: int,
-    code: str = "",
+    machine: Machine, run: Run, touched: Touched, arch: Arch, *, warps: int, ctas: int,
+    shared_bytes: int, code: str = "",
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
-    reads, writes = Footprint(run, ("load",), sizes), Footprint(run, ("store", "atomic"), sizes)
-    loops, whose, factors = _matched(machine, run, warps)
+    passes = matched(machine, run, warps)
+    spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
     work = np.full(run.programs, machine.straight.alone_clk[USUAL_LATENCY])
-    for i, factor, loop in zip(whose, factors, machine.loops, strict=True):
-        if i >= 0:
-            work = work + run.loops[i].trips * factor * loop.span.alone_clk[USUAL_LATENCY]
+    for times, span in zip((*passes.loops, *passes.asides), spans, strict=True):
+        work = work + times * span.alone_clk[USUAL_LATENCY]
+    loops = tuple(
+        LoopFacts(run.loops[i].name if i >= 0 else "", m.parent, float(n.mean()), float(n.max()), m.span)
+        for m, i, n in zip(machine.loops, passes.whose, passes.loops, strict=True)
+    )
+    at_once: dict[int, float] = {}
+    for i, loop in enumerate(run.loops):
+        if done := sum(float(n.sum()) for n, j in zip(passes.loops, passes.whose, strict=True) if j == i):
+            at_once[i] = float(loop.trips.sum()) / done
+    asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     dots = sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
     registers = machine.registers + machine.accumulators
     columns = [np.array([float(n)]) for n in (warps, shared_bytes, max(registers, 1))]
     resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
-    wave, live = reads.waves(max(arch.sm_count * resident, 1))
+    reads, slots = touched.reads, max(arch.sm_count * resident, 1)
     return Facts(
-        run.grid, warps, ctas, shared_bytes, registers, machine.spill_bytes, loops,
-        machine.straight, tuple(_access(a, run.programs) for a in run.accesses), float(work.max() / work.mean()), dots,
-        sum(reads.distinct().values()), sum(writes.distinct().values()), code, resident, wave, live,
-        *reads.waves(max(resident, 1)),
+        run.grid, warps, ctas, shared_bytes, registers, machine.spill_bytes, loops, asides,
+        machine.straight, tuple(_access(a, run.programs, at_once.get(a.loop, 1.0)) for a in run.accesses),
+        float(work.max() / work.mean()), dots,
+        sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
+        reads.waves(slots)[0], touched.all.waves(slots)[1],
+        *reads.waves(max(resident, 1)), reads.again(),
         reads.waves(max(arch.l2_merge_sms, 1))[0],
     )  # fmt: skip
 
 
-def _access(access: Access, programs: int) -> AccessFacts:
+def _access(access: Access, programs: int, at_once: float) -> AccessFacts:
+    """`at_once`: iterations of its loop that the code does in one pass."""
     tiles = float((access.count * access.times * access.kept).sum()) / programs
     return AccessFacts(
         access.kind, access.path, access.argument or "", access.loop, tiles * tile_elements(access) * access.item_bytes,
-        _stride_bytes(access),
+        _stride_bytes(access, at_once),
         run_bytes(access), align_bytes(access),
     )  # fmt: skip
 
 
-def _stride_bytes(access: Access) -> float:
+def _stride_bytes(access: Access, at_once: float) -> float:
     walks = access.stride[access.count > 1]
-    return float(np.abs(walks).mean()) * access.item_bytes if len(walks) else math.nan
-
-
-def _matched(machine: Machine, run: Run, warps: int) -> tuple[tuple[LoopFacts, ...], list[int], list[float]]:
-    """Machine loops with their trips, which loop of the program each stands for, and passes over its trips.
-
-    Innermost loops that multiply are matched in order with those of the program that do, others with others.
-    Iterations that the compiler peeled off, or does several of in one pass, are taken off: products and bytes add up to
-    the program's.
-    """
-    flops = _dot_flops(run)
-    inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]
-    whose, factors = [-1] * len(machine.loops), [0.0] * len(machine.loops)
-    multiplying = any(_flops(m.span, warps) for m in machine.loops)
-    for kind in (True, False):
-        ours = [i for i in inner if (flops[i] > 0 and multiplying) == kind]
-        theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
-        for i, group in _aligned(ours, theirs, run):
-            main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
-            for j in group:
-                whose[j] = i
-            factors[main] = _share(machine, run, main, i, warps)
-    for j in reversed(range(len(machine.loops))):
-        below = [c for c, m in enumerate(machine.loops) if m.parent == j and whose[c] >= 0]
-        if below and not machine.loops[j].leaf:
-            whose[j] = run.loops[whose[below[0]]].parent
-            factors[j] = 1.0 if whose[j] >= 0 else 0.0
-    loops = []
-    for m, i, factor in zip(machine.loops, whose, factors, strict=True):
-        trips = run.loops[i].trips * factor if i >= 0 else np.zeros(1)
-        name = run.loops[i].name if i >= 0 else ""
-        loops.append(LoopFacts(name, m.parent, float(trips.mean()), float(trips.max()), m.span))
-    return tuple(loops), whose, factors
-
-
-def _aligned(ours: Sequence[int], theirs: Sequence[int], run: Run) -> list[tuple[int, list[int]]]:
-    """Loops of the program with the machine's that stand for them, in order: of more loops of the program the shortest
-    were unrolled away, of more loops of the machine the last ones go together."""
-    if not ours or not theirs:
-        return []
-    longest = sorted(ours, key=lambda i: -float(run.loops[i].trips.mean()))[: len(theirs)]
-    groups = [(i, [j]) for i, j in zip(sorted(longest), theirs, strict=False)]
-    groups[-1][1].extend(theirs[len(groups) :])
-    return groups
-
-
-def _share(machine: Machine, run: Run, j: int, i: int, warps: int) -> float:
-    """Passes of machine loop j for one iteration of the program's loop i."""
-    span, loop = machine.loops[j].span, run.loops[i]
-    trips = float(loop.trips.mean())
-    asked, moved = _asked(run, i), sum(n for k, n in span.bytes.items() if k.endswith(" global"))
-    multiplies, unrolled, peeled = bool(_flops(span, warps)), 1.0, 0.0
-    if asked and not multiplies and not span.barriers:  # what warps do together is not unrolled with a remainder
-        unrolled = max(1.0, float(round(moved * warps / asked)))
-    if own := _flops(span, warps):
-        around = [machine.loops[p].span for p in _ancestors(machine, j)] + [machine.straight]
-        peeled = sum(_flops(s, warps) for s in around) / own * float(loop.entries.mean())
-    return max(trips / unrolled - peeled, 0.0) / trips
-
-
-def _ancestors(machine: Machine, j: int) -> list[int]:
-    found = []
-    while (j := machine.loops[j].parent) >= 0:
-        found.append(j)
-    return found
-
-
-def _is_leaf(run: Run, i: int) -> bool:
-    return all(loop.parent != i for loop in run.loops)
-
-
-def _dot_flops(run: Run) -> list[float]:
-    """Of each loop itself, in the mean program."""
-    out = [0.0] * len(run.loops)
-    for dot in run.dots:
-        if dot.loop >= 0:
-            out[dot.loop] += 2.0 * math.prod(dot.shape) * float(dot.times.mean())
-    return out
-
-
-def _flops(span: Span, warps: int) -> float:
-    """Of a block in one pass."""
-    return sum(span.matrix.values()) * warps + sum(span.block_matrix.values())
-
-
-def _asked(run: Run, i: int) -> float:
-    """Bytes that one iteration of a loop moves in a program, through pointers."""
-    every = float(run.loops[i].trips.sum())
-    total = sum(
-        float((a.count * a.times).sum()) * math.prod(a.shape) * a.item_bytes
-        for a in run.accesses
-        if a.loop == i and a.path == "pointer"
-    )
-    return total / every if every else 0.0
+    return float(np.abs(walks).mean()) * access.item_bytes * at_once if len(walks) else math.nan
 
 
 def _lines(facts: Facts) -> Iterator[str]:
@@ -305,6 +229,9 @@ def _lines(facts: Facts) -> Iterator[str]:
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
         yield f"{'  ' * depth}{name}: {loop.trips:.4g} passes in a program{most}"
         yield from (f"{'  ' * depth}  {line}" for line in _span_lines(loop.span))
+    for times, span in facts.asides:
+        yield f"behind a branch, {times:.4g} times in a program"
+        yield from (f"  {line}" for line in _span_lines(span))
     yield "outside of loops"
     yield from (f"  {line}" for line in _span_lines(facts.straight))
     for access in facts.accesses:

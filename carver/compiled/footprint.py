@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,8 @@ class _Walks:
     count: FloatArray
     program: FloatArray
     round: FloatArray
+    access: Any
+    """Which of the program's loads or stores of this geometry it is."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Footprint:
     kinds: tuple[str, ...]
     sizes: Mapping[str, float]
     """Bytes of each tensor."""
+    _waves: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
@@ -84,9 +87,10 @@ class Footprint:
             kept = np.concatenate([a.kept for a in accesses])
             here = kept > 0
             start, stride, count, program, round_ = (column[here] for column in joined)
+            which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])[here]
             size = tile_elements(accesses[0]) * accesses[0].item_bytes
             mean = float(kept[here].mean()) if here.any() else 0.0
-            out[argument].append(_Walks(size * mean, start, stride, count, program, round_))
+            out[argument].append(_Walks(size * mean, start, stride, count, program, round_, which))
         return dict(out)
 
     @property
@@ -98,72 +102,97 @@ class Footprint:
         """Bytes of each argument that the whole grid touches."""
         out = {}
         for argument, groups in self.walks.items():
-            total = sum(g.tile_bytes * _distinct(g, np.zeros(len(g.start))) for g in groups)
+            total = sum(g.tile_bytes * _distinct(g) for g in groups)
             out[argument] = min(total * self.scale, self.sizes.get(argument, math.inf))
         return out
+
+    def again(self) -> float:
+        """Bytes that programs touch by one access after another touched them, as in a second pass over a row."""
+        total = 0.0
+        for g in (g for groups in self.walks.values() for g in groups):
+            program, accesses = g.program.astype(np.int64), int(g.access.max(initial=0)) + 1
+            if accesses > 1:
+                each = _distinct_by(g, program * accesses + g.access).sum()
+                total += g.tile_bytes * float(each - _distinct_by(g, program).sum())
+        return total * self.scale
 
     def waves(self, at_once: int) -> tuple[float, float]:
         """Bytes that waves of so many consecutive programs touch, each counted once a wave: of all waves, and of one.
 
         In a loop around loops, as persistent programs have them, each of its iterations is a wave of its own.
         """
-        total = 0.0
+        if at_once not in self._waves:
+            self._waves[at_once] = self._by_wave(at_once)
+        return self._waves[at_once]
+
+    def _by_wave(self, at_once: int) -> tuple[float, float]:
+        window = np.zeros(self.run.programs, np.int64)
         windows = 0
         for begin, end in self.run.runs:
+            window[begin:end] = windows + np.arange(end - begin) // at_once
             windows += -(-(end - begin) // at_once)
-        rounds = 1.0
+        total, rounds = 0.0, 1
         for argument, groups in self.walks.items():
             size = self.sizes.get(argument, math.inf)
             for g in groups:
-                which = self._window(g.program, at_once) * 1_000_000 + g.round
-                by_wave = g.tile_bytes * _distinct_by(g, which)
-                total += float(np.minimum(by_wave, size).sum())
-                rounds = max(rounds, float(g.round.max(initial=0)) + 1)
+                around = int(g.round.max(initial=0)) + 1
+                which = window[g.program.astype(np.int64)] * around + g.round.astype(np.int64)
+                total += float(np.minimum(g.tile_bytes * _distinct_by(g, which), size).sum())
+                rounds = max(rounds, around)
         return total * self.scale, total / max(windows * rounds, 1)
 
-    def _window(self, program: FloatArray, at_once: int) -> FloatArray:
-        window = np.zeros(len(program))
-        before = 0
-        for begin, end in self.run.runs:
-            inside = (program >= begin) & (program < end)
-            window[inside] = before + (program[inside] - begin) // at_once
-            before += -(-(end - begin) // at_once)
-        return window
+
+@dataclass(frozen=True)
+class Touched:
+    """What the programs of a run read and write."""
+
+    reads: Footprint
+    writes: Footprint
+    all: Footprint
+
+    @classmethod
+    def of(cls, run: Run, sizes: Mapping[str, float]) -> Touched:
+        loads, stores = ("load",), ("store", "atomic")
+        return cls(*(Footprint(run, kinds, sizes) for kinds in (loads, stores, loads + stores)))
 
 
-def _distinct(walks: _Walks, group: FloatArray) -> float:
-    return float(_distinct_by(walks, group).sum())
+def _distinct(walks: _Walks) -> float:
+    return float(_distinct_by(walks, np.zeros(len(walks.start), np.int64)).sum())
 
 
-def _distinct_by(walks: _Walks, group: FloatArray) -> FloatArray:
-    """Distinct tiles of each group of walks.
+def _distinct_by(walks: _Walks, group: Any) -> FloatArray:
+    """Distinct tiles of each group of walks; groups are whole numbers from 0 on.
 
     Walks of one stride whose starts differ by a multiple of it lie on one line, where they are intervals: their union.
     """
-    if not len(walks.start):
-        return np.zeros(0)
+    count = int(group.max(initial=0)) + 1
     lost = ~np.isfinite(walks.start) | ~np.isfinite(walks.stride)
-    stride = np.where(walks.count > 1, np.abs(walks.stride), 0.0)
-    start = np.where(walks.stride < 0, walks.start + walks.stride * (walks.count - 1), walks.start)
-    moving = stride > 0
-    safe = np.where(moving, stride, 1.0)
-    phase = np.where(moving, np.mod(start, safe), start)
-    place = np.where(moving, (start - phase) / safe, 0.0)
-    length = np.where(moving, walks.count, 1.0)
-    phase = np.where(lost, np.arange(len(phase)), phase)  # of what is not known each is its own
-    order = np.lexsort((place, phase, stride, lost, group))
-    g, s, f, p, n = (column[order] for column in (group, stride, phase, place, length))
+    moving = (walks.count > 1) & (walks.stride != 0) & ~lost
+    # of what is not known each is its own
+    tiles: FloatArray = np.bincount(group[lost], walks.count[lost], count).astype(float)
+    if len(still := np.flatnonzero(~moving & ~lost)):
+        place = walks.start[still].astype(np.int64)
+        place -= place.min()
+        span = int(place.max()) + 1
+        places = np.sort(group[still] * span + place)
+        fresh = np.flatnonzero(np.diff(places, prepend=-1))
+        tiles += np.bincount(places[fresh] // span, minlength=count)
+    if not moving.any():
+        return tiles
+    start, stride, n, g = (column[moving] for column in (walks.start, walks.stride, walks.count, group))
+    start, stride = np.where(stride < 0, start + stride * (n - 1), start), np.abs(stride)
+    f = np.mod(start, stride)
+    p = (start - f) / stride
+    order = np.lexsort((p, f, stride, g))
+    g, s, f, p, n = (column[order] for column in (g, stride, f, p, n))
     begins = np.ones(len(g), bool)
-    begins[1:] = (g[1:] != g[:-1]) | (s[1:] != s[:-1]) | (f[1:] != f[:-1]) | (lost[order][1:] != lost[order][:-1])
+    begins[1:] = (g[1:] != g[:-1]) | (s[1:] != s[:-1]) | (f[1:] != f[:-1])
     line = np.cumsum(begins) - 1
-    span = float((p + n).max() - p.min()) + 1.0
-    low, high = p - p.min() + line * span, p - p.min() + n + line * span
+    reach = float((p + n).max() - p.min()) + 1.0
+    low, high = p - p.min() + line * reach, p - p.min() + n + line * reach
     reached = np.maximum.accumulate(high)
     before = np.concatenate([[-np.inf], reached[:-1]])
-    fresh = np.maximum(high - np.maximum(low, before), 0.0)
-    first = np.ones(len(g), bool)
-    first[1:] = g[1:] != g[:-1]
-    tiles: FloatArray = np.bincount(np.cumsum(first) - 1, fresh).astype(float)
+    tiles += np.bincount(g, np.maximum(high - np.maximum(low, before), 0.0), minlength=count)
     return tiles
 
 

@@ -12,10 +12,11 @@ from ..base.errors import CompileError
 from . import pool
 from .arguments import Descriptor, given
 from .facts import Facts, gathered
-from .footprint import sizes_of
+from .footprint import Touched, sizes_of
 from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
+from .run import Run
 from .triton import Specialised, Target, cache_key, function_of, grid_of, plain_config, specialise
 from .worker import request
 
@@ -66,6 +67,7 @@ def facts_of(
     }
     replies = pool.compiled(requests, arch.isa, matrix_rates(arch), **bounds)
     machines: dict[str, Machine] = {}
+    runs: dict[str, tuple[Run, Touched]] = {}
     found: list[Facts | CompileError] = []
     for each in wanted:
         reply = replies[each.key]
@@ -74,12 +76,15 @@ def facts_of(
             continue
         if each.key not in machines:
             machines[each.key] = Machine.from_json(reply["machine"])
-        given = [(name, _evaluated(value)) for name, value in each.args]
-        run = evaluate(reply["ttir"], given, each.grid, values)
-        sizes = sizes_of(each.args)
+        # configurations that differ in warps and stages alone are one program
+        program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
+        if program not in runs:
+            given = [(name, _evaluated(value)) for name, value in each.args]
+            run = evaluate(reply["ttir"], given, each.grid, values)
+            runs[program] = run, Touched.of(run, sizes_of(each.args))
         shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
         code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-        found.append(gathered(machines[each.key], run, sizes, arch, **shape, code=code))
+        found.append(gathered(machines[each.key], *runs[program], arch, **shape, code=code))
     return found
 
 

@@ -22,8 +22,9 @@ def sampled(count: int) -> tuple[Any, tuple[tuple[int, int], ...]]:
     return np.concatenate([np.arange(s, s + RUN_OF_PROGRAMS) for s in starts]), runs
 
 
-def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any] | None]:
-    """Lanes of a loop's body: their lane outside, their iteration, how many iterations each stands for."""
+def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any]]:
+    """Lanes of a loop's body: their lane outside, their iteration, how many iterations each stands for; and for each
+    lane outside its first and last lane and its trips."""
     t = trips[entered]
     n = np.minimum(t, 3 if straight else max(3, MOST_LANES // len(entered)))
     index = np.repeat(entered, n)
@@ -31,7 +32,7 @@ def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, Floa
     place = np.arange(len(index)) - np.repeat(first, n)
     count, total = np.repeat(n, n), np.repeat(t, n)
     at = np.where(count > 1, place * (total - 1) // np.maximum(count - 1, 1), 0)
+    ends = first, first + n - 1, t
     if straight:
-        weight = np.where((place == 1) & (count == 3), total - 2, 1).astype(float)
-        return index, at, weight, (first, first + n - 1, t)
-    return index, at, total / count, None
+        return index, at, np.where((place == 1) & (count == 3), total - 2, 1).astype(float), ends
+    return index, at, total / count, ends

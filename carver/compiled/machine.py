@@ -54,6 +54,17 @@ class MachineLoop:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """Code outside of innermost loops that a branch may pass by: what is left of a loop that was unrolled, say."""
+
+    parent: int
+    """The loop that it is in; -1 outside of all."""
+    after: int
+    """The last of the loops in the same one before it; -1 where there is none."""
+    span: Span
+
+
+@dataclass(frozen=True)
 class Machine:
     """The code of one kernel. `loops`: outer ones before those inside them, in the order of the code."""
 
@@ -62,6 +73,8 @@ class Machine:
     spill_bytes: int
     straight: Span
     loops: tuple[MachineLoop, ...] = field(default=())
+    asides: tuple[Aside, ...] = field(default=())
+    """In the order of the code; `straight` and the spans of loops are without them."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,7 +82,8 @@ class Machine:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
         loops = tuple(MachineLoop(x["parent"], x["leaf"], _span(x["span"])) for x in given["loops"])
-        return cls(**{**given, "straight": _span(given["straight"]), "loops": loops})
+        asides = tuple(Aside(x["parent"], x["after"], _span(x["span"])) for x in given["asides"])
+        return cls(**{**given, "straight": _span(given["straight"]), "loops": loops, "asides": asides})
 
 
 def _span(given: Mapping[str, Any]) -> Span:
@@ -92,18 +106,29 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix}
     table = rates.table(isa)
     held = read.resources
+    passed = {i for stretch in read.optional for i in stretch}
     loops: list[MachineLoop] = []
+    asides: list[tuple[int, Aside]] = []
 
-    def add(loop: Loop, parent: int) -> None:
-        loops.append(MachineLoop(parent, not loop.loops, _read(read, loop.own, loop, table, rate)))
+    def beside(inside: Sequence[int], siblings: Sequence[tuple[int, Loop]], parent: int) -> None:
+        for stretch in read.optional:
+            if stretch[0] in inside:
+                after = [n for n, loop in siblings if loop.body[-1] < stretch[0]]
+                span = _read(read, stretch, stretch, table, rate)
+                asides.append((stretch[0], Aside(parent, after[-1] if after else -1, span)))
+
+    def add(loop: Loop, parent: int) -> int:
+        own = replace(loop, own=tuple(i for i in loop.own if i not in passed))
+        loops.append(MachineLoop(parent, not loop.loops, _read(read, own.own, own, table, rate)))
         place = len(loops) - 1
-        for inner in loop.loops:
-            add(inner, place)
+        beside(loop.own, [(add(inner, place), inner) for inner in loop.loops], place)
+        return place
 
-    for loop in read.loops:
-        add(loop, -1)
-    straight = _read(read, read.straight, read.straight, table, rate)
-    return Machine(held.registers, held.accumulators, held.spill_bytes, straight, tuple(loops))
+    beside(read.straight, [(add(loop, -1), loop) for loop in read.loops], -1)
+    rest = tuple(i for i in read.straight if i not in passed)
+    straight = _read(read, rest, rest, table, rate)
+    ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
+    return Machine(held.registers, held.accumulators, held.spill_bytes, straight, tuple(loops), ordered)
 
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:

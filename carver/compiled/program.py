@@ -8,7 +8,6 @@ Of a large grid some runs of consecutive programs are taken.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import numpy as np
 from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from . import ttir
-from .carried import matters, steps, straight
+from .carried import matters, staying, steps, straight
+from .frames import Frame, iterated, spread, within
 from .lanes import iterations, sampled
 from .run import Access, Dot, LoopRun, Run, joined
 from .ttir import Block, Function, Op, Region
@@ -50,38 +50,6 @@ _FLOAT_OPS = ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", 
 _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
 
 
-@dataclass
-class _Frame:
-    """Lanes that run a stretch of code, and what names mean there."""
-
-    program: Any
-    weight: FloatArray
-    """Times that each lane stands for, within its program."""
-    round: FloatArray
-    loop: int = -1
-    parent: _Frame | None = None
-    index: Any = None
-    """Lane of the parent, of each lane."""
-    ends: tuple[Any, Any, Any] | None = None
-    """Where the body is evaluated at few iterations: lanes of the first and the last iteration, and the trips."""
-    env: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def lanes(self) -> int:
-        return len(self.program)
-
-    def get(self, name: str) -> Any:
-        if name not in self.env:
-            if self.parent is None:
-                return unknown()
-            self.env[name] = self.parent.get(name).take(self.index)
-        return self.env[name]
-
-    def child(self, index: Any, **changed: Any) -> _Frame:
-        values = {"weight": self.weight[index], "round": self.round[index], "loop": self.loop} | changed
-        return _Frame(self.program[index], parent=self, index=index, **values)
-
-
 def evaluate(
     text: str, args: Sequence[tuple[str, Any]], grid: tuple[int, int, int], values: Mapping[str, Any] | None = None
 ) -> Run:
@@ -94,7 +62,7 @@ def evaluate(
     functions = ttir.parse(text)
     programs, runs = sampled(int(np.prod(grid)))
     machine = _Machine(functions, grid, values or {}, Run(grid, len(programs), runs))
-    top = _Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
+    top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
     x, y = grid[0], grid[1]
     machine.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
     entry = ttir.entry(functions)
@@ -104,7 +72,7 @@ def evaluate(
     return machine.run
 
 
-def _bind(top: _Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
+def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
     """Parameters by position: a descriptor's are itself, its extents and its strides."""
     params = list(entry.params)
     for name, value in args:
@@ -134,11 +102,11 @@ class _Machine:
 
     # -- control flow
 
-    def function(self, frame: _Frame, body: Region) -> list[Any]:
+    def function(self, frame: Frame, body: Region) -> list[Any]:
         """Blocks of a function, forwards: the early returns of Triton's programs. What its returns give, merged."""
         blocks = {block.label or "^bb0": block for block in body}
-        waiting: dict[str, list[tuple[_Frame, list[Any]]]] = {next(iter(blocks)): [(frame, [])]}
-        returned: list[tuple[_Frame, list[Any]]] = []
+        waiting: dict[str, list[tuple[Frame, list[Any]]]] = {next(iter(blocks)): [(frame, [])]}
+        returned: list[tuple[Frame, list[Any]]] = []
         for label, block in blocks.items():
             arrivals = waiting.pop(label, [])
             if not arrivals:
@@ -159,15 +127,15 @@ class _Machine:
                 returned.append((inner, [inner.get(n) for n in last.operands]))
         if not returned or not returned[0][1]:
             return []
-        groups = [(_within(f, frame), values) for f, values in returned]
+        groups = [(within(f, frame), values) for f, values in returned]
         return [merged(frame.lanes, [(i, v[n]) for i, v in groups]) for n in range(len(returned[0][1]))]
 
-    def _arrived(self, frame: _Frame, block: Block, arrivals: list[tuple[_Frame, list[Any]]]) -> _Frame:
+    def _arrived(self, frame: Frame, block: Block, arrivals: list[tuple[Frame, list[Any]]]) -> Frame:
         if len(arrivals) == 1:
             inner, values = arrivals[0]
             inner.env.update(zip(block.args, values, strict=True))
             return inner
-        places = [_within(f, frame) for f, _ in arrivals]
+        places = [within(f, frame) for f, _ in arrivals]
         every = np.sort(np.concatenate(places))
         inner = frame.child(every)
         for n, name in enumerate(block.args):
@@ -175,7 +143,7 @@ class _Machine:
             inner.env[name] = merged(len(every), parts)
         return inner
 
-    def block(self, frame: _Frame, block: Block) -> Op:
+    def block(self, frame: Frame, block: Block) -> Op:
         for op in block.ops[:-1]:
             self.op(frame, op)
         last = block.ops[-1]
@@ -184,13 +152,13 @@ class _Machine:
         self.op(frame, last)  # a region that ends without a terminator, as it is printed
         return Op("scf.yield", (), (), "")
 
-    def condition(self, frame: _Frame, name: str, what: str) -> Any:
+    def condition(self, frame: Frame, name: str, what: str) -> Any:
         value = frame.get(name)
         if value.base is None:
             raise _undecided(what, value)
         return np.broadcast_to(value.base, frame.lanes) != 0
 
-    def branch(self, frame: _Frame, op: Op) -> None:
+    def branch(self, frame: Frame, op: Op) -> None:
         value = frame.get(op.operands[0])
         if value.base is None and not any(matters(inner) for region in op.regions for inner in ttir.walk(region)):
             frame.env.update((r, unknown(0, value.loads)) for r in op.results)
@@ -208,7 +176,7 @@ class _Machine:
 
     # -- loops
 
-    def loop(self, frame: _Frame, name: str, op: Op, entered: Any) -> int:
+    def loop(self, frame: Frame, name: str, op: Op, entered: Any) -> int:
         """The record of a loop, made when it is first met."""
         place = self.places.setdefault((id(op), frame.loop), len(self.run.loops))
         if place == len(self.run.loops):
@@ -217,7 +185,7 @@ class _Machine:
         np.add.at(self.run.loops[place].entries, frame.program[entered], frame.weight[entered])
         return place
 
-    def for_loop(self, frame: _Frame, op: Op) -> None:
+    def for_loop(self, frame: Frame, op: Op) -> None:
         iv, *bounds = op.operands[:4]
         carried = list(zip(op.operands[4::2], op.operands[5::2], strict=True))
         low, high, step = (frame.get(n) for n in bounds)
@@ -240,13 +208,14 @@ class _Machine:
         if entered.size:
             affine = straight(body, [iv, *(n for n, _ in carried)])
             index, at, weight, ends = iterations(trips, entered, affine)
-            outer = frame.loop < 0 and _nests(body)
+            nests = _nests(body)
             inner = frame.child(
-                index, loop=place, weight=frame.weight[index] * weight, ends=ends,
-                round=at.astype(float) if outer and not affine else frame.round[index],
+                index, loop=place, weight=frame.weight[index] * weight, ends=None if nests else (*ends, at),
+                round=at.astype(float) if nests and frame.loop < 0 else frame.round[index],
             )  # fmt: skip
-            inner.env[iv] = Value(_spread(low.base, index) + _spread(step.base, index) * at)
-            self.constants(inner, body)
+            inner.env[iv] = Value(spread(low.base, index) + spread(step.base, index) * at)
+            for op_inside in staying(body, [n for n, _ in carried], iv):
+                self.op(inner, op_inside)
             for n, ((name, _), (kind, delta)) in enumerate(zip(carried, changes, strict=True)):
                 value = initial[n].take(index)
                 if kind == "linear":
@@ -274,14 +243,9 @@ class _Machine:
             else:
                 frame.env[result] = unknown(len(value.coef), inner.get(last.operands[n]).loads)
 
-    def constants(self, frame: _Frame, body: Block) -> None:
-        for op in body.ops:
-            if op.name == "arith.constant":
-                self.op(frame, op)
-
     def _one_by_one(
         self,
-        frame: _Frame,
+        frame: Frame,
         body: Block,
         place: int,
         names: list[str],
@@ -299,13 +263,13 @@ class _Machine:
             which = np.flatnonzero(trips > t)
             rounds = np.full(len(which), float(t)) if frame.loop < 0 and nests else frame.round[which]
             inner = frame.child(which, loop=place, round=rounds)
-            inner.env[names[0]] = Value(_spread(low.base, which) + _spread(step.base, which) * t)
+            inner.env[names[0]] = Value(spread(low.base, which) + spread(step.base, which) * t)
             inner.env.update((n, v.take(which)) for n, v in zip(names[1:], values, strict=True))
             last = self.block(inner, body)
-            values = _carried(frame.lanes, which, values, [inner.get(n) for n in last.operands])
+            values = iterated(frame.lanes, which, values, [inner.get(n) for n in last.operands])
         return values
 
-    def while_loop(self, frame: _Frame, op: Op) -> None:
+    def while_loop(self, frame: Frame, op: Op) -> None:
         before, after = op.regions[0][0], op.regions[1][0]
         names, inits, nests = op.operands[0::2], op.operands[1::2], _nests(after)
         values = [frame.get(n) for n in inits]
@@ -317,7 +281,7 @@ class _Machine:
             last = self.block(test_frame, before)
             test = self.condition(test_frame, last.operands[0], "how often a while loop runs")
             passed = [test_frame.get(n) for n in last.operands[1:]]
-            finals = passed if not finals else _carried(frame.lanes, active, finals, passed)
+            finals = passed if not finals else iterated(frame.lanes, active, finals, passed)
             going = np.flatnonzero(test)
             if place < 0:
                 place = self.loop(frame, "while", op, active[going])
@@ -329,14 +293,14 @@ class _Machine:
             inner = frame.child(active, loop=place, round=rounds)
             inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
             last = self.block(inner, after)
-            values = _carried(frame.lanes, active, values, [inner.get(n) for n in last.operands])
+            values = iterated(frame.lanes, active, values, [inner.get(n) for n in last.operands])
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
 
     # -- operations
 
-    def op(self, frame: _Frame, op: Op) -> None:
+    def op(self, frame: Frame, op: Op) -> None:
         dialect, _, name = op.name.partition(".")
         name = name.removeprefix("experimental_")
         match name:
@@ -369,7 +333,7 @@ class _Machine:
             frame.env[extra] = unknown()
         return None
 
-    def value(self, frame: _Frame, op: Op, name: str) -> Any:
+    def value(self, frame: Frame, op: Op, name: str) -> Any:
         """What an operation gives; unknown where it is no arithmetic of integers."""
         given = [frame.get(n) for n in op.operands]
         types = ttir.types_of(op.types)
@@ -433,7 +397,7 @@ class _Machine:
         base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)].astype(np.int64)
         return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef))
 
-    def call(self, frame: _Frame, op: Op) -> None:
+    def call(self, frame: Frame, op: Op) -> None:
         function = self.functions.get(op.text.partition("@")[2].partition("(")[0].strip('"'))
         results: list[Any] = []
         if function is not None and function.body:
@@ -446,12 +410,12 @@ class _Machine:
 
     # -- what is recorded
 
-    def per_program(self, frame: _Frame, times: Any = 1.0) -> FloatArray:
+    def per_program(self, frame: Frame, times: Any = 1.0) -> FloatArray:
         out = np.zeros(self.run.programs)
         np.add.at(out, frame.program, frame.weight * times)
         return out
 
-    def dot(self, frame: _Frame, op: Op) -> None:
+    def dot(self, frame: Frame, op: Op) -> None:
         left, right, out = (t for t in ttir.types_of(op.types)[-3:])
         if op.name.endswith("scaled"):
             kinds = [t for t in ttir.types_of(op.types) if len(t.shape) >= 2]
@@ -466,14 +430,14 @@ class _Machine:
             self.run.dots.append(found)
         found.times = found.times + self.per_program(frame)
 
-    def count_floats(self, frame: _Frame, op: Op, dialect: str, name: str) -> None:
+    def count_floats(self, frame: Frame, op: Op, dialect: str, name: str) -> None:
         if dialect == "math" or name in _FLOAT_OPS or name == "reduce":
             types = ttir.types_of(op.types)
             size = max((t.size for t in types), default=1)
             held = self.run.float_ops.setdefault(frame.loop, np.zeros(self.run.programs))
             held += self.per_program(frame, size)
 
-    def access(self, frame: _Frame, op: Op, name: str) -> None:
+    def access(self, frame: Frame, op: Op, name: str) -> None:
         kind = "atomic" if name.startswith("atomic") else name
         given = [frame.get(n) for n in op.operands]
         where = {"load": 1, "store": 2, "atomic_rmw": 2, "atomic_cas": 9}[name]
@@ -484,7 +448,7 @@ class _Machine:
         kept = share(mask if isinstance(mask, Value) else None, pointers.shape)
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept)
 
-    def described(self, frame: _Frame, op: Op, name: str) -> None:
+    def described(self, frame: Frame, op: Op, name: str) -> None:
         kind = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}.get(
             name, "store"
         )
@@ -508,9 +472,18 @@ class _Machine:
         pointer = Value(base.base, tuple(coef), descriptor.pointer.source)
         return self.record(frame, op, kind, "descriptor", pointer, block, tile.bits / 8, kept)
 
+    def walk(self, frame: Frame, start: Any) -> tuple[Any, Any, Any, Any] | None:
+        """First and last lanes, trips and stride of an access that steps evenly through a loop; None of others."""
+        if frame.ends is None:
+            return None
+        first, last, trips, at = frame.ends
+        stride = (start[last] - start[first]) / np.maximum(trips - 1, 1)
+        even = np.repeat(start[first], last - first + 1) + np.repeat(stride, last - first + 1) * at
+        return (first, last, trips, stride) if (np.isnan(start) | (abs(start - even) < 0.5)).all() else None
+
     def record(
         self,
-        frame: _Frame,
+        frame: Frame,
         op: Op,
         kind: str,
         path: str,
@@ -524,11 +497,11 @@ class _Machine:
         )
         kept = np.broadcast_to(kept, frame.lanes)
         coef = tuple(_first(c) for c in pointer.coef) or (0.0,) * len(shape)
-        if frame.ends is None:
+        walked = self.walk(frame, start)
+        if walked is None:
             fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
         else:
-            first, last, trips = frame.ends
-            stride = (start[last] - start[first]) / np.maximum(trips - 1, 1)
+            first, last, trips, stride = walked
             groups = np.repeat(np.arange(len(first)), last - first + 1)
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
@@ -565,32 +538,9 @@ def _targets(op: Op) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _within(frame: _Frame, ancestor: _Frame) -> Any:
-    """Lanes of `ancestor` that a frame below it runs."""
-    index = np.arange(frame.lanes)
-    while frame is not ancestor and frame.parent is not None:
-        index, frame = frame.index[index], frame.parent
-    return index
-
-
-def _spread(column: Column, index: Any) -> Column:
-    return column[index] if len(column) > 1 else column
-
-
-def _delta(frame: _Frame, name: str) -> Value | None:
+def _delta(frame: Frame, name: str) -> Value | None:
     value = frame.get(name)
     return value if isinstance(value, Value) and value.base is not None else None
-
-
-def _carried(lanes: int, which: Any, before: list[Any], after: list[Any]) -> list[Any]:
-    """Carried values once some lanes have made an iteration."""
-    if len(which) == lanes:
-        return after
-    rest = np.setdiff1d(np.arange(lanes), which, assume_unique=True)
-    return [
-        old if isinstance(old, Described) else merged(lanes, [(rest, old.take(rest)), (which, new)])
-        for old, new in zip(before, after, strict=True)
-    ]
 
 
 def _first(column: Column) -> float:

@@ -82,7 +82,8 @@ COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
 
 
 def joined(parts: Sequence[Access]) -> Access:
-    """One record of an access that was met several times; iterations that step evenly become walks."""
+    """One record of an access that was met several times; iterations that step evenly become walks, those that stay in
+    place one."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -91,10 +92,19 @@ def joined(parts: Sequence[Access]) -> Access:
         for p in parts
     )
     if alike and all((p.count == 1).all() and (p.times == first.times).all() for p in parts):
-        steps = np.diff([p.start for p in parts], axis=0)
+        starts, kept = (np.array([getattr(p, name) for p in parts]) for name in ("start", "kept"))
+        steps = np.diff(starts, axis=0)
         if (steps == steps[0]).all():
-            kept = np.mean([p.kept for p in parts], axis=0)
-            return replace(first, stride=steps[0], count=np.full(len(first.start), float(len(parts))), kept=kept)
+            count = np.full(len(first.start), float(len(parts)))
+            return replace(first, stride=steps[0], count=count, kept=kept.mean(axis=0))
+        moved = np.vstack([np.ones(len(first.start), bool), steps != 0]).T.ravel()
+        begins = np.flatnonzero(moved)
+        lane, times = begins // len(parts), np.diff(begins, append=len(moved)).astype(float)
+        return replace(
+            first, start=starts.T.ravel()[begins], stride=first.stride[lane], count=np.ones(len(lane)),
+            kept=np.add.reduceat(kept.T.ravel(), begins) / times, program=first.program[lane],
+            round=first.round[lane], times=first.times[lane] * times,
+        )  # fmt: skip
     columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
     return Access(
         first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.repeat,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..base.errors import KernelError
 
@@ -170,7 +171,8 @@ def element_bits(element: str) -> int:
     return 32
 
 
-def types_of(text: str) -> list[Type]:
+@lru_cache(maxsize=4096)
+def types_of(text: str) -> tuple[Type, ...]:
     """The types in a list of them, in order."""
     found = []
     for shape, element, scalar in re.findall(
@@ -178,7 +180,7 @@ def types_of(text: str) -> list[Type]:
     ):
         extents = tuple(int(n) for n in shape.split("x") if n)
         found.append(Type(extents, (element or scalar).replace("!tt.", "").partition(", #")[0]))
-    return found
+    return tuple(found)
 
 
 def walk(region: Region) -> Iterator[Op]:

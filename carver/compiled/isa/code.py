@@ -96,7 +96,7 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class Code:
     """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942"); `straight` are the indices outside of
-    loops."""
+    loops; `optional` stretches outside of innermost loops that a branch forwards may pass by."""
 
     isa: str
     kernel: str
@@ -105,6 +105,7 @@ class Code:
     resources: Resources
     loops: tuple[Loop, ...]
     straight: tuple[int, ...]
+    optional: tuple[tuple[int, ...], ...] = ()
 
     def all_loops(self) -> list[Loop]:
         """Every loop, outer ones before those inside them, in the order of the code."""

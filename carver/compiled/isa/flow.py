@@ -6,7 +6,7 @@ finds the natural loops of reducible code, and also loops with two entries, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .code import Loop
@@ -156,3 +156,20 @@ def loops(flow: Graph, is_wait: Callable[[list[int]], bool]) -> tuple[tuple[Loop
     roots = tree(sorted(section))
     inside = {i for loop in roots for i in loop.body} | set(indices(spinning))
     return tuple(roots), tuple(i for i in indices(section) if i not in inside)
+
+
+def optional(steps: Mapping[int, Step], roots: Sequence[Loop], straight: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Stretches of code that a branch forwards, or an early exit, may pass by: the outermost of them.
+
+    Those that hold a loop or are part of an innermost one are left out. `steps`: of conditional branches and exits.
+    """
+    owner = dict.fromkeys(straight, -1)
+    for loop in (each for root in roots for each in root.walk() if each.loops):
+        owner.update(dict.fromkeys(loop.own, loop.header))
+    end = max(straight, default=-1) + 1
+    found: list[tuple[int, ...]] = []
+    for i in sorted(i for i, step in steps.items() if i in owner and step.falls and not step.indirect):
+        passed = range(i + 1, max(steps[i].targets, default=end))
+        if passed and all(owner.get(n) == owner[i] for n in passed) and (not found or i > found[-1][-1]):
+            found.append(tuple(passed))
+    return tuple(found)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from carver.base.errors import CompileError
 
 from .code import Code, Instruction, Resources, Waits
-from .flow import Step, graph, loops
+from .flow import Step, graph, loops, optional
 
 LINE = re.compile(
     r"^(?:(?P<label>[.\w$]+):|\t(?P<opcode>[a-z]\w*)(?:[ \t]+(?P<operands>[^;\n]*?))?)[ \t]*(?:;.*)?$", re.M
@@ -67,7 +67,9 @@ def read(text: str, kernel: str | None = None) -> Code:
         spill_bytes=_spilled(instructions),
         barriers=int(any(each.opcode.startswith("s_barrier") for each in instructions)),
     )
-    return Code(family, name, facts["wavefront_size"], tuple(instructions), resources, roots, straight)
+    jumps = {i: s for i, s in steps.items() if instructions[i].opcode.startswith("s_cbranch")}
+    aside = optional(jumps, roots, straight)
+    return Code(family, name, facts["wavefront_size"], tuple(instructions), resources, roots, straight, aside)
 
 
 def _metadata(text: str) -> dict[str, dict[str, int]]:

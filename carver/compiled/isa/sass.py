@@ -23,7 +23,7 @@ from carver.base.errors import CompileError, DeviceError
 
 from . import elf
 from .code import Code, Control, Instruction, Resources
-from .flow import Step, graph, loops
+from .flow import Step, graph, loops, optional
 
 INSTRUCTION_BYTES = 16
 LINE = re.compile(
@@ -138,8 +138,9 @@ def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) ->
 def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
     instructions = _described(instructions)
     place = {each.address: i for i, each in enumerate(instructions)}
-    flow = graph(len(instructions), {i: s for i, each in enumerate(instructions) if (s := _step(each, place))})
-    roots, straight = loops(flow, lambda body: _only_waits(instructions, body))
+    steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, place))}
+    roots, straight = loops(graph(len(instructions), steps), lambda body: _only_waits(instructions, body))
+    jumps = {i: s for i, s in steps.items() if instructions[i].mnemonic in ("BRA", "JMP", "EXIT")}
     resources = Resources(
         registers=kernel.registers,
         shared_bytes=kernel.shared_bytes,
@@ -147,7 +148,8 @@ def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
         spill_bytes=_spilled(instructions),
         barriers=_barriers(instructions),
     )
-    return Code(f"sm_{kernel.sm}", kernel.name, 32, tuple(instructions), resources, roots, straight)
+    aside = optional(jumps, roots, straight)
+    return Code(f"sm_{kernel.sm}", kernel.name, 32, tuple(instructions), resources, roots, straight, aside)
 
 
 @lru_cache(maxsize=4096)
