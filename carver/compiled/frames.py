@@ -1,0 +1,66 @@
+"""Lanes that run a stretch of a kernel's code: programs, or iterations of a loop of programs, as NumPy columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..base.types import FloatArray
+from .values import Column, Described, merged, unknown
+
+
+@dataclass
+class Frame:
+    """Lanes that run a stretch of code, and what names mean there."""
+
+    program: Any
+    weight: FloatArray
+    """Times that each lane stands for, within its program."""
+    round: FloatArray
+    loop: int = -1
+    parent: Frame | None = None
+    index: Any = None
+    """Lane of the parent, of each lane."""
+    ends: tuple[Any, Any, Any, Any] | None = None
+    """Of the body of a loop without loops: lanes of the first and the last iteration, trips, iteration of each lane."""
+    env: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> int:
+        return len(self.program)
+
+    def get(self, name: str) -> Any:
+        if name not in self.env:
+            if self.parent is None:
+                return unknown()
+            self.env[name] = self.parent.get(name).take(self.index)
+        return self.env[name]
+
+    def child(self, index: Any, **changed: Any) -> Frame:
+        values = {"weight": self.weight[index], "round": self.round[index], "loop": self.loop} | changed
+        return Frame(self.program[index], parent=self, index=index, **values)
+
+
+def within(frame: Frame, ancestor: Frame) -> Any:
+    """Lanes of `ancestor` that a frame below it runs."""
+    index = np.arange(frame.lanes)
+    while frame is not ancestor and frame.parent is not None:
+        index, frame = frame.index[index], frame.parent
+    return index
+
+
+def spread(column: Column, index: Any) -> Column:
+    return column[index] if len(column) > 1 else column
+
+
+def iterated(lanes: int, which: Any, before: list[Any], after: list[Any]) -> list[Any]:
+    """Carried values once some lanes have made an iteration."""
+    if len(which) == lanes:
+        return after
+    rest = np.setdiff1d(np.arange(lanes), which, assume_unique=True)
+    return [
+        old if isinstance(old, Described) else merged(lanes, [(rest, old.take(rest)), (which, new)])
+        for old, new in zip(before, after, strict=True)
+    ]
