@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import tuned
 from click.testing import CliRunner
 from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
-from carver.base.errors import ConfigError
+import carver
+from carver.base.errors import ConfigError, Foreign, RunError
 from carver.cli.main import main
 from carver.run import bench
-from carver.tune import keys
+from carver.run.cpu import CpuDevice
+from carver.run.records import Records
+from carver.run.session import Session
+from carver.run.worker import Reply
+from carver.tune import archive, keys
+from carver.tune import cache as disk
 from carver.tune.keys import minor, normal, plain, software_key
+from carver.tune.lane import Lane
+from carver.tune.lanes import Lanes
 from carver.tune.plan import Tuning
 
 run = CliRunner().invoke
@@ -134,3 +147,282 @@ def test_of_functions_the_lines_that_differ_are_told() -> None:
     b = {"f": "def f(n):\n    return n + 1", "g": 1, "h": [1, {"x": "b"}], "i": True}
     assert differences(a, b) == [("f", "    return n", "    return n + 1"), ("h[1].x", "a", "b"), ("i", "-", "true")]
     assert differences(a, a) == []
+
+
+# never a measurement
+
+
+@pytest.fixture
+def no_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+
+
+WAYS = [{"ways": 2}, {"ways": 1}]
+
+
+def test_tuning_switched_off_takes_the_first(no_measurements: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_TUNING", "off")
+    work = carver.autotune(configs=WAYS, ref_prog=twice, **QUICK)(scale)
+    np.testing.assert_array_equal(work(100)(X), 2 * X)
+    result = work.result(100)
+    assert result.config == {"ways": 2} and result.latency_ms is None and result.table == ()
+    assert result.notes == ("not measured (CARVER_TUNING=off): the first candidate",)
+    assert "not measured" in repr(result) and "not measured" in str(result) and result.speedup is None
+    assert not list(disk.entries())
+
+
+def test_the_first_of_the_ranking_is_the_best_predicted_that_fits(
+    no_measurements: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_TUNING", "off")
+    op = carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float32", out_dtype="float32").with_arch("cpu")
+    hints = op.recommend_hints(5)
+    result = carver.AutoTuner.from_template(op, 5).run()
+    assert result.config == dict(hints[0].config) and result.predicted_ms == hints[0].predicted_ms
+    assert result.notes == ("not measured (CARVER_TUNING=off): the first of the ranking",)
+    a, b = np.ones((64, 64), np.float32), np.eye(64, dtype=np.float32)
+    np.testing.assert_array_equal(result.kernel(a, b).reshape(64, 64), a)
+    refused = [{"ways": 9}, {"ways": 1}]  # the first does not compile
+    assert carver.AutoTuner.from_kernel(scale, refused, (100,)).run().config == {"ways": 1}
+    with pytest.raises(RunError, match=r"no configuration of scale fits .* or compiles"):
+        carver.AutoTuner.from_kernel(scale, [{"ways": 9}], (100,)).run()
+
+
+def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned_at = {n: tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 10000)}
+    monkeypatch.setenv("CARVER_TUNING", "cached")
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    again = tuner(scale, WAYS, 100, ref_prog=twice).run()
+    assert again.latency_ms == tuned_at[100].latency_ms and again.notes == ()
+    for n, near in ((150, 100), (5000, 10000)):
+        result = tuner(scale, WAYS, n, ref_prog=twice).run(rep=9)
+        assert result.config == {"ways": 1} and result.latency_ms is None
+        key = tuned_at[near].key[:12]
+        assert result.notes == (f"not measured (CARVER_TUNING=cached): the best of the nearest tuned size, {key}",)
+    other = tuner(tuned.sleeper, [{"pause_ms": 3.0}, {"pause_ms": 1.0}], 1, supply_prog=lambda _: X).run()
+    assert other.config == {"pause_ms": 3.0} and "the first candidate" in other.notes[0]
+    monkeypatch.setenv("CARVER_DISABLE_TUNE_CACHE", "1")
+    assert tuner(scale, WAYS, 150, ref_prog=twice).run().config == {"ways": 2}
+
+
+def test_times_of_the_nearest_size_are_scaled_by_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 100, `a` takes 2 ms and `b` 3; the model says that at 1000 `a` takes ten times as long and `b` two."""
+    predicted = {(100, "a"): 1.0, (100, "b"): 1.0, (1000, "a"): 10.0, (1000, "b"): 2.0}
+
+    def timed(n: int, which: str = "a") -> Any:
+        return tuned.sleeper(n, {"a": 2.0, "b": 3.0}[which])
+
+    def planned(n: int) -> Any:
+        made = tuner(timed, [{"which": "a"}, {"which": "b"}], n)
+        with carver.set_autotune_inputs(X):
+            plan = made.plan(Tuning(**QUICK))
+        plan.entries = [replace(e, predicted_ms=predicted[n, e.config["which"]]) for e in plan.entries]
+        return made, plan
+
+    made, plan = planned(100)
+    assert made.tune(plan).config == {"which": "a"}
+    monkeypatch.setenv("CARVER_TUNING", "cached")
+    made, plan = planned(1000)
+    result = made.tune(plan)
+    assert result.config == {"which": "b"} and 5.5 < result.predicted_ms < 12
+    assert "its times scaled by the model" in result.notes[0]
+
+
+def test_modes_of_tuning_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_TUNING", "cache")
+    with pytest.raises(ConfigError, match=r"CARVER_TUNING must be on, cached or off, got 'cache'.*cached"):
+        tuner(scale, WAYS, 100).run()
+
+
+def test_one_candidate_is_not_measured_unless_something_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = carver.autotune(configs=[{"ways": 1}], ref_prog=twice, **QUICK)(scale)
+    assert checked.result(100).table[0].ok
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)
+    np.testing.assert_array_equal(work(100)(X), 2 * X)
+    assert work.result(100).notes == ("not measured (one candidate): the first candidate",)
+
+
+def test_equal_times_are_told_apart_by_their_configs() -> None:
+    """So that every rank chooses alike, in whatever order it lists them."""
+    found = set()
+    for configs in ([{"k": 1}, {"k": 2}], [{"k": 2}, {"k": 1}]):
+        with carver.set_autotune_inputs(X):
+            made = carver.AutoTuner.from_kernel(same, configs).run(**QUICK, bench=tuned.fixed_bench)
+        found.add(made.config["k"])
+    assert found == {1}
+
+
+def same(k: int) -> Any:
+    return tuned.sleeper(0, 0.1)
+
+
+# others on the device
+
+
+def busy_device(monkeypatch: pytest.MonkeyPatch, times_ms: Any) -> None:
+    """The baseline takes these times after each timing, and 1 ms before."""
+    left = iter(times_ms)
+    sample = Session.sample
+
+    def sampled(*args: Any, **kwargs: Any) -> Reply:
+        reply = sample(*args, **kwargs)
+        assert len(reply.data["conditions"]["baseline_ms"]) == 2
+        reply.data["conditions"] = {"baseline_ms": [1.0, next(left)]}
+        return reply
+
+    monkeypatch.setattr(Session, "sample", sampled)
+    monkeypatch.setattr("carver.tune.lane.REST_S", 0.0)
+
+
+def test_disturbed_timings_are_taken_again_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy_device(monkeypatch, [1.0, 7.0, 3.0, 1.1])
+    result = tuner(scale, WAYS, ref_prog=twice, retakes=3).run()
+    said = "2 timings were taken again, as others had the device: the baseline kernel took up to 7 x its time"
+    assert result.notes == (said,)
+    assert [e.found["notes"] for e in disk.entries()] == [list(result.notes)]
+    with Records() as records:
+        assert len(records.find()) == 2
+
+
+def test_what_stays_disturbed_is_not_kept_nor_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_is_quiet = [1.0, *[9.0] * 3]  # ways=2, then ways=1 three times
+    busy_device(monkeypatch, slow_is_quiet)
+    with pytest.warns(UserWarning, match="not kept: 1 of 2 candidates were timed while others had the device"):
+        result = tuner(scale, WAYS, ref_prog=twice, retakes=2).run()
+    assert result.config == {"ways": 2} and "2 timings were taken again" in result.notes[0]
+    assert not list(disk.entries())
+    with Records() as records:
+        assert [m.config for m in records.find()] == [{"ways": 2}]
+    monkeypatch.undo()
+
+
+def test_all_disturbed_still_gives_the_best_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy_device(monkeypatch, [9.0] * 4)
+    with pytest.warns(UserWarning, match="not kept: 2 of 2"):
+        assert tuner(scale, WAYS, ref_prog=twice, retakes=1).run().config == {"ways": 1}
+
+
+def test_a_run_that_always_loses_a_core_is_disturbed() -> None:
+    lane = Lane.__new__(Lane)
+    lane._quiet_ms = float("inf")
+
+    def busy(**conditions: Any) -> float:
+        return lane._busy(Reply("ok", data={"conditions": conditions}))
+
+    assert busy(baseline_ms=[2.0, 2.0]) == 1.0 and busy(baseline_ms=[1.0, 1.0]) == 1.0
+    assert busy(baseline_ms=[1.0, 2.5], disturbed_percent=40) == 2.5
+    assert busy(baseline_ms=[1.0, 1.0], disturbed_percent=100) == float("inf")
+    assert busy() == 0.0 == lane._busy(Reply("crash", "gone"))
+
+
+def test_the_baseline_of_a_cpu_is_no_timing_of_a_candidate() -> None:
+    device = CpuDevice()
+    assert 0 < device.baseline_s() < 1
+    assert device.disturbed_percent() is None
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True])
+def test_retakes_are_a_number(value: Any) -> None:
+    with pytest.raises(ConfigError, match="retakes must be a whole number from 0 on"):
+        Tuning(retakes=value)
+
+
+# archives
+
+
+def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = tuner(scale, WAYS, ref_prog=twice).run()
+    (disk.tune_folder().parent / "profiles").mkdir()
+    (disk.tune_folder().parent / "profiles" / "scale.json").write_text("{}")
+    said = json.loads(run(main, ["cache", "export", "all.zip", "--binaries", "--json"]).output)
+    assert said["entries"] == 1 and said["profiles"] == 1 and said["binaries"] >= 1
+    same = run(main, ["cache", "export", "same.zip", "--binaries", "--json"]).output
+    assert json.loads(same) == said, "byte for byte"
+    made = tmp_path / "all.zip"
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert run(main, ["cache", "import", str(made), "--sha256", "0" * 64]).exit_code != 0
+    assert not (tmp_path / "elsewhere").exists()
+    moved = run(main, ["cache", "import", str(made), "--sha256", said["sha256"]])
+    assert moved.output.startswith("1 tuned, 1 profiles, ") and "0 were there already" in moved.output
+    assert "0 tuned" in run(main, ["cache", "import", str(made)]).output, "what is there is left alone"
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    again = tuner(scale, WAYS, ref_prog=twice).run()
+    assert again.table == first.table and again.key == first.key
+    np.testing.assert_array_equal(again.kernel(X), 2 * X)
+    assert (tmp_path / "elsewhere" / "profiles" / "scale.json").read_text() == "{}"
+    assert carver.AutotuneResult.load(disk.tune_folder() / first.key).kernel(X)[1] == 2, "signed by who imported it"
+
+
+def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
+    first, second = (tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 200))
+    assert archive.export(tmp_path / "one.zip", [second.key[:10]]).entries == 1
+    for e in list(disk.entries()):
+        disk.remove(e)
+    assert archive.load(tmp_path / "one.zip").entries == 1
+    assert [e.key for e in disk.entries()] == [second.key]
+    with pytest.raises(ConfigError, match="no entry 'zz'"):
+        archive.export(tmp_path / "none.zip", ["zz"])
+    assert first.key != second.key and not (tmp_path / "none.zip").exists()
+
+
+@pytest.mark.parametrize(
+    "how", ["edited", "left out", "added", "outside", "binary", "no zip", "twice", "other key", "kind"]
+)
+def test_an_archive_is_checked_before_anything_of_it_is_used(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tuner(scale, WAYS, ref_prog=twice).run().key
+    path, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
+    archive.export(path)
+    with zipfile.ZipFile(path) as good:
+        contents = {name: good.read(name) for name in good.namelist()}
+    manifest = json.loads(contents["manifest.json"])
+    source = f"tune/{key}/kernel.c"
+    if how == "edited":
+        contents[source] += b"\n"
+    elif how == "left out":
+        del contents[source]
+    elif how in ("added", "outside", "kind"):
+        name = {"added": "tune/more", "outside": "../x", "kind": "sources/x"}[how]
+        contents[name] = b"more"
+        manifest["files"][name] = hashlib.sha256(b"more").hexdigest()
+        if how == "added":
+            del manifest["files"][name]
+    elif how == "binary":  # and its hash in the manifest, not in the entry
+        name = f"tune/{key}/kernel.so"
+        contents[name] = b"\x7fELF other"
+        manifest["files"][name] = hashlib.sha256(contents[name]).hexdigest()
+    elif how == "other key":
+        for name in [n for n in contents if n.startswith("tune/")]:
+            contents[name.replace(key, "f" * 64)] = contents.pop(name)
+            manifest["files"][name.replace(key, "f" * 64)] = manifest["files"].pop(name)
+    contents["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(bad, "w") as made:
+        for name, content in contents.items():
+            made.writestr(name, content)
+        if how == "twice":
+            with pytest.warns(UserWarning, match="Duplicate name"):
+                made.writestr(source, contents[source])
+    if how == "no zip":
+        bad.write_bytes(b"PK nonsense")
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
+    with pytest.raises(Foreign):
+        archive.load(bad)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
+    key = tuner(scale, WAYS, ref_prog=twice).run().key
+    shared = disk.tune_folder().parent
+    (disk.tune_folder() / key).chmod(0o777)
+    (entry,) = disk.entries()
+    assert f"run 'carver cache trust {shared}'" in entry.problem and "can be written to by others" in entry.problem
+    assert run(main, ["cache", "trust", str(shared)]).output == f"{shared}\n"
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    np.testing.assert_array_equal(tuner(scale, WAYS, ref_prog=twice).run().kernel(X), 2 * X)
+    (tmp_path / "config" / "trusted_caches").chmod(0o666)
+    assert run(main, ["cache", "trust"]).output == "", "others could have written it"
+    (tmp_path / "config" / "trusted_caches").chmod(0o600)
+    assert run(main, ["cache", "trust", str(shared), "--drop"]).output == ""

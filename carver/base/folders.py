@@ -79,20 +79,46 @@ def _made(folder: Path, names: Sequence[str]) -> Path:
 def check_owner(path: Path) -> None:
     """Raises DeviceError unless what is there belongs to this user, or to root, and only its owner may write to it.
 
-    `CARVER_TRUST_CACHE` names a cache folder of another user that is trusted all the same.
+    `CARVER_TRUST_CACHE` names a cache folder of another user that is trusted all the same, as do `trusted`.
     """
-    found = path.stat()
-    trusted = os.environ.get("CARVER_TRUST_CACHE")
-    if sys.platform == "win32" or (trusted and Path(trusted).expanduser() == cache_folder()):
+    if sys.platform == "win32":
         return
+    found = path.stat()
     foreign = found.st_uid not in (os.getuid(), 0)
-    if foreign or found.st_mode & 0o022:
+    if (foreign or found.st_mode & 0o022) and cache_folder().resolve() not in trusted():
         whose = "belongs to another user" if foreign else "can be written to by others"
         raise DeviceError(
             f"the cache folder {path} {whose}, and compiled code in it would be run: remove it, make it yours "
             "('chmod go-w'), set CARVER_CACHE_DIR to another folder, or, if you trust whoever can write there, set "
-            f"CARVER_TRUST_CACHE={cache_folder()}"
+            f"CARVER_TRUST_CACHE={cache_folder()} or run 'carver cache trust {cache_folder()}'"
         )
+
+
+def trusted() -> list[Path]:
+    """Cache folders whose owners this user trusts: `CARVER_TRUST_CACHE`, and what `trust` was told."""
+    chosen = os.environ.get("CARVER_TRUST_CACHE")
+    told = []
+    with contextlib.suppress(OSError):
+        path = _trusted_file()
+        if path.stat().st_uid in (os.getuid(), 0) and not path.stat().st_mode & 0o022:
+            told = path.read_text(encoding="utf-8").splitlines()
+    return [Path(each).expanduser().resolve() for each in (chosen, *told) if each]
+
+
+def trust(folder: Path, drop: bool = False) -> None:
+    """From now on trust whoever can write to that cache folder, or no more."""
+    path = _trusted_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    kept = [each for each in told if Path(each) != folder.resolve()]
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    fresh.touch(0o600)
+    fresh.write_text("".join(f"{each}\n" for each in [*kept, *([] if drop else [str(folder.resolve())])]))
+    fresh.replace(path)
+
+
+def _trusted_file() -> Path:
+    return config_folder() / "trusted_caches"
 
 
 def below(name: str) -> PurePosixPath:

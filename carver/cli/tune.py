@@ -13,7 +13,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.folders import cache_folder
 from ..base.table import Column, console, rich_table, screen_width
-from .bench import as_json
+from .bench import OUTPUT, as_json
 from .evaluate import tell_or_fail
 
 
@@ -68,6 +68,47 @@ def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
         for name in ("binaries", "sources"):
             shutil.rmtree(cache_folder() / name, ignore_errors=True)
     click.echo(json.dumps({"deleted": len(chosen)}) if as_json else f"{len(chosen)} deleted")
+
+
+@cache.command("export")
+@click.argument("file", type=OUTPUT)
+@click.argument("keys", nargs=-1)
+@click.option("--binaries", is_flag=True, help="Compiled kernels of all candidates too, not of the best alone.")
+@as_json
+def export_cache(file: Path, keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
+    """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
+    from ..tune.archive import export
+
+    done = export(file, keys, binaries)
+    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
+    click.echo(json.dumps(asdict(done)) if as_json else said)
+
+
+@cache.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--sha256", help="Of the archive, as 'carver cache export' said: another one is refused.")
+@click.option("--replace", is_flag=True, help="What is there already, too.")
+@as_json
+def import_cache(file: Path, sha256: str | None, replace: bool, as_json: bool) -> None:
+    """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
+    from ..tune.archive import load
+
+    done = load(file, sha256, replace)
+    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
+    click.echo(json.dumps(asdict(done)) if as_json else said)
+
+
+@cache.command("trust")
+@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--drop", is_flag=True, help="Trust it no more.")
+def trust_cache(folder: Path | None, drop: bool) -> None:
+    """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
+    from ..base.folders import trust, trusted
+
+    if folder is not None:
+        trust(folder, drop)
+    for each in trusted():
+        click.echo(each)
 
 
 @cache.command("why")

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from .compile import Binary, Resources
 from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
 
 _ALIGN_BYTES = 64
+_BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
 _SCALARS = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
@@ -114,6 +116,7 @@ class CpuDevice:
         self.arch: Arch = whole
         self.name = f"{whole.title} ({self.threads} threads)"
         self._flush: Callable[[], None] | None = None
+        self._stream: Callable[[int], None] = lambda _: None
         self._timed = self._disturbed = 0
 
     def compile(self, source: Source) -> Binary:
@@ -183,20 +186,29 @@ class CpuDevice:
         self._disturbed += 0 if calm else len(samples)
         return calm or samples
 
+    def baseline_s(self) -> float:
+        """Of a pass over `_BASELINE_BYTES` on all cores, the best of five. [s]"""
+        self._flusher()
+        timed, disturbed = self._timed, self._disturbed
+        best = min(self.time(lambda: self._stream(_BASELINE_BYTES), 5, cold=False))
+        self._timed, self._disturbed = timed, disturbed  # which are of candidates
+        return best
+
     def _flusher(self) -> Callable[[], None]:
         """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
         if self._flush is None:
             source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
             library = _open(self.compile(source))
-            size = 2 * (self.arch.l2_bytes + self.arch.l3_bytes)
+            size = max(2 * (self.arch.l2_bytes + self.arch.l3_bytes), _BASELINE_BYTES)
             buffer = np.zeros(size, np.uint8)
             library.carver_flush.argtypes = [_POINTER, ctypes.c_int64]
 
-            def flush() -> None:
+            def stream(bytes_: int) -> None:
                 library.omp_set_num_threads(self.threads)
-                library.carver_flush(buffer.ctypes.data, size)
+                library.carver_flush(buffer.ctypes.data, bytes_)
 
-            self._flush = flush
+            self._stream = stream
+            self._flush = partial(stream, size)
         return self._flush
 
     def state(self) -> dict[str, Any]:

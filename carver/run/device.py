@@ -95,6 +95,9 @@ class Device(Protocol):
     def state(self) -> dict[str, Any]:
         """What can change a measurement: clocks, temperature, driver, governor."""
 
+    def baseline_s(self) -> float:
+        """Time of a kernel of carver's own, always the same: what it takes longer than before, others take. [s]"""
+
     def disturbed_percent(self) -> float | None:
         """Of the times since the last call, those of runs that lost a core to others; None where no device can tell."""
 

@@ -240,11 +240,13 @@ class Session:
         return self._ask(trial.job("check") | {"to": str(self.folder)}, inputs, self.settings.timeout_s)
 
     def sample(
-        self, trial: Trial, inputs: Mapping[str, Any], seconds: float, best_ms: float | None = None
-    ) -> Reply:
-        """One round of timings, which take `seconds` if the kernel is fast enough for that."""
+        self, trial: Trial, inputs: Mapping[str, Any], seconds: float, best_ms: float | None = None,
+        watch: bool = False,
+    ) -> Reply:  # fmt: skip
+        """One round of timings, which take `seconds` if the kernel is fast enough for that; with `watch` between two
+        of the device's baseline."""
         s, slow = self.settings, {"best_ms": best_ms, "slow_factor": self.settings.slow_factor}
-        job = trial.job("sample") | self._timing(seconds) | {"to": str(self.folder)}
+        job = trial.job("sample") | self._timing(seconds) | {"to": str(self.folder), "watch": watch}
         return self._ask(job | (slow if best_ms is not None else {}), inputs, s.timeout_s + seconds)
 
     def library(self, inputs: Mapping[str, Any], seconds: float) -> Reply:

@@ -255,12 +255,14 @@ class Stand:
         cold: bool,
         best_ms: float | None = None,
         slow_factor: float = math.inf,
+        watch: bool = False,
         to: str = "",
     ) -> Mapping[str, Any]:
         """One round of timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
 
         Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer. The result of the
-        last run is looked at as in `check`: where it is not what it was then, it is left in the folder `to`.
+        last run is looked at as in `check`: where it is not what it was then, it is left in the folder `to`. With
+        `watch` the conditions have the times that the device's baseline took before and after.
         """
         run, one = self._runner(key, config, program, binary), self._sets[0]
         returned: Any = None
@@ -276,8 +278,11 @@ class Stand:
         with _candidate():
             if self.code.bench is not None:
                 return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": {}}
+            before_s = self.device.baseline_s() if watch else 0.0
             said = self._timed(key, once, prepared if needed else None, seconds, most, warmup, timeout_s, cold,
                                best_ms, slow_factor)  # fmt: skip
+            if watch:
+                said["conditions"]["baseline_ms"] = [before_s * 1e3, self.device.baseline_s() * 1e3]
         self._unharmed(one, inputs=self.device.kind == "cpu")  # which take long to come from a GPU
         if one.right is not None:
             self._judged(one, "right at first, but after it was timed ")

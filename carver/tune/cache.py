@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import Foreign
+from ..base.errors import DeviceError, Foreign
 from ..base.folders import below, cache_folder, check_owner, kept, private
 
 SCHEMA = 1
@@ -57,8 +57,9 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     try:
         found = json.loads(_regular(path).decode())
         files = dict(found["files"])
-        if hasattr(os, "getuid") and key is not None and path.stat().st_uid not in (os.getuid(), 0):
-            raise Foreign(f"{folder} belongs to another user")
+        if key is not None:
+            check_owner(folder)
+            check_owner(path)
         if found["schema"] != SCHEMA:
             raise Foreign(f"{folder} has schema {found['schema']!r}; this carver reads {SCHEMA}")
         if key is not None and found["key"] != key:
@@ -68,7 +69,9 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
                 raise Foreign(f"{folder / name} is not the file that was saved")
         if found["digest"] != _digest(found):
             raise Foreign(f"{path} was changed after it was saved")
-        signed = hmac.compare_digest(str(found.get("signature")), _signature(found["digest"]))
+        signed = _is_signed(str(found.get("signature")), found["digest"])
+    except DeviceError as e:
+        raise Foreign(str(e)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
     return {**found, "signed": signed}
@@ -80,6 +83,16 @@ def _regular(path: Path) -> bytes:
     if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
         raise Foreign(f"{path} is no plain file of at most {MOST_BYTES >> 20} MiB")
     return path.read_bytes()
+
+
+def _is_signed(signature: str, digest: str) -> bool:
+    """Whether the entry is by this user's secret; one that cannot be read is another's."""
+    try:
+        if not (kept() / "secret").is_file():
+            return False
+        return hmac.compare_digest(signature, _signature(digest))
+    except (OSError, DeviceError):
+        return False
 
 
 def _signature(digest: str) -> str:

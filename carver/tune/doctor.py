@@ -33,6 +33,7 @@ SETTINGS = {
     "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
     "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",
     "CARVER_DISABLE_TUNE_CACHE": "1: tuned results stay in their process",
+    "CARVER_TUNING": "off: the ranking's first; cached: what was tuned, or the nearest size; on: measure [on]",
     "CARVER_KEY": "strict: driver, compiler and packages count in full; loose: by minor version [loose]",
     "CARVER_PRINT_AUTOTUNING": "1: print what is tried and chosen",
     "CARVER_CPU_COUNT": "compilers at once; -1: a share of the cores",

@@ -63,6 +63,8 @@ class Tuning:
     bench: Callable[..., Any] | None = None
     warm_cache: bool = False
     slow_factor: float = 4.0
+    retakes: int = 3
+    """How often a timing that others on the device disturbed is taken again; 0: timings are kept as they are."""
     isolate: bool = True
     seed: int = 0
     search: str = "rank"
@@ -88,6 +90,8 @@ class Tuning:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | float) or not 0 < value < math.inf):
                 raise ConfigError(f"{name} must be above 0, got {value!r}")
+        if not isinstance(self.retakes, int) or isinstance(self.retakes, bool) or self.retakes < 0:
+            raise ConfigError(f"retakes must be a whole number from 0 on, got {self.retakes!r}")
         if isinstance(self.trials, float):
             raise ConfigError(f"trials must be a whole number, got {self.trials!r}")
         if not isinstance(self.timeout, int | float) or not 0 < self.timeout < math.inf:
@@ -151,7 +155,7 @@ class Plan:
         return Spec(
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.settings(),
-            self.settings.checker(), self.code, self.settings.isolate,
+            self.settings.checker(), self.code, self.settings.isolate, self.settings.retakes,
         )  # fmt: skip
 
     def _call(self) -> Mapping[str, Any]:
@@ -390,7 +394,7 @@ def _keyed(plan: Plan) -> Plan:
     try:
         identity = {
             "schema": _SCHEMA, "function": plain(plan.jit.fn), "arguments": plain(dict(plan.bound)),
-            "outputs": list(plan.out), "timing": how,
+            "outputs": list(plan.out), "timing": {**how, "retakes": s.retakes},
             "checks": {
                 "skip_check": s.skip_check, "rtol": checker.rtol, "atol": checker.atol,
                 "max_mismatched_ratio": checker.max_mismatched_ratio, "isolate": s.isolate,

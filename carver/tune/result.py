@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 class AutotuneResult:
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
 
-    Times are medians. `stopped` says why the search ended, `env` device, driver, versions and inputs.
+    Times are medians; of what was chosen without a measurement there is none. `stopped` says why the search ended,
+    `env` device, driver, versions and inputs.
     """
 
     name: str
     config: Mapping[str, Any]
-    latency_ms: float
+    latency_ms: float | None
     table: tuple[Measurement, ...]
     env: Mapping[str, Any]
     stopped: str
@@ -73,7 +74,7 @@ class AutotuneResult:
     @property
     def speedup(self) -> float | None:
         """The baseline's time over the winner's."""
-        return self.baseline_ms / self.latency_ms if self.baseline_ms else None
+        return self.baseline_ms / self.latency_ms if self.baseline_ms and self.latency_ms else None
 
     def summary(self) -> str:
         return summarise(self.name, self.table, self.config, self.latency_ms, self.baseline_ms, self.stopped)
@@ -132,7 +133,7 @@ class AutotuneResult:
             if "kernel" in d and not trust:
                 make = partial(_untrusted, folder)
             return cls(
-                str(d["name"]), dict(d["config"]), float(d["latency_ms"]),
+                str(d["name"]), dict(d["config"]), None if d["trials"] == 0 else float(d["latency_ms"]),
                 tuple(Measurement.from_dict(m) for m in d["table"]), dict(d["env"]), d["stopped"], d["trials"],
                 d["seconds"], d["key"], d["predicted_ms"], d["ref_latency_ms"], d["baseline_ms"], tuple(d["notes"]),
                 built, make,
@@ -141,7 +142,8 @@ class AutotuneResult:
             raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
 
     def __repr__(self) -> str:
-        return f"<tuned {self.name}: {self.latency_ms:.4g} ms with {words(self.config)}, {len(self.table)} tried>"
+        time = "not measured" if self.latency_ms is None else f"{self.latency_ms:.4g} ms"
+        return f"<tuned {self.name}: {time} with {words(self.config)}, {len(self.table)} tried>"
 
     def __rich__(self) -> Table:
         from rich.table import Table
@@ -203,10 +205,12 @@ def _fits(kind: str, compiler: str) -> bool:
 
 
 def summarise(
-    name: str, table: Sequence[Measurement], config: Mapping[str, Any], latency_ms: float, baseline_ms: float | None,
-    stopped: str,
+    name: str, table: Sequence[Measurement], config: Mapping[str, Any], latency_ms: float | None,
+    baseline_ms: float | None, stopped: str,
 ) -> str:  # fmt: skip
     """The findings in a few lines."""
+    if latency_ms is None:
+        return f"{name}: {words(config)}; {stopped}"
     gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms else ""
     return f"{name}: {latency_ms:.4g} ms with {words(config)}{gain}\n{len(table)} tried: {outcomes(table)}; {stopped}"
 

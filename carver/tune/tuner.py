@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import time
 import warnings
@@ -24,10 +25,11 @@ from ..run.records import Measurement, Records, RecordsError, now
 from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
-from . import cache
+from . import cache, untimed
 from .built import Built
 from .configs import Entry, once
 from .jitted import JIT
+from .lane import BUSY
 from .lanes import Lanes
 from .log import RunLog
 from .plan import Plan, Tuning, make_plan, plain_config
@@ -136,9 +138,13 @@ class AutoTuner:
         """Carry a plan out: from the cache, else by measuring what the records lack."""
         if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
             raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
-        kept = plan.kept and not fresh
+        kept, mode = plan.kept and not fresh, untimed.mode()
+        if mode == "off":
+            return self.choose(plan, "CARVER_TUNING=off")
         if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
             return found
+        if mode == "cached":
+            return self.choose(plan, "CARVER_TUNING=cached", from_cache=not cache.disk_off())
         with ExitStack() as stack:
             records = stack.enter_context(Records())
             stack.enter_context(lease(f"tune {plan.key}", wait_s=float("inf")))
@@ -157,6 +163,9 @@ class AutoTuner:
             result = attempt.search()
             if attempt.lost:
                 return _noted(result, f"not kept: of {attempt.lost} candidates the compiler could do nothing this time")
+            if attempt.busy:
+                return _noted(result, f"not kept: {len(attempt.busy)} of {result.trials} candidates were timed while "
+                                      "others had the device, however often; tune again when it is quiet")  # fmt: skip
             try:
                 records.finish(run)
                 if plan.kept and not cache.disk_off():
@@ -168,6 +177,23 @@ class AutoTuner:
             except (OSError, RecordsError) as e:
                 return _noted(result, f"not kept: {e}")
         return result
+
+    def choose(self, plan: Plan, why: str, from_cache: bool = False) -> AutotuneResult:
+        """A candidate that was not measured: what a tuning at the nearest size says, else the ranking's first."""
+        for choice in untimed.choices(plan, from_cache):
+            place = next(i for i, e in enumerate(plan.entries) if e.index == choice.index)
+            if not isinstance(plan.trial(place), Trial):
+                continue
+            note = f"not measured ({why}): {choice.why}"
+            env = {"device": plan.arch.title, "versions": versions(), "created_at": now()}
+            found = AutotuneResult(
+                plan.name, plain_config(plan.entries[place].config), None, (), env, note, 0, 0.0, plan.key,
+                choice.expected_ms, notes=(*plan.notes, note),
+            )  # fmt: skip
+            found = _finished(found, plan, place)
+            if found.built is None or untimed.compiles(found.built):
+                return found
+        raise RunError(f"no configuration of {plan.name} fits {plan.arch.title}, or compiles for it")
 
     def _cached(self, plan: Plan) -> AutotuneResult | None:
         folder = cache.tune_folder() / plan.key
@@ -191,6 +217,10 @@ class _Attempt:
         self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
         self.reuse, self.generation = reuse and not cache.all_off(), generation
         self.lost = 0
+        self.retaken = 0
+        self.worst = 0.0
+        self.busy: set[int] = set()
+        """Those that were timed on a disturbed device only: not kept, nor chosen where there are others."""
         self.tried: dict[int, Measurement] = {}
         self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
@@ -239,7 +269,7 @@ class _Attempt:
             self._run(fresh)
         if any(i not in self.tried for i in batch):
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
-        return [_seconds(self.tried[i]) for i in batch]
+        return [float("inf") if i in self.busy else _seconds(self.tried[i]) for i in batch]
 
     def _trial(self, index: int) -> Trial | RunError:
         """Made when the candidate's turn comes: of many candidates few are tried."""
@@ -267,7 +297,8 @@ class _Attempt:
                 self._store(i, {"outcome": "does_not_fit", "message": str(trial)})
             elif same.setdefault(trial.key, i) == i:
                 ready[i] = trial
-        best = min((m.median_ms for m in self.tried.values() if m.ok and m.median_ms), default=None)
+        quiet = (m for i, m in self.tried.items() if i not in self.busy)
+        best = min((m.median_ms for m in quiet if m.ok and m.median_ms), default=None)
         for i, found in self.pool.measure(ready, self._ahead(indices), best):
             self._store(i, found)
         for i in indices:
@@ -325,8 +356,12 @@ class _Attempt:
         )  # fmt: skip
         if m.ok:
             m = m.with_round(found["samples_ms"], {**found.get("state", {}), **found.get("conditions", {})})
+        self.retaken += found.get("retaken", 0)
+        self.worst = max(self.worst, found.get("worst", 0.0))
         if found.get("passing"):
             self.lost += 1
+        elif m.ok and found.get("busy", 0.0) > BUSY:
+            self.busy.add(index)
         else:
             self.records.put(m)
         self._keep(index, m, recorded=False)
@@ -340,13 +375,14 @@ class _Attempt:
         plan = self.plan
         table = tuple({m.uuid: m for _, m in sorted(self.tried.items())}.values())
         right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
+        right = [i for i in right if i not in self.busy] or right
         if not right:
             first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
                 f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
                 f"{_taken(plan)}log: {self.log.path}"
             )
-        best = min(right, key=lambda i: _seconds(self.tried[i]))
+        best = min(right, key=lambda i: (_seconds(self.tried[i]), words(self.tried[i].config)))
         m = self.tried[best]
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
@@ -360,9 +396,14 @@ class _Attempt:
             "run_id": self.run_id, "log": str(self.log.path), "checked": bool(m.device_info.get("checked")),
             "spent_s": spent_s,
         }  # fmt: skip
+        notes = plan.notes
+        if self.retaken:
+            slower = f"the baseline kernel took up to {self.worst:.3g} x its time" if math.isfinite(self.worst) else (
+                "every run of a candidate lost a core")  # fmt: skip
+            notes += (f"{self.retaken} timings were taken again, as others had the device: {slower}",)
         found = AutotuneResult(
             plan.name, plain_config(plan.entries[best].config), m.median_ms, table, env, stopped, len(table),
-            seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, plan.notes,
+            seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, notes,
         )  # fmt: skip
         return _finished(found, plan, best)
 

@@ -1,0 +1,165 @@
+"""Tuned results, profiles and binaries as one file: for an image, for another machine, for the other ranks.
+
+A zip with `manifest.json`, which names every other file with its SHA-256. All of them are checked before any is used.
+Importing an archive is trusting whoever made it: the kernels in it run with your rights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..base.errors import ConfigError, Foreign
+from ..base.folders import below, cache_folder, private, scratch
+from . import cache
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+KINDS = ("tune", "profiles", "binaries")
+"""Folders of the cache that travel."""
+_MOST_FILES = 1 << 16
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What an archive holds, or what came out of one."""
+
+    sha256: str
+    """Of the archive."""
+    entries: int
+    profiles: int
+    binaries: int
+    kept: int = 0
+    """Entries that were there already and were left alone."""
+
+
+def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Moved:
+    """Write the good entries of the cache, or those whose keys begin with one of `keys`, and all profiles; with
+    `binaries` the compiled kernels of all candidates too. The same cache gives the same bytes.
+
+    Raises ConfigError for a key that there is no entry of.
+    """
+    every = list(cache.entries())
+    if unknown := [k for k in keys if not any(e.key.startswith(k) for e in every)]:
+        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
+    chosen = [e for e in every if not e.problem and (not keys or e.key.startswith(tuple(keys)))]
+    files: dict[str, Path] = {}
+    for entry in chosen:
+        files |= {f"tune/{entry.key}/{name}": entry.folder / name for name in ("result.json", *entry.found["files"])}
+    for kind in ("profiles", *(["binaries"] if binaries else [])):
+        home = cache_folder() / kind
+        found = sorted(home.rglob("*")) if home.is_dir() else []
+        files |= {f"{kind}/{p.relative_to(home).as_posix()}": p for p in found
+                  if p.is_file() and not any(part.startswith(".") for part in p.relative_to(home).parts)}  # fmt: skip
+    contents = {name: place.read_bytes() for name, place in sorted(files.items())}
+    manifest = {"format": FORMAT, "schema": cache.SCHEMA, "files": {n: _sha256(c) for n, c in contents.items()}}
+    with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(path)
+    return _counted(path, contents)
+
+
+def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
+    """Put what is in an archive into the cache; entries that are there already are left alone unless `replace`.
+
+    Raises Foreign, before anything is written, where a file is not what the manifest says, where one is missing or not
+    named there, and where the archive is not the one with that `sha256`.
+    """
+    if sha256 is not None and _sha256(path.read_bytes()) != sha256.lower():
+        raise Foreign(f"{path} is not the archive with SHA-256 {sha256}")
+    contents = _checked(path)
+    there = 0
+    with scratch(Path(tempfile.gettempdir()), "carver-import-") as workshop:
+        results = []
+        for key, files in _entries(contents):
+            folder = workshop / key
+            for name, content in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            results.append((key, cache.read(folder), files))
+            if results[-1][1]["key"] != key:
+                raise Foreign(f"{path}: the entry {key[:12]} is that of another key")
+        for key, found, files in results:
+            home = private("tune")
+            if (home / key).exists() and not replace:
+                there += 1
+                continue
+            plain = {k: v for k, v in found.items() if k not in ("schema", "files", "digest", "signature", "signed")}
+            cache.write(home / key, plain, {n: c for n, c in files.items() if n != "result.json"})
+    for name, content in contents.items():
+        kind, *rest = PurePosixPath(name).parts
+        if kind != "tune":
+            folder = private(kind, *rest[:-1])
+            if replace or not (folder / rest[-1]).exists():
+                fresh = folder / f".{os.getpid()}-{rest[-1]}"
+                fresh.touch(0o600)
+                fresh.write_bytes(content)
+                fresh.replace(folder / rest[-1])
+    moved = _counted(path, contents)
+    return Moved(moved.sha256, moved.entries - there, moved.profiles, moved.binaries, there)
+
+
+def _checked(path: Path) -> dict[str, bytes]:
+    """Every file of an archive by its name. Raises Foreign."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            if len(infos) > _MOST_FILES or sum(i.file_size for i in infos) > 64 * cache.MOST_BYTES:
+                raise Foreign(f"{path} holds more than an archive of tuned results would")
+            contents = {str(below(i.filename)): _bounded(archive, i) for i in infos}
+            manifest = json.loads(contents.pop(MANIFEST))
+            named: Mapping[str, str] = manifest["files"]
+            if len(infos) != len(contents) + 1 or manifest["format"] != FORMAT:
+                raise Foreign(f"{path} has format {manifest['format']!r}, or a name twice; this carver reads {FORMAT}")
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile, NotImplementedError) as e:
+        raise Foreign(f"{path} is no archive of tuned results: {type(e).__name__}: {e}") from None
+    if odd := sorted(contents.keys() ^ named.keys()):
+        raise Foreign(f"{path}: {odd[0]} is {'not named in' if odd[0] in contents else 'only in'} the manifest")
+    for name, content in contents.items():
+        if _sha256(content) != named[name]:
+            raise Foreign(f"{path}: {name} is not the file that was exported")
+        if PurePosixPath(name).parts[0] not in KINDS or len(PurePosixPath(name).parts) < 2:
+            raise Foreign(f"{path}: {name} is none of {', '.join(KINDS)}")
+    return contents
+
+
+def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    with archive.open(info) as file:
+        content = file.read(cache.MOST_BYTES + 1)
+    if len(content) > cache.MOST_BYTES:
+        raise Foreign(f"{info.filename} is larger than {cache.MOST_BYTES >> 20} MiB")
+    return content
+
+
+def _entries(contents: Mapping[str, bytes]) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """The files of each entry by their names in its folder."""
+    found: dict[str, dict[str, bytes]] = {}
+    for name, content in contents.items():
+        kind, first, *rest = PurePosixPath(name).parts
+        if kind == "tune":
+            found.setdefault(first, {})["/".join(rest)] = content
+    yield from found.items()
+
+
+def _counted(path: Path, contents: Mapping[str, bytes]) -> Moved:
+    def count(kind: str, suffix: str) -> int:
+        return sum(n.startswith(f"{kind}/") and n.endswith(suffix) for n in contents)
+
+    kernels = count("binaries", ".so") + count("binaries", ".cubin")
+    return Moved(_sha256(path.read_bytes()), sum(1 for _ in _entries(contents)), count("profiles", ""), kernels)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

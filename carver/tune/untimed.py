@@ -1,0 +1,126 @@
+"""A candidate that is chosen without a measurement: by what was tuned at other sizes and by the model alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import CompileError, ConfigError, Foreign, KernelError, RunError, nearest
+from ..base.folders import check_owner
+from ..run.records import Measurement
+from . import cache
+from .configs import Entry
+from .plan import Plan, plain_config
+
+MODES = ("on", "cached", "off")
+_ALIKE = ("schema", "function", "outputs", "device")
+"""Parts of a key that a tuning at another size has to share."""
+_SIZES = ("arguments", "arrays")
+"""Parts that may differ, in their numbers alone."""
+
+
+def mode() -> str:
+    """CARVER_TUNING: "on" measures, "cached" takes what was tuned, else the nearest size, "off" the ranking's first."""
+    chosen = os.environ.get("CARVER_TUNING") or "on"
+    if chosen not in MODES:
+        raise ConfigError(f"CARVER_TUNING must be on, cached or off, got {chosen!r}; {nearest(chosen, MODES)}")
+    return chosen
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate by its index, why it was taken, and the time that is expected of it. [ms]"""
+
+    index: int
+    why: str
+    expected_ms: float | None
+
+
+def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
+    """Candidates, best first: the same in every process with the same cache."""
+    if from_cache and (near := _nearest(plan)) is not None:
+        yield from near
+    first = "the first of the ranking" if any(e.predicted_ms for e in plan.entries) else "the first candidate"
+
+
+    def order(e: Entry) -> tuple[float, int, str]:
+        if not e.predicted_ms:
+            return math.inf, 0, ""
+        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, _said(plain_config(e.config))
+
+    for e in sorted(plan.entries, key=order):
+        yield Choice(e.index, first, e.predicted_ms)
+
+
+def compiles(built: Any) -> bool:
+    """Whether a kernel of source has a binary, or gets one."""
+    try:
+        built.compile()
+    except (CompileError, KernelError, RunError):
+        return False
+    return True
+
+
+def _nearest(plan: Plan) -> list[Choice] | None:
+    """From the tuning of the same function on this device whose sizes are nearest: its times by candidate, each scaled
+    by what the model says of both sizes."""
+    found: tuple[float, str, Path] | None = None
+    home = cache.tune_folder()
+    for folder in sorted(home.iterdir()) if plan.kept and home.is_dir() else []:
+        try:
+            parts = json.loads((folder / cache.PARTS).read_bytes())
+            far = sum(_distance(parts[name], json.loads(json.dumps(plan.parts[name]))) for name in _SIZES)
+            alike = all(parts[name] == json.loads(json.dumps(plan.parts[name])) for name in _ALIKE)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if alike and far < math.inf and (found is None or (far, folder.name) < found[:2]):
+            found = far, folder.name, folder
+    if found is None:
+        return None
+    try:
+        check_owner(found[2])
+        entry = cache.read(found[2], found[1])
+        table = [Measurement.from_dict(m) for m in entry["table"]]
+    except (Foreign, KeyError, TypeError, ValueError):
+        return None
+    return _scaled(plan, table, entry)
+
+
+def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> list[Choice]:
+    measured = {_said(m.config): m for m in table if m.ok and m.median_ms}
+    best, key = _said(entry["config"]), str(entry["key"])[:12]
+    chosen: list[tuple[float, str, Choice]] = []
+    for e in plan.entries:
+        said = _said(plain_config(e.config))
+        if (m := measured.get(said)) is None or m.median_ms is None:
+            continue
+        if e.predicted_ms and m.predicted_ms:
+            ms = m.median_ms * e.predicted_ms / m.predicted_ms
+            why = f"the nearest tuned size, {key}, its times scaled by the model"
+            chosen.append((ms, said, Choice(e.index, why, ms)))
+        elif said == best:
+            chosen.append((0.0, said, Choice(e.index, f"the best of the nearest tuned size, {key}", None)))
+    return [choice for *_, choice in sorted(chosen, key=lambda each: each[:2])]
+
+
+def _distance(a: Any, b: Any) -> float:
+    """How far sizes are from each other: the sum of |ln(a / b)| over numbers; infinite where anything else differs."""
+    if a == b:
+        return 0.0
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in (a, b))
+    if numbers:
+        return abs(math.log(a / b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
+        return sum(_distance(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return sum(_distance(x, y) for x, y in zip(a, b, strict=True))
+    return math.inf
+
+
+def _said(config: Mapping[str, Any]) -> str:
+    return json.dumps(dict(config), sort_keys=True, default=str)
