@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ settings.load_profile("repeatable")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite tests/golden instead of comparing with it")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process a core. One on a machine with a GPU, where kernels that are timed side by side disturb each other."""
+    from carver.run.cuda import device_count
+
+    return 0 if device_count() and config.option.markexpr != "not gpu" else len(os.sched_getaffinity(0))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
