@@ -1,12 +1,13 @@
 """What `carver.enable_triton` saves and costs in libraries as their wheels have them, on the GPU of this machine.
 
-    python benchmarks/enable_triton.py --out FILE.jsonl [--only NAME,...] [--topk 0,1,3,5] [--limit 540]
+    python benchmarks/enable_triton.py --out FILE.jsonl [--only NAME,...] [--topk 0,1,3,5] [--shapes 3] [--limit 540]
 
-Each case (an operator of flash-linear-attention or Liger-Kernel, forward and backward, but for those whose backward
-pass the library refuses with this Triton on a Hopper GPU) runs in its own process, caches empty: seconds of the first
-call of each shape, milliseconds of later ones (median, CUDA events), peak memory of the GPU, and how far results are
-from those without carver. topk 0 is Triton's own tuner, and the rest are compared with it. A line of JSON is written
-for each as it ends. Needs PyTorch, Triton, fla-core and liger-kernel; inputs are random.
+Each case (an operator of flash-linear-attention, Liger-Kernel or SGLang, forward and backward, but for those that
+have no backward pass or whose library refuses it with this Triton on a Hopper GPU) runs in its own process, caches
+empty, and with --warm once more with the caches that it left: seconds of the first call of each shape, milliseconds
+of later ones (median, CUDA events), peak memory of the GPU, and how far results are from those without carver. topk 0
+is Triton's own tuner, and the rest are compared with it. A line of JSON is written for each as it ends. Needs
+PyTorch, Triton, fla-core, liger-kernel and SGLang's wheel (of which its Mamba-2 is enough); inputs are random.
 """
 
 from __future__ import annotations
@@ -104,8 +105,24 @@ def swiglu_mlp(tokens: int, hidden: int, inner: int) -> tuple[Call, list[Any]]:
     return lambda: LigerMLPFunction.apply(*inputs), inputs
 
 
-FORWARD = ("fla gated delta rule", "fla simple GLA")
-"""Whose backward pass fla refuses on Hopper with Triton 3.4 to 3.7.0."""
+def mamba2(batch: int, seq: int, heads: int, dim: int) -> tuple[Call, list[Any]]:
+    import torch
+    from sglang.kernels.ops.mamba.triton_ops.ssd_combined import mamba_chunk_scan_combined
+
+    x, dt = rand(batch, seq, heads, dim, grad=False), rand(batch, seq, heads, grad=False)
+    b, c = rand(batch, seq, 1, 128, grad=False), rand(batch, seq, 1, 128, grad=False)
+    a, bias = -torch.rand(heads, device="cuda"), torch.rand(heads, device="cuda")
+    out = torch.empty_like(x)
+
+    def call() -> Any:
+        mamba_chunk_scan_combined(x, dt, a, b, c, 256, D=bias, dt_bias=bias, dt_softplus=True, out=out)
+        return out
+
+    return call, [x, dt, b, c]
+
+
+FORWARD = ("fla gated linear attention", "fla gated delta rule", "fla simple GLA", "SGLang Mamba-2")
+"""SGLang's has no backward pass, those of fla it refuses on Hopper with Triton 3.4 to 3.7.0."""
 CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, ...], ...]]] = {
     "fla gated linear attention": (gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
     "fla gated delta rule": (gated_delta_rule, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
@@ -113,12 +130,13 @@ CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, .
     "fla gated RMS norm": (rms_norm_gated, ((8192, 4096), (65536, 128), (2048, 8192))),
     "fla layer norm": (layer_norm, ((8192, 4096), (65536, 512), (2048, 8192))),
     "liger DyT": (dyt, ((8192, 4096), (2048, 8192), (16384, 2048))),
-    "liger SwiGLU MLP": (swiglu_mlp, ((2048, 2048, 5632), (4096, 4096, 4096))),
+    "liger SwiGLU MLP": (swiglu_mlp, ((2048, 2048, 5632), (4096, 4096, 4096), (1024, 4096, 1408))),
+    "SGLang Mamba-2": (mamba2, ((1, 4096, 64, 64), (4, 2048, 32, 64), (1, 16384, 24, 64))),
 }
 
 
-def one(name: str, topk: int, out: Path) -> None:
-    """One case in this process, all of its shapes."""
+def one(name: str, topk: int, count: int, warm: bool, out: Path) -> None:
+    """One case in this process, so many of its shapes."""
     import torch
 
     import carver
@@ -127,7 +145,7 @@ def one(name: str, topk: int, out: Path) -> None:
     log = carver.enable_triton(topk) if topk else None
     torch.ones(1, device="cuda").sum().item()
     rows = []
-    for shape in shapes:
+    for shape in shapes[:count]:
         torch.manual_seed(0)
         call, inputs = make(*shape)
         seen = 0 if log is None else len(log)
@@ -157,13 +175,15 @@ def one(name: str, topk: int, out: Path) -> None:
             end.record()
             torch.cuda.synchronize()
             times.append(start.elapsed_time(end))
-        skipped = [] if log is None else [[e.kernel, e.why] for e in list(log)[seen:] if e.why]
-        ranked = 0 if log is None else len(list(log)[seen:]) - len(skipped)
-        rank_s = 0.0 if log is None else sum(e.seconds for e in list(log)[seen:])
-        rows.append({"case": name, "shape": shape, "topk": topk, "first_s": first_s, "ranked": ranked, "rank_s": rank_s,
-                     "later_ms": statistics.median(times), "peak_bytes": peak, "skipped": skipped})  # fmt: skip
+        entries = [] if log is None else list(log)[seen:]
+        rows.append({
+            "case": name, "shape": shape, "topk": topk, "warm": warm, "first_s": first_s,
+            "later_ms": statistics.median(times), "peak_bytes": peak,
+            "ranked": sum(not e.why for e in entries), "rank_s": sum(e.seconds for e in entries),
+            "log": [[e.kernel, e.listed, e.kept, round(e.seconds, 3), e.why] for e in entries],
+        })  # fmt: skip
         reference = Path(os.environ["REFERENCE"]) / f"{'-'.join(map(str, (name, *shape)))}.pt"
-        if topk == 0:
+        if topk == 0 and not warm:
             torch.save(result, reference)
         elif reference.exists():
             want = torch.load(reference)
@@ -171,7 +191,8 @@ def one(name: str, topk: int, out: Path) -> None:
             rows[-1]["differs"] = far
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(rows[-1]) + "\n")
-        print(f"{name} {shape} topk {topk}: first {first_s:.1f} s, later {rows[-1]['later_ms']:.3f} ms", flush=True)
+        title = f"{name} {shape} topk {topk}{' warm' * warm}"
+        print(f"{title}: first {first_s:.1f} s, later {rows[-1]['later_ms']:.3f} ms", flush=True)
 
 
 def main() -> None:
@@ -180,12 +201,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="parts of names, with commas")
     parser.add_argument("--topk", default="0,1,3,5")
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for all")
+    parser.add_argument("--shapes", type=int, default=3, help="of each case, the first ones")
+    parser.add_argument("--warm", action="store_true", help="every case once more, with the caches that it left")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        one(options.one, int(options.topk), options.out)
+        one(options.one, int(options.topk), options.shapes, options.warm, options.out)
         return
-    missing = [name for name in ("fla", "liger_kernel") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("fla", "liger_kernel", "sglang") if importlib.util.find_spec(name) is None]
     print(f"not installed: {', '.join(missing)}" if missing else "all libraries are here", flush=True)
     until = time.monotonic() + options.limit
     wanted = [name for name in CASES if not options.only or any(word in name for word in options.only.split(","))]
@@ -200,14 +223,17 @@ def main() -> None:
                     folders = {"TRITON_CACHE_DIR": f"{caches}/triton", "CARVER_CACHE_DIR": f"{caches}/carver"}
                     environment = os.environ | folders | {"REFERENCE": reference}
                     command = [sys.executable, str(Path(__file__).resolve()), "--out", str(options.out.resolve())]
-                    command += ["--one", name, "--topk", topk]
-                    try:
-                        done = subprocess.run(command, check=False, timeout=left, env=environment)
-                    except subprocess.TimeoutExpired:
-                        print(f"{name} topk {topk}: out of time", flush=True)
-                        return
-                    if done.returncode:
-                        print(f"{name} topk {topk}: ended with {done.returncode}", flush=True)
+                    command += ["--one", name, "--topk", topk, "--shapes", str(options.shapes)]
+                    for extra in ([], ["--warm"]) if options.warm else ([],):
+                        try:
+                            done = subprocess.run(
+                                [*command, *extra], check=False, timeout=until - time.monotonic(), env=environment
+                            )
+                        except subprocess.TimeoutExpired:
+                            print(f"{name} topk {topk}: out of time", flush=True)
+                            return
+                        if done.returncode:
+                            print(f"{name} topk {topk}: ended with {done.returncode}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -143,10 +144,15 @@ def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytes
     configs = [triton.Config({"BLOCK": 1024}, num_warps=warps) for warps in (1, 4)]
     n = 1 << 20
     given = {"x": Array((n,)), "y": Array((n,)), "n": n, "KIND": "DOUBLED", "grid": (n // 1024,)}
-    copies(compiled_kernels.kind, configs, given, H100).fill(2)
+
+    def launcher(source: Any, metadata: Any) -> None:
+        (tmp_path / "launcher").write_text(f"{source.signature['x']} {source.signature['KIND']}")
+
+    monkeypatch.setattr(driver, "_active", SimpleNamespace(launcher_cls=launcher))
+    assert copies(compiled_kernels.kind, configs, given, H100).filled(2) == [0, 1]
+    assert (tmp_path / "launcher").read_text() == "*fp16 constexpr"
     filled = {path for path in tmp_path.rglob("*.cubin")}
     assert len(filled) == 2
-    monkeypatch.setattr(driver, "_active", driver._active)  # put back afterwards
     for config in configs:
         asked = {name: value for name, value in given.items() if name != "grid"} | config.all_kwargs()
         compile_launched(compiled_kernels.kind.run, Target.of(H100), asked)
@@ -165,6 +171,7 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     said = {key: reply["refused"] for key, reply in pool.replies({str(i): pool.request(i, 4, H100) for i in range(4)})}
     assert time.monotonic() - began < 20
     assert said["0"] == "no 0" and "not compiled within" in said["3"]
+    assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=True).filled(4) == [0, 1, 2]
 
 
 def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:

@@ -15,7 +15,6 @@ import os
 import resource
 import selectors
 import signal
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -30,20 +29,21 @@ from .triton import Compiled, Target, hashed, warm
 from .worker import answer
 
 LATE, LATE_S = 4.0, 4.0
-"""Where `lateness` is asked for: a copy is late that takes so many times as long as half of the list did, and so many
-seconds at least. What takes longest by far is code of many instructions that spill."""
+"""With `hurry` a copy is late that takes so many times as long as the middle one of the list, and so many seconds at
+least. What takes longest by far is code of many instructions that spill."""
+BESIDE = "beside"
 
 
 class Forks:
     """As `pool.Pool`, for one list of configurations of one kernel of this process.
 
-    `build` compiles the configuration of a place in the list. With `hurry`, what takes far longer to compile than the
-    rest of the list is given up.
+    `build` compiles the configuration of a place in the list; `beside` does what else a launch needs, in a copy of its
+    own. With `hurry`, what takes far longer to compile than the rest of the list is given up.
     """
 
     def __init__(
         self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None,
-        memory_bytes: int = MEMORY_BYTES, hurry: bool = False,
+        memory_bytes: int = MEMORY_BYTES, hurry: bool = False, beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.target = Target.of(arch)
         hashed(self.target)
@@ -52,6 +52,7 @@ class Forks:
         self.processes = processes or cores()
         self.memory_bytes = memory_bytes
         self.hurry = hurry
+        self.beside = beside
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
@@ -59,31 +60,39 @@ class Forks:
         texts: dict[int, bytearray] = {}
         took: list[float] = []
         with selectors.DefaultSelector() as selector:
+
+            def start(key: str, request: Request) -> None:
+                child, pipe = self._fork(request)
+                texts[pipe] = bytearray()
+                selector.register(pipe, selectors.EVENT_READ, (key, child, time.monotonic()))
+
             try:
+                if self.beside and waiting:
+                    start(BESIDE, {})
                 while waiting or texts:
-                    while waiting and len(texts) < self.processes:
+                    while waiting and len(texts) < self.processes + (self.beside is not None):
                         key = waiting.pop()
-                        child, pipe = self._fork(requests[key])
-                        texts[pipe] = bytearray()
-                        selector.register(pipe, selectors.EVENT_READ, (key, child, time.monotonic()))
-                    if texts:
-                        warm(self.target)
+                        start(key, requests[key])
+                    warm(self.target)
                     for ready, _ in selector.select(timeout=0.5):
                         if piece := os.read(ready.fd, 1 << 20):
                             texts[ready.fd] += piece
                             continue
                         key, child, since = ready.data
-                        took.append(time.monotonic() - since)
                         text = self._end(selector, ready.fd, child, texts)
+                        if key == BESIDE:
+                            continue
+                        took.append(time.monotonic() - since)
                         why = "the compiler's process ended without an answer, out of memory perhaps"
                         yield key, json.loads(text) if text else passing(why)
                     bound = seconds
                     if self.hurry and 2 * len(took) >= len(requests):
-                        bound = min(seconds, max(LATE_S, LATE * statistics.median(took)))
+                        bound = min(seconds, max(LATE_S, LATE * took[(len(requests) - 1) // 2]))
                     for late in [k for k in selector.get_map().values() if time.monotonic() - k.data[2] > bound]:
                         key, child, _ = late.data
                         self._end(selector, late.fd, child, texts)
-                        yield key, passing(f"not compiled within {bound:.0f} s")
+                        if key != BESIDE:
+                            yield key, passing(f"not compiled within {bound:.0f} s")
             finally:
                 for left in list(selector.get_map().values()):
                     self._end(selector, left.fd, left.data[1], texts)
@@ -123,6 +132,10 @@ class Forks:
         try:
             if "codes" in request:
                 return answer(request)
+            if "listed" not in request:
+                with suppress(Exception):  # it is done at the launch, then
+                    self.beside()  # type: ignore[misc]
+                return {}
             made = self.build(request["listed"])
             return answer(request, made) if request["told"] else {}
         except CompileError as refused:
@@ -132,10 +145,11 @@ class Forks:
         except MemoryError:
             return passing("the compiler ran out of memory")
 
-    def fill(self, count: int) -> None:
-        """Compile a list for Triton's own cache alone. What does not compile is refused when it is launched."""
-        for _ in self.replies({str(i): {"listed": i, "told": False} for i in range(count)}):
-            pass
+    def filled(self, count: int) -> list[int]:
+        """Compile a list for Triton's own cache alone: places of what compiled in time, all of them where none did."""
+        requests = {str(i): {"listed": i, "told": False} for i in range(count)}
+        made = sorted(int(key) for key, reply in self.replies(requests) if "refused" not in reply)
+        return made or list(range(count))
 
     def request(self, place: int, count: int, arch: Arch) -> Request:
         """To compile what is at a place of a list of so many. Where there is a process for each, it reads the code at

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -222,28 +223,34 @@ def out_of(built: Any, target: Target) -> Compiled:
     return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas)
 
 
-def compile_launched(
-    run: Callable[..., Any], target: Target, given: Mapping[str, Any], launcher: bool = False
-) -> Compiled:
+def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str, Any]) -> Compiled:
     """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU.
 
     For a process that compiles and ends: Triton's driver is replaced, since a copy of a process cannot ask the GPU.
-    `launcher` builds the C code that launches kernels of this signature, too. Raises CompileError.
+    Raises CompileError.
     """
     from triton.runtime import driver
 
-    known = None
-    with suppress(RuntimeError):  # no GPU
-        known = driver.active.launcher_cls if launcher else None
     driver.set_active(_Absent(target))
     try:
-        built = run(**given, grid=(1,), warmup=True)
+        return out_of(run(**given, grid=(1,), warmup=True), target)
     except Exception as error:
         raise CompileError(sentence(error), str(error).strip()) from error
-    if known is not None:
-        with suppress(Exception):  # it is built at the launch, then
-            known(built.src, built.metadata)
-    return out_of(built, target)
+
+
+def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> None:
+    """Have the C code that launches a kernel with such arguments built, into Triton's cache.
+
+    For a process that ends afterwards, as `compile_launched`. Where Triton does it in another way than it does since
+    3.0, the launch itself builds it.
+    """
+    from triton.runtime import driver
+
+    launcher, function = driver.active.launcher_cls, function_of(kernel)
+    driver.set_active(_Absent(target))
+    function.device_caches[0]  # the first look makes them, and sets what compiles
+    function.compile = lambda source, **_: launcher(source, SimpleNamespace(metadata=None))
+    kernel.run(**given, grid=(1,), warmup=True)
 
 
 class _Absent:

@@ -22,7 +22,7 @@ from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
 from ..compiled.forks import Forks
-from ..compiled.triton import Compiled, Target, compile_launched
+from ..compiled.triton import Compiled, Target, build_launcher, compile_launched
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
 
@@ -35,9 +35,9 @@ MOST_VALUES = 1 << 20
 """Integers of one tensor that are copied to the host, where a loop's bound is loaded from it."""
 WARMUP_MS, TIMED_MS = 10, 40
 """For which one configuration runs where the kernel has no timer of its own; 25 and 100 with Triton alone."""
-TIMING_S, OWN_TIMING_S = 0.08, 0.2
+TIMING_S, OWN_TIMING_S = 0.05, 0.2
 """That timing one so takes, synchronising and clearing caches included; and that a kernel's own timer is taken to."""
-START_S, READ_S = 0.25, 0.05
+START_S, READ_S = 0.3, 0.05
 """That a disassembler takes to start, and reading and pricing the code of one configuration."""
 
 
@@ -188,8 +188,7 @@ def ranked(
 
     compilers = copies(kernel, configs, given, arch)
     if not worth(len(configs), topk, compilers.processes, timing_s):
-        compilers.fill(len(configs))
-        return list(configs), {}
+        return [configs[i] for i in compilers.filled(len(configs))], {}
     grid, values = given["grid"], Values(launched)
     ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers)
     return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
@@ -201,11 +200,15 @@ def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: 
     target = Target.of(arch)
 
     def build(place: int) -> Compiled:
-        config = configs[place]
-        asked = {**_hooked(config, launched), **config.all_kwargs()}
-        return compile_launched(kernel.run, target, asked, place == 0)
+        return compile_launched(kernel.run, target, asked(configs[place]))
 
-    return Forks(build, arch, hurry=True)
+    def asked(config: Any) -> dict[str, Any]:
+        return {**_hooked(config, launched), **config.all_kwargs()}
+
+    def launcher() -> None:
+        build_launcher(kernel, target, asked(configs[0]))
+
+    return Forks(build, arch, hurry=True, beside=launcher)
 
 
 def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:
