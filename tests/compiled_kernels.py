@@ -53,3 +53,12 @@ def kind(x, y, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + i, mask=i < n)
     tl.store(y + i, 2 * value if KIND == "DOUBLED" else value, mask=i < n)
+
+
+@triton.jit
+def ragged(x, y, lengths, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, tl.load(lengths + row), BLOCK):
+        total += tl.load(x + row * 4096 + start + tl.arange(0, BLOCK)).to(tl.float32)
+    tl.store(y + row * BLOCK + tl.arange(0, BLOCK), total.to(tl.float16))

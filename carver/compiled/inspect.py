@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError
-from . import pool
+from . import kept, pool
 from .arguments import Descriptor, given
 from .facts import Facts, gathered
 from .footprint import Touched, sizes_of
@@ -56,36 +56,50 @@ def facts_of(
 ) -> list[Facts | CompileError]:
     """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
 
-    A pool of `Forks` is of the same list.
+    Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list.
     """
+    keys = [kept.key_of(each.key, each.grid, each.args, arch) for each in wanted]
+    found: dict[str, Facts | CompileError | None] = {key: kept.load(key, values or {}) for key in keys}
+    missing = [i for i, key in enumerate(keys) if found[key] is None]
+    for key, facts in _compiled(kernel, {i: wanted[i] for i in missing}, keys, arch, values or {}, bounds):
+        found[key] = facts
+    return [each for key in keys if (each := found[key]) is not None]
+
+
+def _compiled(
+    kernel: Any, wanted: Mapping[int, Asked], keys: Sequence[str], arch: Arch, values: Mapping[str, Any],
+    bounds: Mapping[str, Any],
+) -> Iterator[tuple[str, Facts | CompileError]]:  # fmt: skip
+    """Facts of configurations by their places, compiled, under the keys of all."""
     copies = bounds.get("pool")
     requests = {
         each.key: copies.request(i, len(wanted), arch)
         if isinstance(copies, Forks)
         else request(kernel, each.given, arch)
-        for i, each in enumerate(wanted)
+        for i, each in wanted.items()
     }
     replies = pool.compiled(requests, arch.isa, matrix_rates(arch), **bounds)
     machines: dict[str, Machine] = {}
-    runs: dict[str, tuple[Run, Touched]] = {}
-    found: list[Facts | CompileError] = []
-    for each in wanted:
+    runs: dict[str, tuple[Run, Touched, kept.Used]] = {}
+    for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
-            found.append(CompileError(reply["refused"]))
+            yield keys[i], CompileError(reply["refused"])
             continue
         if each.key not in machines:
             machines[each.key] = Machine.from_json(reply["machine"])
         # configurations that differ in warps and stages alone are one program
         program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
         if program not in runs:
-            given = [(name, _evaluated(value)) for name, value in each.args]
-            run = evaluate(reply["ttir"], given, each.grid, values)
-            runs[program] = run, Touched.of(run, sizes_of(each.args))
+            given, used = [(name, _evaluated(value)) for name, value in each.args], kept.Used(values)
+            run = evaluate(reply["ttir"], given, each.grid, used)
+            runs[program] = run, Touched.of(run, sizes_of(each.args)), used
+        run, touched, used = runs[program]
         shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
         code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-        found.append(gathered(machines[each.key], *runs[program], arch, **shape, code=code))
-    return found
+        facts = gathered(machines[each.key], run, touched, arch, **shape, code=code)
+        kept.save(keys[i], facts, used)
+        yield keys[i], facts
 
 
 def _evaluated(value: Any) -> Any:

@@ -81,12 +81,13 @@ class Machine:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
-        loops = tuple(MachineLoop(x["parent"], x["leaf"], _span(x["span"])) for x in given["loops"])
-        asides = tuple(Aside(x["parent"], x["after"], _span(x["span"])) for x in given["asides"])
-        return cls(**{**given, "straight": _span(given["straight"]), "loops": loops, "asides": asides})
+        loops = tuple(MachineLoop(x["parent"], x["leaf"], span_of(x["span"])) for x in given["loops"])
+        asides = tuple(Aside(x["parent"], x["after"], span_of(x["span"])) for x in given["asides"])
+        return cls(**{**given, "straight": span_of(given["straight"]), "loops": loops, "asides": asides})
 
 
-def _span(given: Mapping[str, Any]) -> Span:
+def span_of(given: Mapping[str, Any]) -> Span:
+    """As `dataclasses.asdict` gave it, through JSON."""
     return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "cached_clk")}})
 
 

@@ -8,20 +8,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..base.folders import cache_folder
+from ..base.folders import cache_folder, kept, private
 
 FORMAT = "1"
 """Of an entry; others are not read."""
 
 
+FOLDER = "compiled"
+
+
 def path_of(key: str) -> Path:
-    return cache_folder() / "compiled" / key[:2] / f"{key}.json"
+    return cache_folder() / FOLDER / key[:2] / f"{key}.json"
 
 
 def load(key: str) -> dict[str, Any] | None:
-    """The entry; None where there is none, or where it is not what was written."""
+    """The entry; None where there is none, or where it is not what was written.
+
+    Raises DeviceError where others than this user can write to the cache.
+    """
     try:
-        digest, _, text = path_of(key).read_text(encoding="utf-8").partition("\n")
+        digest, _, text = kept(FOLDER, key[:2]).joinpath(f"{key}.json").read_text(encoding="utf-8").partition("\n")
     except (OSError, UnicodeDecodeError):
         return None
     if digest != sha256(text.encode()).hexdigest():
@@ -31,11 +37,10 @@ def load(key: str) -> dict[str, Any] | None:
 
 
 def save(key: str, entry: dict[str, Any]) -> None:
-    """Write the entry; where the disk does not take it, it is compiled again another time."""
+    """Write the entry; where the disk does not take it, it is made again another time."""
     text = json.dumps({**entry, "format": FORMAT})
-    path = path_of(key)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = private(FOLDER, key[:2]) / f"{key}.json"
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write(f"{sha256(text.encode()).hexdigest()}\n{text}")
         Path(file.name).replace(path)

@@ -1,0 +1,87 @@
+"""Facts of a configuration for its arguments, kept on disk: what a ranking needs, with no code and no IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from . import store
+from .facts import AccessFacts, Facts, LoopFacts
+from .machine import span_of
+
+
+class Used(Mapping[str, Any]):
+    """What integer tensors hold, and which of them were looked at."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._held: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._held:
+            self._held[name] = np.asarray(self._values[name])
+        return self._held[name]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {name: digest(held) for name, held in self._held.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def digest(held: Any) -> str:
+    column = np.ascontiguousarray(held)
+    return sha256(f"{column.dtype} {column.shape}".encode() + column.tobytes()).hexdigest()
+
+
+def key_of(code: str, grid: Sequence[int], args: Sequence[tuple[str, Any]], arch: Arch) -> str:
+    """Of facts: what was compiled, for which launch and device, and how this package reads it."""
+    return sha256(repr((_readers(), code, tuple(grid), tuple(args), _device(arch))).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _readers() -> str:
+    """A hash of the modules that make facts: facts that other ones made are not read."""
+    files = sorted(Path(__file__).parent.rglob("*.py")) + sorted(Path(__file__).parent.rglob("*.toml"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _device(arch: Arch) -> str:
+    return sha256(repr(arch).encode()).hexdigest()
+
+
+def save(key: str, facts: Facts, used: Used) -> None:
+    store.save(key, {"facts": asdict(facts), "values": used.digests})
+
+
+def load(key: str, values: Mapping[str, Any]) -> Facts | None:
+    """None where there are none, or where tensors that they depend on hold something else."""
+    entry = store.load(key)
+    if entry is None or any(
+        name not in values or digest(np.asarray(values[name])) != was for name, was in entry["values"].items()
+    ):
+        return None
+    kept = entry["facts"]
+    return Facts(**{
+        **kept,
+        "grid": tuple(kept["grid"]),
+        "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in kept["loops"]),
+        "asides": tuple((times, span_of(span)) for times, span in kept["asides"]),
+        "straight": span_of(kept["straight"]),
+        "accesses": tuple(AccessFacts(**access) for access in kept["accesses"]),
+    })  # fmt: skip

@@ -1,0 +1,72 @@
+"""Facts that are kept on disk: read again for the same arguments, made again for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.base.errors import DeviceError
+from carver.compiled import inspect, kept, store
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+from tests import compiled_kernels as kernels
+
+H100 = carver.load_arch("h100")
+ROWS = 64
+CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (512, 1024) for warps in (1, 4)]
+
+
+def rank(values: Any, arch: carver.Arch = H100) -> carver.KernelRanking:
+    tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
+    args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
+    return carver.rank_kernel(
+        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values, "other": 3}
+    )
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    yield rank(np.full(ROWS, 2048))
+    patch.undo()
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise AssertionError("it was to be read from the disk")
+
+
+def test_facts_are_read_again_as_they_were(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect, "evaluate", refuse)
+    monkeypatch.setattr(inspect.pool, "compiled", lambda requests, *_, **__: refuse() if requests else {})
+    again = rank(np.full(ROWS, 2048))
+    assert [repr(hint.facts) for hint in again] == [repr(hint.facts) for hint in first]
+    assert (again.seconds == first.seconds).all()
+
+
+def test_what_tensors_hold_counts(first: Any) -> None:
+    longer = rank(np.full(ROWS, 4096))
+    assert longer[0].facts.read_bytes > 1.9 * first[0].facts.read_bytes
+
+
+def test_devices_have_facts_of_their_own(first: Any) -> None:
+    assert rank(np.full(ROWS, 2048), H100.replace(sm_count=2))[0].facts.live_bytes != first[0].facts.live_bytes
+
+
+def test_readers_of_another_version_make_them_again(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = kept.key_of("code", (1, 1, 1), (), H100)
+    monkeypatch.setattr(kept, "_readers", lambda: "of another version")
+    assert kept.key_of("code", (1, 1, 1), (), H100) != key
+
+
+def test_a_cache_that_others_can_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    store.save("ab12", {"ttir": "x"})
+    (tmp_path / "compiled").chmod(0o777)
+    with pytest.raises(DeviceError, match="can be written to by others"):
+        store.load("ab12")
