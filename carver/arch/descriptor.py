@@ -30,7 +30,7 @@ ISAS = {"nvidia": (r"sm_\d{2,3}", "sm_89"), "amd": (r"gfx[0-9a-f]{3,4}", "gfx942
 """How GPU vendors write an ISA, and an example."""
 WARPS = (1, 16, 32, 64)
 INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
-ACCUMULATES_IN = {"float64": "float64", "int8": "int32"}
+ACCUMULATES_IN = {"float64": "float64", "int8": "int32", "int32": "int32"}
 """Usual accumulator by input dtype; every other dtype accumulates in float32."""
 CONVERTS_TO = {"tf32": "float32", "bfloat16": "float32", "float8_e4m3": "float32", "float8_e5m2": "float32",
                "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip

@@ -169,7 +169,9 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     """Latency of a step's loads in a busy pipeline: L2's, and DRAM's for the share that misses. [clk]"""
     l2 = arch.l2_latency_s * k["l2_latency_load"]
-    missed = np.clip(work.dram_bytes / np.maximum(work.l2_read_bytes, 1.0), 0.0, 1.0)
+    missed = work.missed
+    if missed is None:
+        missed = np.clip(work.dram_bytes / np.maximum(work.l2_read_bytes, 1.0), 0.0, 1.0)
     out: FloatArray = arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
     return out
 

@@ -31,6 +31,8 @@ class Traffic:
     l2_bytes: FloatArray
     """The same as L2 sees it: less where neighbours ask for a line together, more where all SMs want one at once."""
     distinct_bytes: FloatArray
+    missed: FloatArray
+    """Share of a step's loads that wait for DRAM."""
     dram_bytes: FloatArray
     l3_bytes: FloatArray
     read_bytes: FloatArray
@@ -49,7 +51,10 @@ def traffic(
         fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
         hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
 
-    Tiles are handed out down a group's rows, so neighbours share columns; those a group apart share rows.
+        missed   = first + (1 - first) * DRAM / distinct,   first = min(1, SMs * resident / grid)
+
+    Tiles are handed out down a group's rows, so neighbours share columns; those a group apart share rows. Blocks of the
+    first wave find nothing in L2: those that want a line at once wait for DRAM together, though it is read once.
     """
     arch = t.arch
     depth = np.minimum(t.tile_k, t.k)
@@ -76,10 +81,13 @@ def traffic(
     read, l3, hit = dram_reads(t, k, width_a, width_b, resident)
     per_step = t.b / (t.grid * t.steps)
     asked_a, asked_b = moved_a * waste_a, moved_b * waste_b
+    distinct = t.rows * fetched * t.a_bytes * waste_a + t.cols * fetched * t.b_bytes * waste_b
+    first = np.minimum(1.0, arch.sm_count * resident / t.grid)
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
         l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b,
-        distinct_bytes=t.rows * fetched * t.a_bytes * waste_a + t.cols * fetched * t.b_bytes * waste_b,
+        distinct_bytes=distinct,
+        missed=first + (1.0 - first) * np.clip(read * per_step / np.maximum(distinct, 1.0), 0.0, 1.0),
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
         read_bytes=read * t.b,

@@ -38,6 +38,8 @@ class Work:
     """Share of the device's DRAM reads in one step of one block."""
     l3_bytes: FloatArray
     """Share of the reads that miss L2, where a further cache stands before DRAM."""
+    missed: FloatArray | None = None
+    """Share of a step's loads that wait for DRAM; None: as many as of its distinct bytes come from there."""
     exposed: FloatArray | float = 0.0
     """Load latencies of one step that no pipelining hides."""
     smem_clk: FloatArray | float = 0.0

@@ -71,7 +71,8 @@ class MatmulTemplate(Template):
                 raise ProblemError(f"an epilogue is a bias, an activation, or one after the other; got {words}")
             activation = rest[0] if rest else "none"
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
-        accumulate, out = accumulator(a, accum_dtype), output_type(a, out_dtype)
+        summed = b if a.startswith("int") else a  # an integer times a float is a float
+        accumulate, out = accumulator(summed, accum_dtype), output_type(a, out_dtype)
         if activation not in ACTIVATIONS:
             raise ProblemError(f"unknown activation {activation!r}; {nearest(str(activation), ACTIVATIONS)}")
         left = "A[b,k,m]" if trans_A else "A[b,m,k]"

@@ -47,6 +47,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         fill_bytes=moved.fill_bytes + step.spill_bytes,
         l2_bytes=moved.l2_bytes + step.spill_bytes,
         l2_read_bytes=moved.distinct_bytes,
+        missed=moved.missed,
         dram_bytes=moved.dram_bytes,
         l3_bytes=moved.l3_bytes,
         store_bytes=stored_bytes(t),

@@ -33,6 +33,7 @@ class Gated:
     k: FloatArray = given("elements", "of the reduction, over all products")
     u: FloatArray = given("", "products that share the first operand")
     out_bytes: FloatArray = given("bytes", "an element of the output")
+    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth of all products")
     tile_m: FloatArray = column("elements", "rows of the output that a block owns")
     tile_n: FloatArray = column("elements", "columns of the output that a block owns")
 
@@ -40,7 +41,11 @@ class Gated:
 def gated(space: Space, k: Mapping[str, float]) -> Work:
     """silu(A W0) * (A W1): a contraction with twice the columns, of which half are stored."""
     c = read_columns(Gated, space)
-    inner = {"m": c.m, "n": c.u * c.n, "k": c.k // c.u, "b": np.ones(()), "tile_n": c.u * c.tile_n}
+    # the products are axes of the columns here, not of the sum: each row of the first operand is as long as its sum
+    inner = {
+        "m": c.m, "n": c.u * c.n, "k": c.k // c.u, "b": np.ones(()), "a_reuse": c.u * c.a_reuse,
+        "tile_n": c.u * c.tile_n,
+    }  # fmt: skip
     columns = {**space.columns, **{name: np.broadcast_to(value, len(space)) for name, value in inner.items()}}
     work = contraction(replace(space, columns=columns), k)
     out_bytes = c.m * c.n * c.out_bytes
@@ -99,6 +104,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
         grid=grid,
         steps=steps,
         dram_bytes=dram,
+        missed=None,
         l3_bytes=dram,
         store_bytes=work.store_bytes * column_tiles,
         store_clk=work.store_clk * column_tiles + softmax,

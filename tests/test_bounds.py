@@ -1,0 +1,156 @@
+"""No prediction is below the roofline, and more work takes no less time: over operators, sizes, types and devices."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+
+import carver
+from carver import ops
+from carver.base.errors import ConfigError, KernelError, NoCandidates
+from carver.cost.pricing import roofline_seconds
+
+DEVICES = tuple(carver.arch_names())
+FLOATS = ("float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3")
+CONTRACTED = (*FLOATS, "int8", "int32")
+BACKENDS = ("cuda", "triton", "cpu", "tilelang")
+SLACK = 0.02
+"""Share by which more work may be predicted to take less time: tilings that fit the larger problem better."""
+
+extent = st.one_of(st.integers(1, 64), st.integers(0, 13).map(lambda e: 1 << e), st.integers(1, 8192))
+
+
+@st.composite
+def operators(draw: st.DrawFn) -> ops.template.Template:
+    """An operator of any kind with random sizes and types."""
+    kind = draw(st.sampled_from([
+        "matmul", "gemv", "elementwise", "reduction", "gated_mlp", "attention", "grouped_matmul", "matmul_softmax",
+        "conv", "conv2d", "dedispersion", "transpose",
+    ]))  # fmt: skip
+    dtype = draw(st.sampled_from(CONTRACTED))
+    narrow = draw(st.sampled_from(["float16", "bfloat16"]))
+    match kind:
+        case "matmul":
+            turned = {"trans_A": draw(st.booleans()), "trans_B": draw(st.booleans())}
+            sizes = draw(extent), draw(extent), draw(extent)
+            return carver.MatmulTemplate(*sizes, batch=draw(st.sampled_from([1, 1, 3])), in_dtype=dtype, **turned)
+        case "gemv":
+            return carver.GEMVTemplate(draw(extent), draw(extent), trans_A=draw(st.booleans()), in_dtype=dtype)
+        case "elementwise":
+            shape, inputs = (draw(extent), draw(extent)), draw(st.integers(1, 3))
+            return carver.ElementwiseTemplate(shape, dtype, inputs=inputs, broadcast=draw(st.integers(0, 1)))
+        case "reduction":
+            op = draw(st.sampled_from(["sum", "max", "mean", "softmax", "layer_norm", "rms_norm"]))
+            shape, axis = (draw(extent), draw(extent)), draw(st.integers(0, 1))
+            return carver.ReductionTemplate(op, shape, axis, draw(st.sampled_from(["float16", "float32"])))
+        case "gated_mlp":
+            return carver.GatedMLPTemplate(draw(extent), draw(extent), draw(extent), in_dtype=narrow)
+        case "attention":
+            seq = draw(st.sampled_from([1, 128, 1000, 4096]))
+            return carver.FlashAttentionTemplate(2, 8, 4, seq, head_dim=64, causal=draw(st.booleans()), in_dtype=narrow)
+        case "grouped_matmul":
+            return carver.GroupedMatmulTemplate(draw(extent), draw(extent), draw(extent), experts=8, in_dtype=narrow)
+        case "matmul_softmax":
+            return carver.MatmulSoftmaxTemplate(draw(extent), draw(extent), draw(extent), in_dtype=narrow)
+        case "conv":
+            channels, filters, image = draw(extent), draw(extent), draw(st.integers(7, 128))
+            return carver.ConvTemplate(2, channels, image, image, filters, 3, 3, in_dtype=narrow)
+        case "conv2d":
+            return carver.Conv2DTemplate(draw(extent), draw(extent), draw(st.integers(1, 17)), draw(st.integers(1, 17)))
+        case "dedispersion":
+            return carver.DedispersionTemplate(draw(extent), draw(extent), draw(st.integers(1, 1024)), max_delay=650)
+        case _:
+            return carver.OpTemplate("O[c,r] = X[r,c]", dtype, r=draw(extent), c=draw(extent))
+
+
+def best(op: ops.template.Template, name: str, backend: str) -> carver.Hint:
+    """The first pick; what has no kernel there is passed over."""
+    try:
+        (hint,) = op.with_arch(name).recommend_hints(1, backend)
+    except (ConfigError, KernelError, NoCandidates):
+        reject()
+    return hint
+
+
+@given(operators(), st.sampled_from(DEVICES), st.sampled_from(BACKENDS))
+def test_no_prediction_is_below_compulsory_arithmetic_or_traffic(
+    op: ops.template.Template, name: str, backend: str
+) -> None:
+    hint = best(op, name, backend)
+    arch = hint.arch
+    assert hint.predicted_ms >= 1e3 * roofline_seconds(op.problem, arch)
+    assert hint.details["dram_bytes"] >= op.problem.compulsory_bytes * (1 - 1e-9)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[ops.template.Template, ops.template.Template]:
+    """A problem and one that is as large or larger along each axis, with rows that start on the same multiples."""
+    kind = draw(st.sampled_from(["matmul", "matmul", "gemv", "elementwise", "reduction"]))
+    dtype = draw(st.sampled_from(["float16", "float32", "float8_e4m3", "float64"]))
+    step = draw(st.sampled_from([16, 64] if kind in ("matmul", "gemv") else [1, 8, 64]))
+
+    def sizes() -> list[int]:
+        drawn = [draw(extent) for _ in range(3)]
+        return [2 * size + 1 if step == 1 else -(-size // step) * step for size in drawn]
+
+    small = sizes()
+    large = [max(pair) for pair in zip(small, sizes(), strict=True)]
+    turned, other = draw(st.booleans()), draw(st.booleans())
+    match kind:
+        case "matmul":
+            few, many = (
+                carver.MatmulTemplate(*each, trans_A=turned, trans_B=other, in_dtype=dtype) for each in (small, large)
+            )
+        case "gemv":
+            few, many = (carver.GEMVTemplate(*each[:2], trans_A=turned, in_dtype=dtype) for each in (small, large))
+        case "elementwise":
+            few, many = (carver.ElementwiseTemplate(each[:2], dtype) for each in (small, large))
+        case _:
+            op = draw(st.sampled_from(["sum", "max", "mean", "softmax", "layer_norm", "rms_norm"]))
+            few, many = (carver.ReductionTemplate(op, each[:2], int(turned), "float16") for each in (small, large))
+    return few, many
+
+
+@given(pairs(), st.sampled_from(DEVICES), st.sampled_from(BACKENDS))
+def test_more_work_is_not_predicted_to_take_less_time(
+    pair: tuple[ops.template.Template, ops.template.Template], name: str, backend: str
+) -> None:
+    few, many = (best(op, name, backend) for op in pair)
+    assert few.predicted_ms <= many.predicted_ms * (1 + SLACK), (few.config, many.config)
+
+
+def columns(rows: int, cols: int) -> ops.template.Template:
+    return carver.ReductionTemplate("mean", (rows, cols), axis=0)
+
+
+@pytest.mark.parametrize(("few", "many", "name"), [
+    (carver.ReductionTemplate("mean", (2, 1144)), carver.ReductionTemplate("mean", (6, 3432)), "cpu_avx512"),
+    (columns(2, 6), columns(16, 6), "cpu_avx512"),
+    (carver.MatmulTemplate(16, 256, 256), carver.MatmulTemplate(112, 256, 256), "mi100"),
+    (carver.MatmulTemplate(16, 16, 16), carver.MatmulTemplate(128, 128, 128), "mi100"),
+    (carver.GEMVTemplate(16, 64, trans_A=True, in_dtype="float8_e4m3"),
+     carver.GEMVTemplate(512, 64, trans_A=True, in_dtype="float8_e4m3"), "mi250x_gcd"),
+    (carver.ReductionTemplate("sum", (2816, 64), axis=0, in_dtype="float32"),
+     carver.ReductionTemplate("sum", (4096, 64), axis=0, in_dtype="float32"), "p100_sxm2"),
+])  # fmt: skip
+def test_pairs_that_stood_the_wrong_way_round(
+    few: ops.template.Template, many: ops.template.Template, name: str
+) -> None:
+    pair = (op.with_arch(name).recommend_hints(1)[0].predicted_ms for op in (few, many))
+    assert next(pair) <= next(pair) * (1 + SLACK)
+
+
+def test_a_gated_mlp_reads_its_input_and_both_weights() -> None:
+    op = carver.GatedMLPTemplate(32768, 128, 8192, in_dtype="bfloat16")
+    (hint,) = op.with_arch("h200_sxm").recommend_hints(1)
+    once = 2 * (32768 * 8192 + 2 * 128 * 8192 + 32768 * 128)
+    assert hint.details["dram_bytes"] >= op.problem.compulsory_bytes == once
+
+
+def test_integers_add_up_in_integers_and_are_multiplied_no_faster_than_a_cpu_can() -> None:
+    op = carver.MatmulTemplate(4096, 4096, 4096, in_dtype="int32")
+    assert op.problem.accumulate == "int32"
+    assert carver.MatmulTemplate(8, 8, 8, in_dtype="int32", b_dtype="float32").problem.accumulate == "float32"
+    (hint,) = op.with_arch("cpu_avx2").recommend_hints(1)
+    assert hint.predicted_ms >= 1e3 * roofline_seconds(op.problem, hint.arch)
