@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,11 @@ from tuned import QUICK
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
-from carver.tune.result import AutotuneResult
+from carver.run import nvml
+from carver.tune import built
+from carver.tune.keys import call_key
+from carver.tune.plan import ELSEWHERE
+from carver.tune.result import INSTEAD, AutotuneResult
 
 AXPY = """
 #include <stdint.h>
@@ -222,3 +230,177 @@ def test_bench_call_counts_from_python_to_the_driver() -> None:
     assert [c["what"] for c in calls] == ["kernel(a, b, c)", "tuned(n)(a, b, c)", "tuned(a, b, c)"]
     assert all(c["least_us"] > least["least_us"] for c in calls)
     assert "over the first" in CliRunner().invoke(main, ["bench-call", "--device", "cpu", "--rounds", "1"]).output
+
+
+def test_hooks_of_all_and_of_one_before_and_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "hooks"
+    monkeypatch.setenv("HOOK_LOG", str(log))
+    own = {"pause_ms": 0.1, "pre_hook": tuned.zeroing, "post_hook": tuned.after_one}
+    made = carver.AutoTuner.from_kernel(tuned.accumulate, [{"pause_ms": 5.0}, own]).set_profile_args(
+        pre_hook=tuned.before_all, post_hook=tuned.after_all, **{**QUICK, "warmup": 0, "rep": 3}
+    ).set_compile_args(out_idx=[1])  # fmt: skip
+    ones = np.ones(4, np.float32)
+    with carver.set_autotune_inputs(ones, np.zeros(4, np.float32)):
+        result = made.run(ref_prog=lambda x: x, reset_to_zero=[1], slow_factor=100)
+        assert [m.outcome for m in result.table] == ["ok", "ok"] and result.config == {"pause_ms": 0.1}
+        lines = log.read_text().splitlines()
+        assert {line for line in lines if "5.0" in line} == {"before all 5.0 5.0 0", "after all 5.0 5.0 1"}
+        first = [line.rsplit(" ", 3)[0] for line in lines if "0.1" in line]
+        assert first[:4] == ["before all", "before one", "after all", "after one"] and len(first) == 4 * len(first[::4])
+        y = np.full(4, 7, np.float32)
+        for kernel in (result.kernel, made.run(ref_prog=lambda x: x, reset_to_zero=[1], slow_factor=100).kernel):
+            kernel(ones, y)
+            np.testing.assert_array_equal(y, ones)
+        assert log.read_text().splitlines()[len(lines) :] == ["before one 0.1 0.1 0", "after one 0.1 0.1 1"] * 2
+    assert "before all" not in log.read_text().splitlines()[-1], "those of all are the tuning's, not the kernel's"
+
+
+def test_hooks_stay_with_a_kernel_of_source() -> None:
+    called: list[str] = []
+    configs: list[Any] = [{"ways": 1, "post_hook": lambda given: called.append(str(given["ways"]))}]
+    work = carver.autotune(configs=configs, **QUICK)(tuned.scale)
+    np.testing.assert_array_equal(work(100)(X), 2 * X)
+    assert called == ["1"]
+
+
+def least_registers(m: Any) -> float:
+    return float(m.config["ways"])
+
+
+def test_another_objective_than_time() -> None:
+    configs = [{"ways": 2, "delay": 100}, {"ways": 1}]
+    made = tuner(tuned.scale, configs)
+    assert made.run().config == {"ways": 1}
+    result = made.run(objective=lambda m: -m.config["ways"])
+    assert result.config == {"ways": 2, "delay": 100} and result.env["objective"]["value"] == -2
+    assert made.run(objective=least_registers).env["objective"] == {"name": "least_registers", "value": 1.0}
+    assert made.run(objective="smem").config == {"ways": 1}, "of equals the fastest"
+    with pytest.raises(ConfigError, match="no objective 'power'; known: energy, smem, time, or a function"):
+        made.run(objective="power")
+    with pytest.raises(ConfigError, match="early_stop asks the model, which says times"):
+        made.run(objective="energy", early_stop=True)
+
+
+def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("carver.run.cpu._text", lambda path: "")
+        with carver.set_autotune_inputs(X), pytest.raises(RunError, match="has no counter of energy"):
+            carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 1.0}], (1,)).run(
+                **QUICK, objective="energy", isolate=False
+            )
+    joules = iter(x for i in range(100) for x in (0.0, 5.0 if i == 0 else 80.0))
+    monkeypatch.setattr("carver.run.stand.ENERGY_S", 0.0)
+    monkeypatch.setattr("carver.run.cpu.CpuDevice.energy_j", lambda self: next(joules))
+    with carver.set_autotune_inputs(X):
+        result = carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 9.0}, {"pause_ms": 1.0}], (1,)).run(
+            **QUICK, objective="energy", isolate=False
+        )
+    assert result.config == {"pause_ms": 9.0}
+    assert result.env["objective"] == {"name": "energy", "value": pytest.approx(5 / 3)}
+
+
+def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    class Library:
+        def nvmlDeviceGetHandleByUUID(self, uuid: bytes, handle: Any) -> int:
+            asked.append(uuid)
+            return 0
+
+        def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any, into: Any) -> int:
+            into._obj.value = 1500
+            return 0
+
+    monkeypatch.setattr(nvml, "_library", Library)
+    assert nvml.energy_j("0123456789abcdef0123456789abcdef") == 1.5
+    assert asked == [b"GPU-01234567-89ab-cdef-0123-456789abcdef"]
+    monkeypatch.setattr(nvml, "_library", lambda: None)
+    assert nvml.energy_j("0" * 32) is None
+
+
+@pytest.mark.parametrize("name", sorted(INSTEAD))
+def test_names_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
+    result = tuner(tuned.scale, [{"ways": 1}]).run()
+    with pytest.raises(AttributeError, match=f"a result has no '{name}'; here it is "):
+        getattr(result, name)
+
+
+def test_what_stands_in_the_place_of_a_name_is_there() -> None:
+    result = tuner(tuned.scale, [{"ways": 1}]).run()
+    kernel = result.kernel
+    for instead in INSTEAD.values():
+        assert hasattr(result, instead.partition(".")[0].partition("(")[0])
+    for name, instead in built.INSTEAD.items():
+        with pytest.raises(AttributeError, match=f"a kernel has no '{name}'; here it is "):
+            getattr(kernel, name)
+        first = instead.partition(".")[0].partition("(")[0]
+        said = first in ("AutoTuner", "the kernel itself")
+        assert said or hasattr(kernel, first) or hasattr(result, first.split()[0])
+    assert "scale" in kernel.source.path.read_text() and kernel.tuned().calls[0].entry == "scale"
+    with pytest.raises(AttributeError, match=r"a kernel has no 'nothing'$"):
+        _ = kernel.nothing
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_settings_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"a tuning has no setting '{name}': "):
+        tuner(tuned.scale, [{"ways": 1}]).set_profile_args(**{name: 1})
+
+
+def test_early_stop_of_tilelang_is_explained() -> None:
+    with pytest.raises(ConfigError, match="TileLang's, which times slow candidates a few times only, is slow_factor"):
+        tuner(tuned.scale, CONFIGS).run(early_stop=True)
+
+
+def test_types_of_arrays_stay_in_a_key_that_does_not_name_them() -> None:
+    def key(x: Any, **options: Any) -> Any:
+        chosen = {"key": ["n"], "bucket": None, "do_not_specialize": (), **options}
+        return call_key({"n": 1, "x": x}, what="f", **chosen)
+
+    for chosen in (["n"], lambda n: n):
+        assert key(X, key=chosen) == key(X[:7], key=chosen) != key(X.astype(np.float64), key=chosen)
+    assert key(X, do_not_specialize=["x"]) == key(X.astype(np.float64), do_not_specialize=["x"])
+    assert key(X, key=["n", "x"]) != key(X[:7], key=["n", "x"])
+
+
+def test_tuning_in_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cuda:
+        capturing = False
+
+        def is_initialized(self) -> bool:
+            return True
+
+        def is_current_stream_capturing(self) -> bool:
+            return self.capturing
+
+    torch = ModuleType("torch")
+    torch.cuda, torch.Tensor = Cuda(), type("Tensor", (), {})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    work = carver.autotune(configs=CONFIGS, skip_check=True, **QUICK)(tuned.scale)
+    kernel = work(100)
+    torch.cuda.capturing = True  # type: ignore[attr-defined]
+    assert work(100) is kernel
+    with pytest.raises(RunError, match=r"scale is not tuned .* CUDA graph is being captured.*call it once before"):
+        work(101)
+
+
+def test_triton_under_its_interpreter_takes_params_and_any_size() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import carver, torch, triton, tuned_triton\n"
+        "configs = [triton.Config({'BLOCK': b}) for b in (64, 1024)]\n"
+        "x = torch.rand(3000); y = torch.zeros_like(x)\n"
+        "t = carver.AutoTuner.from_kernel(tuned_triton.sized, configs, ('n',)).set_compile_args(target='cpu')\n"
+        "with carver.set_autotune_inputs(x, y):\n"
+        "    r = t.run(ref_prog=lambda x: 2 * x, warmup=1, rep=3, retakes=0)\n"
+        "right = []\n"
+        "for n in (3000, 10):\n"
+        "    x = torch.rand(n); y = torch.zeros_like(x); r.kernel(x, y); right.append(torch.equal(y, 2 * x))\n"
+        "print([m.outcome for m in r.table], right)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=False,
+        timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
+    )  # fmt: skip
+    assert done.stdout == "['ok', 'ok'] [True, True]\n", done.stderr

@@ -146,3 +146,26 @@ def broken_bench(run: Any) -> Any:
     run()
     ms = 1e3 * (time.perf_counter() - began)
     return [ms] if ms < 20 else [float("nan")]
+
+
+def marked(what: str, arguments: dict[str, Any]) -> None:
+    with Path(os.environ["HOOK_LOG"]).open("a") as file:
+        file.write(f"{what} {arguments['config']['pause_ms']} {arguments['pause_ms']} {float(arguments['y'][0]):g}\n")
+
+
+def before_all(arguments: dict[str, Any]) -> None:
+    marked("before all", arguments)
+
+
+def after_all(arguments: dict[str, Any]) -> None:
+    marked("after all", arguments)
+
+
+def zeroing(arguments: dict[str, Any]) -> None:
+    """Of one config alone: what it adds to is empty first."""
+    arguments["y"][...] = 0
+    marked("before one", arguments)
+
+
+def after_one(arguments: dict[str, Any]) -> None:
+    marked("after one", arguments)

@@ -21,3 +21,11 @@ def double(n: int, BLOCK: int = 256, num_warps: int = 4, num_stages: int = 3) ->
     """Y = 2 X."""
     constants = {"BLOCK": BLOCK, "num_warps": num_warps, "num_stages": num_stages}
     return carver.Kernel(_double, grid=-(-n // BLOCK), scalars=[n], defines=constants)
+
+
+@carver.jit
+def sized(n: Any, BLOCK: int = 256, num_warps: int = 4, num_stages: int = 3) -> Any:
+    """Y = 2 X for any n."""
+    constants = {"BLOCK": BLOCK, "num_warps": num_warps, "num_stages": num_stages}
+    params = [("X", (n,), "float32"), ("Y", (n,), "float32", True)]
+    return carver.Kernel(_double, grid=f"ceil({n}, {BLOCK})", scalars=[n], defines=constants, params=params)

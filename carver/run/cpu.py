@@ -186,6 +186,11 @@ class CpuDevice:
         self._disturbed += 0 if calm else len(samples)
         return calm or samples
 
+    def energy_j(self) -> float | None:
+        """Of all packages, from the counters of Linux' powercap."""
+        said = [_text(f"{p}/energy_uj") for p in sorted(Path("/sys/class/powercap").glob("intel-rapl:?"))]
+        return sum(map(int, said)) * 1e-6 if said and all(said) else None
+
     def baseline_s(self) -> float:
         """Of a pass over `_BASELINE_BYTES` on all cores, the best of five. [s]"""
         self._flusher()

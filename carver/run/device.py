@@ -98,6 +98,9 @@ class Device(Protocol):
     def baseline_s(self) -> float:
         """Time of a kernel of carver's own, always the same: what it takes longer than before, others take. [s]"""
 
+    def energy_j(self) -> float | None:
+        """What a counter of the device's energy says; None where there is none that this user may read. [J]"""
+
     def disturbed_percent(self) -> float | None:
         """Of the times since the last call, those of runs that lost a core to others; None where no device can tell."""
 

@@ -97,10 +97,14 @@ class Trial:
     binary: tuple[str, str, str] | None = None
     files: Mapping[str, bytes] | None = None
     """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
+    hooks: tuple[int, int] = (-1, -1)
+    """Places of its own hooks among those of the code, before and after; -1 for none."""
 
     def job(self, do: str) -> dict[str, Any]:
         binary = list(self.binary) if self.binary else None
-        return {"do": do, "key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
+        own = {} if self.hooks == (-1, -1) else {"hooks": list(self.hooks)}
+        config = dict(self.config)
+        return {"do": do, "key": self.key, "config": config, "program": self.program, "binary": binary, **own}
 
     def portable(self) -> Trial:
         """With the text of its source, for a host that may not have the file."""
@@ -241,12 +245,12 @@ class Session:
 
     def sample(
         self, trial: Trial, inputs: Mapping[str, Any], seconds: float, best_ms: float | None = None,
-        watch: bool = False,
+        **also: bool,
     ) -> Reply:  # fmt: skip
-        """One round of timings, which take `seconds` if the kernel is fast enough for that; with `watch` between two
-        of the device's baseline."""
+        """One round of timings, which take `seconds` if the kernel is fast enough for that; `also` is what else is
+        asked of `Stand.sample`: watch, energy."""
         s, slow = self.settings, {"best_ms": best_ms, "slow_factor": self.settings.slow_factor}
-        job = trial.job("sample") | self._timing(seconds) | {"to": str(self.folder), "watch": watch}
+        job = trial.job("sample") | self._timing(seconds) | {"to": str(self.folder), **also}
         return self._ask(job | (slow if best_ms is not None else {}), inputs, s.timeout_s + seconds)
 
     def library(self, inputs: Mapping[str, Any], seconds: float) -> Reply:

@@ -149,13 +149,17 @@ class Launch:
     grid: tuple[Any, ...]
     scalars: tuple[Any, ...] = ()
 
+    def counts(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """Blocks for these sizes."""
+        counts = [evaluate("grid", n, sizes) if isinstance(n, str) else n for n in self.grid]
+        return dim3("grid", counts[0] if len(counts) == 1 else counts)
+
     def program(
         self, source: Source, entry: str, block: tuple[int, int, int], smem_bytes: int, params: Sequence[Param],
         sizes: Mapping[str, int],
     ) -> Program:  # fmt: skip
         """The program for these arguments and symbolic sizes, all in numbers."""
-        counts = [evaluate("grid", n, sizes) if isinstance(n, str) else n for n in self.grid]
-        grid = dim3("grid", counts[0] if len(counts) == 1 else counts)
+        grid = self.counts(sizes)
         tensors = [p.tensor() for p in params if not p.by_value]
         if not tensors:
             raise ConfigError(f"{entry} takes no array; a kernel needs one at least")
@@ -284,11 +288,14 @@ class Kernel:
 
     def launcher(self) -> Callable[..., Any]:
         """A Triton function with its grid and constants bound; takes the arrays."""
-        grid = self.grid if callable(self.grid) else dim3("grid", self.grid)
-        launch, scalars, constants = self.source[grid], tuple(self.scalars), dict(self.defines)
+        own, constants = self.launch, dict(self.defines)
 
         def run(*arrays: Any) -> None:
-            launch(*arrays, *scalars, **constants)
+            sizes = self.sizes([param_of(f"arg{i}", a) or Param(f"arg{i}", None, LEFT_OUT)
+                                for i, a in enumerate(arrays)])  # fmt: skip
+            scalars = [_sized(n, sizes).value if isinstance(n, str) else n for n in own.scalars]
+            grid = self.grid if callable(self.grid) else own.counts(sizes)
+            self.source[grid](*arrays, *scalars, **constants)
 
         return run
 

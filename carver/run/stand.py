@@ -14,7 +14,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,8 @@ from ..problem.problem import Problem
 from . import reference
 from .buffers import Array, decode, encode, is_gpuarray, is_torch
 from .check import Differences
-from .device import Binary, Device, Loaded, open_device
+from .device import Binary, Loaded, open_device
+from .guarded import Guarded, Set
 from .inputs import as_argument, as_stored
 from .library import float64, library_call, namespace
 from .spec import Kernel, element
@@ -36,16 +37,20 @@ from .worker import outcome_of
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""
-CANARY, MARGIN_BYTES = 0xA5, 4096
-"""The byte before and behind every array, and how many of it."""
 LEAST_SAMPLES = 3
 """Timed runs of a candidate in one round, however slow it is."""
 SLOW_SAMPLES = 5
 """Runs after which a candidate that is far slower than the best is given up."""
+ENERGY_S = 1.0
+"""Counters of energy are brought up to date every 20 to 100 ms."""
 STATE_S = 5.0
 """How long clocks and temperature count for what is measured: to read them may take longer than a kernel."""
 LIBRARY_REST_S = 0.01
 """Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
+
+
+Around = tuple[Callable[[], None], Callable[[], None]]
+"""What is done before and after each run, and not timed."""
 
 
 class Failed(CarverError):
@@ -65,38 +70,6 @@ class _candidate:
         if isinstance(error, Exception | SystemExit) and not isinstance(error, Failed):
             said = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             raise Failed(outcome_of(error), said) from error
-
-
-class Guarded:
-    """An array on a device between two margins, which nobody has a reason to write to."""
-
-    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str) -> None:
-        self._device = device
-        size = math.prod(shape) * element(dtype).itemsize
-        self._whole = device.empty((size + 2 * MARGIN_BYTES,), "uint8")
-        self.buffer = device.part(self._whole, MARGIN_BYTES, shape, dtype)
-        margin = (MARGIN_BYTES,)
-        self._margins = [device.part(self._whole, at, margin, "uint8") for at in (0, MARGIN_BYTES + size)]
-        self.restore()
-
-    def restore(self) -> None:
-        for margin in self._margins:
-            self._device.fill(margin, CANARY)
-
-    def is_intact(self) -> bool:
-        return all(bool((self._device.stored(m) == CANARY).all()) for m in self._margins)
-
-
-@dataclass
-class Set:
-    """Inputs and outputs of a candidate, in order: as stored bits on the host, and where candidates find them."""
-
-    stored: list[Any]
-    """Of what is no array, the value."""
-    arrays: list[Any] = field(default_factory=list)
-    """`Guarded` ones for programs, arguments for Python code."""
-    right: tuple[Any, Any] | None = None
-    """The right output and what it may be off by, in float64."""
 
 
 class Stand:
@@ -214,6 +187,7 @@ class Stand:
         config: Mapping[str, Any] = MappingProxyType({}),
         program: Mapping[str, Any] | None = None,
         binary: Sequence[str] | None = None,
+        hooks: Sequence[int] = (-1, -1),
         to: str = "",
     ) -> Mapping[str, Any]:
         """One run on each set of inputs, into poisoned outputs.
@@ -225,8 +199,9 @@ class Stand:
         for one in reversed(self._sets):  # the last is the one that is timed
             self._poison(one)
             with _candidate():
-                self._prepare(one, config)
+                self._prepare(one, config, hooks[0])
                 returned = run(one)
+                self._hooked(one, config, self.code.post_hook, hooks[1])
                 if self.code.direct and isinstance(returned, Kernel):
                     raise ConfigError(
                         f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: "
@@ -247,6 +222,7 @@ class Stand:
         config: Mapping[str, Any] = MappingProxyType({}),
         program: Mapping[str, Any] | None = None,
         binary: Sequence[str] | None = None,
+        hooks: Sequence[int] = (-1, -1),
         *,
         seconds: float,
         most: int,
@@ -256,13 +232,15 @@ class Stand:
         best_ms: float | None = None,
         slow_factor: float = math.inf,
         watch: bool = False,
+        energy: bool = False,
         to: str = "",
     ) -> Mapping[str, Any]:
         """One round of timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
 
         Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer. The result of the
         last run is looked at as in `check`: where it is not what it was then, it is left in the folder `to`. With
-        `watch` the conditions have the times that the device's baseline took before and after.
+        `watch` the conditions have the times that the device's baseline took before and after, with `energy` what a run
+        takes. [J]
         """
         run, one = self._runner(key, config, program, binary), self._sets[0]
         returned: Any = None
@@ -272,15 +250,21 @@ class Stand:
             returned = run(one)
 
         def prepared() -> None:
-            self._prepare(one, config)
+            self._prepare(one, config, hooks[0])
 
-        needed = self._reset or self._resets_workspace or self._restored or self.code.pre_hook is not None
+        def ended() -> None:
+            self._hooked(one, config, self.code.post_hook, hooks[1])
+
+        hooked = self.code.pre_hook is not None or self.code.post_hook is not None or tuple(hooks) != (-1, -1)
+        needed = self._reset or self._resets_workspace or self._restored or hooked
         with _candidate():
             if self.code.bench is not None:
                 return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": {}}
             before_s = self.device.baseline_s() if watch else 0.0
-            said = self._timed(key, once, prepared if needed else None, seconds, most, warmup, timeout_s, cold,
-                               best_ms, slow_factor)  # fmt: skip
+            said = self._timed(key, once, (prepared, ended) if needed else None, seconds, most, warmup, timeout_s,
+                               cold, best_ms, slow_factor)  # fmt: skip
+            if energy:
+                said["conditions"]["energy_j"] = self._energy(once, prepared if needed else None)
             if watch:
                 said["conditions"]["baseline_ms"] = [before_s * 1e3, self.device.baseline_s() * 1e3]
         self._unharmed(one, inputs=self.device.kind == "cpu")  # which take long to come from a GPU
@@ -308,17 +292,18 @@ class Stand:
         return {"name": name, **self._timed("library", call, None, **timing, rest_s=LIBRARY_REST_S)}
 
     def _timed(
-        self, key: str, run: Callable[[], object], prepare: Callable[[], None] | None, seconds: float, most: int,
+        self, key: str, run: Callable[[], object], around: Around | None, seconds: float, most: int,
         warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
         rest_s: float = 0.0,
     ) -> dict[str, Any]:  # fmt: skip
         def taken(repeats: int) -> list[float]:
-            if prepare is None:
+            if around is None:
                 return self.device.time(lambda: void(run), repeats, cold=cold, rest_s=rest_s)
             found = []
             for _ in range(repeats):
-                prepare()
+                around[0]()
                 found += self.device.time(lambda: void(run), 1, cold=cold, rest_s=rest_s)
+                around[1]()
             return found
 
         def void(call: Callable[[], object]) -> None:
@@ -335,9 +320,11 @@ class Stand:
         if key not in self._warm:
             self._warm.add(key)
             for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
-                if prepare is not None:
-                    prepare()
+                if around is not None:
+                    around[0]()
                 run()
+                if around is not None:
+                    around[1]()
             self.device.synchronize()
         count = max(LEAST_SAMPLES, min(most, int(seconds / each)))
         some = min(SLOW_SAMPLES, count) if best_ms is not None else count
@@ -358,6 +345,21 @@ class Stand:
             "samples_ms": [x * 1e3 for x in samples], "message": message,
             "conditions": {} if disturbed is None else {"disturbed_percent": disturbed},
         }  # fmt: skip
+
+    def _energy(self, run: Callable[[], object], prepare: Callable[[], None] | None) -> float:
+        """Of a run, from as many in a row as the device's counter needs to tell. [J]"""
+        if (before := self.device.energy_j()) is None:
+            raise Failed("does_not_fit", f"{self.device.name} has no counter of energy that this user may read")
+        count, began = 0, time.perf_counter()
+        while count < LEAST_SAMPLES or time.perf_counter() - began < ENERGY_S:
+            if prepare is not None:
+                prepare()
+            run()
+            count += 1
+            if count % 64 == 0:
+                self.device.synchronize()
+        self.device.synchronize()
+        return ((self.device.energy_j() or before) - before) / count
 
     # its surroundings
 
@@ -435,8 +437,8 @@ class Stand:
             else:
                 fill(array)
 
-    def _prepare(self, one: Set, config: Mapping[str, Any]) -> None:
-        """Before a run: zeros into what the kernel adds to, given values back into what it changes, the user's hook."""
+    def _prepare(self, one: Set, config: Mapping[str, Any], hook: int = -1) -> None:
+        """Before a run: zeros into what the kernel adds to, given values back into what it changes, hooks."""
         if self._resets_workspace and self._workspace is not None:
             self.device.fill(self._workspace.buffer, 0)
         for place in self._reset:
@@ -446,9 +448,14 @@ class Stand:
             elif hasattr(array, "__setitem__"):  # which an array that is left out is not
                 array[...] = 0
         self._restore(one)
-        if self.code.pre_hook is not None:
-            views = [_view(a) for a in one.arrays]
-            self.code.pre_hook(dict(zip(self._names, views, strict=True)) | {"config": dict(config)})
+        self._hooked(one, config, self.code.pre_hook, hook)
+
+    def _hooked(self, one: Set, config: Mapping[str, Any], of_all: Callable[..., Any] | None, own: int) -> None:
+        """Call the hook of all candidates and the candidate's own with the arguments, and the config, by name."""
+        for hook in (of_all, self.code.hooks[own] if own >= 0 else None):
+            if hook is not None:
+                views = dict(zip(self._names, map(_view, one.arrays), strict=True))
+                hook({**config, **views, "config": dict(config)})
 
     def _restore(self, one: Set) -> None:
         for place in self._restored:
@@ -474,7 +481,7 @@ class Stand:
                 guard.restore()
             raise Failed("wrong_result", f"it writes beyond {' and '.join(name for name, _ in torn)}")
         allowed = {place % len(self._names) for place in (*self._out, *self._reset, *self._restored)}
-        if not inputs or self.code.pre_hook is not None:  # a hook may set inputs
+        if not inputs or self.code.pre_hook or self.code.post_hook or self.code.hooks:  # which may set inputs
             return
         changed = [i for i, a in enumerate(one.arrays) if i not in allowed and not self._is_unchanged(a, one.stored[i])]
         if changed:

@@ -63,6 +63,9 @@ class PythonCode:
     function: Callable[..., Any] | None = None
     pre_hook: Callable[..., Any] | None = None
     bench: Callable[..., Any] | None = None
+    post_hook: Callable[..., Any] | None = None
+    hooks: tuple[Callable[..., Any], ...] = ()
+    """Those of single candidates, which name them by their places here."""
     direct: bool = False
     """The function does the work itself on the arrays; else it returns a callable that does."""
     whole: bool = False
@@ -70,22 +73,26 @@ class PythonCode:
 
     @property
     def needed(self) -> bool:
-        return any((self.function, self.pre_hook, self.bench))
+        return any((self.function, self.pre_hook, self.bench, self.post_hook, self.hooks))
 
     def references(self) -> dict[str, Any] | None:
         """The functions by module and name; None where one of them cannot be imported elsewhere."""
         out: dict[str, Any] = {"direct": self.direct, "whole": self.whole}
-        for name in ("function", "pre_hook", "bench"):
+        for name in ("function", "pre_hook", "bench", "post_hook"):
             if (fn := getattr(self, name)) is not None:
                 if (where := import_path(fn)) is None:
                     return None
                 out[name] = where
-        return out
+        found = [import_path(hook) for hook in self.hooks]
+        return None if None in found else out | {"hooks": found}
 
     @classmethod
     def resolve(cls, references: Mapping[str, Any]) -> PythonCode:
         functions = {k: _resolve(v) for k, v in references.items() if isinstance(v, str)}
-        return cls(direct=references.get("direct", False), whole=references.get("whole", False), **functions)
+        hooks = tuple(_resolve(where) for where in references.get("hooks", ()))
+        return cls(
+            direct=references.get("direct", False), whole=references.get("whole", False), hooks=hooks, **functions
+        )  # fmt: skip
 
 
 def import_path(fn: Callable[..., Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -38,6 +38,19 @@ def device_of(name: str) -> Device:
     return open_device(name)
 
 
+INSTEAD = {
+    "get_kernel_source": "source.path.read_text(), and source.defines", "kernel_source": "source.path.read_text()",
+    "get_host_source": "tuned().calls, the launches", "get_profiler": "AutoTuner.run(fresh=True), or carver bench",
+    "profiler": "AutoTuner.run(fresh=True), or carver bench", "libpath": "compile().path", "artifact": "compile()",
+    "latency": "latency_ms of the result", "config": "config of the result", "torch_function": "the kernel itself",
+}  # fmt: skip
+
+
+def elsewhere(name: str, known: Mapping[str, str]) -> str:
+    """The end of an error: what stands in place of a name of another tuner's."""
+    return f"; here it is {known[name]}" if name in known else ""
+
+
 class Built:
     """A kernel of source, compiled when first needed and loaded when first called: `c = kernel(a, b)`.
 
@@ -69,6 +82,10 @@ class Built:
         name = self.kernel.name if self.kernel is not None else ", ".join(self.source.entries)
         arrays = ", ".join(f"{p.name} {p.dtype}{'' if p.shape is None else list(p.shape)}" for p in self.params or ())
         return f"<kernel {name} on {self.device_name}{': ' if arrays else ''}{arrays}>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Says what stands in place of what kernels of other tuners have."""
+        raise AttributeError(f"a kernel has no {name!r}{elsewhere(name, INSTEAD)}", name=name, obj=self)
 
     @property
     def kind(self) -> str:

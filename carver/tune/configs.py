@@ -15,6 +15,8 @@ from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
 
 Config = dict[str, Any]
+Hooks = tuple[Callable[..., Any] | None, Callable[..., Any] | None]
+HOOKS = ("pre_hook", "post_hook")
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Entry:
     config: Mapping[str, Any]
     hint: Hint | None = None
     predicted_ms: float | None = None
+    hooks: Hooks = (None, None)
+    """What is called before and after each run of this candidate alone."""
 
 
 class SearchSpace:
@@ -193,16 +197,17 @@ def _entry(
     written = dict(given) if isinstance(given, Mapping) else _triton_config(given, names)
     if written is None:
         raise ConfigError(f"config {index} of {what} must be a dict or a hint, got {given!r}")
-    config = written
+    pre, post = (written.pop(n) if n not in names and callable(written.get(n)) else None for n in HOOKS)
+    config, hooks = written, (pre, post)
     if takes_config(signature):
-        return Entry(index, config)
+        return Entry(index, config, hooks=hooks)
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     if fixed := config.keys() & bound.keys():
         name = min(fixed)
         raise ConfigError(f"config {index} of {what} sets {name!r}, which the call fixes to {bound[name]!r}")
     if unknown := [] if anything else [name for name in config if name not in names]:
         raise ConfigError(f"config {index} of {what} has unknown key {unknown[0]!r}; {nearest(unknown[0], names)}")
-    return Entry(index, config)
+    return Entry(index, config, hooks=hooks)
 
 
 def takes_config(signature: inspect.Signature) -> bool:
@@ -215,13 +220,13 @@ def _triton_config(given: Any, names: Iterable[str]) -> Config | None:
     kwargs = getattr(given, "kwargs", None)
     if not isinstance(kwargs, Mapping):
         return None
-    for name in ("pre_hook", "ir_override"):
-        if getattr(given, name, None) is not None:
-            raise ConfigError(f"{given} has a {name} of its own, which is lost here; give pre_hook= to the tuning")
+    if getattr(given, "ir_override", None) is not None:
+        raise ConfigError(f"{given} has an ir_override, which is lost here; compile that code as a kernel of its own")
     extra = {name: getattr(given, name, None) for name in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
     if extra["num_ctas"] == 1 and "num_ctas" not in names:
         del extra["num_ctas"]
-    return {**kwargs, **{name: value for name, value in extra.items() if value is not None}}
+    hook = {"pre_hook": given.pre_hook} if getattr(given, "pre_hook", None) is not None else {}
+    return {**kwargs, **{name: value for name, value in extra.items() if value is not None}, **hook}
 
 
 def check_bound(

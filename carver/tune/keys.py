@@ -247,18 +247,22 @@ def call_key(
 ) -> Any:
     """The part of the key that a call's arguments give: by default all of them, whole numbers by their bucket.
 
-    Of arrays it is the element type and the shape; pointers, strides and contents are no part of it.
+    Of arrays it is the element type and the shape; pointers, strides and contents are no part of it. With `key` the
+    element types of arrays that it does not name stay: another type is another kernel.
     """
+    types = [[name, p.dtype] for name, v in bound.items() if (p := param_of("", v)) is not None
+             and name not in do_not_specialize]  # fmt: skip
     if callable(key):
         asked = inspect.signature(key).parameters
         every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
-        return plain(key(**{name: value for name, value in bound.items() if every or name in asked}))
+        found = plain(key(**{name: value for name, value in bound.items() if every or name in asked}))
+        return [found, types] if types else found
     for group in (key or (), do_not_specialize):
         if unknown := [name for name in group if name not in bound]:
             raise ConfigError(f"{what} has no argument {unknown[0]!r} to key on; {nearest(unknown[0], bound)}")
     names = [name for name in (key or bound) if name not in do_not_specialize]
     rounded = bucket_of(bucket)
-    return [[name, _part(bound[name], rounded)] for name in names]
+    return [[name, _part(bound[name], rounded)] for name in names] + [t for t in types if t[0] not in names]
 
 
 def _part(value: Any, rounded: Bucket) -> Any:

@@ -50,6 +50,8 @@ class Spec:
     isolate: bool = True
     retakes: int = 0
     """How often a disturbed timing is taken again; with 0 nothing is looked for."""
+    energy: bool = False
+    """Whether the energy of a run is asked for too."""
 
     def references(self) -> dict[str, Any] | None:
         """How another process gets at the user's code; None where it cannot, or not at its arguments."""
@@ -122,12 +124,12 @@ class Lane(Session):
         spent_s["check"] = checked - began
         if found["outcome"] != "ok":
             return found
-        reply = self.sample(trial, self._inputs(), s.settings.timeout_s / 4, best_ms, bool(s.retakes))
+        reply = self._sampled(trial, best_ms)
         found |= {"retaken": 0, "busy": self._busy(reply)}
         while found["busy"] > BUSY and found["retaken"] < s.retakes:
             time.sleep(REST_S * 2 ** found["retaken"])
             worst = max(found.get("worst", 0.0), found["busy"])
-            reply = self.sample(trial, self._inputs(), s.settings.timeout_s / 4, best_ms, True)
+            reply = self._sampled(trial, best_ms)
             found |= {"retaken": found["retaken"] + 1, "busy": self._busy(reply), "worst": worst}
         spent_s["measure"] = time.monotonic() - checked
         if reply.outcome == "ok" and reply.data["outputs"] is not None:
@@ -139,6 +141,11 @@ class Lane(Session):
         samples_ms = list(reply.data["samples_ms"])
         said = reply.message or found["message"]
         return found | {"samples_ms": samples_ms, "message": said, "conditions": dict(reply.data["conditions"])}
+
+    def _sampled(self, trial: Trial, best_ms: float | None) -> Reply:
+        s = self.spec
+        also = {"watch": bool(s.retakes), "energy": s.energy}
+        return self.sample(trial, self._inputs(), s.settings.timeout_s / 4, best_ms, **also)
 
     def _busy(self, reply: Reply) -> float:
         """The baseline's time around a timing over its least so far; infinite where every run lost a core."""

@@ -26,6 +26,7 @@ from ..run.inputs import (
     supply,
 )
 from ..run.library import namespace
+from ..run.records import Measurement
 from ..run.session import Settings, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.travel import PythonCode, program_to_dict, sent
@@ -35,10 +36,33 @@ from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .lane import Spec
 from .search import strategy
 
+OBJECTIVES = ("time", "energy", "smem")
+
 
 def names_of(given: Any) -> tuple[Any, ...]:
     """Names or places, of which one alone may stand without a list."""
     return (given,) if isinstance(given, str | int) else tuple(given)
+
+
+ELSEWHERE = {
+    "cache_input_tensors": "inputs are made once and kept for all candidates",
+    "early_stop_factor": "slow_factor is what it was, and on without early_stop: a candidate so much slower than the "
+                         "best is timed a few times only; early_stop ends the search",
+    "do_bench": "bench= is a clock of your own",
+    "use_cuda_graph": "launches are timed between events, with the host ahead of the device",
+    "prune_configs_by": "template= ranks the configs, trials= says how many are tried",
+    "cache_results": "results are kept; CARVER_DISABLE_TUNE_CACHE=1 keeps them in their process",
+    "use_pipeline": "what is next is compiled while a GPU measures, always",
+    "enable_grouped_compile": "candidates are compiled side by side (CARVER_CPU_COUNT)",
+    "group_compile_size": "candidates are compiled side by side (CARVER_CPU_COUNT)",
+    "benchmark_multi_gpu": "devices=['cuda:0', 'cuda:1'] of run measures on several",
+    "benchmark_devices": "devices=['cuda:0', 'cuda:1'] of run measures on several",
+    "pass_configs": "flags= and defines= of carver.Kernel go to the compiler, of each config on its own",
+    "backend": "kernels are timed by events on a GPU, by the clock on a CPU; bench= is a clock of your own",
+    "out_idx": "set_compile_args(out_idx=...), or carver.jit(out_idx=...)",
+    "target": "set_compile_args(target=...), or carver.jit(target=...)",
+}  # fmt: skip
+"""Settings of other tuners, and what stands in their place."""
 
 
 @dataclass
@@ -60,6 +84,9 @@ class Tuning:
     reset_to_zero: str | int | Sequence[str | int] = ()
     restore_value: str | int | Sequence[str | int] = ()
     pre_hook: Callable[..., Any] | None = None
+    post_hook: Callable[..., Any] | None = None
+    objective: str | Callable[[Measurement], float] = "time"
+    """What is to be least of a measurement: "time", "energy" [J], "smem" [bytes], or a function of it."""
     bench: Callable[..., Any] | None = None
     warm_cache: bool = False
     slow_factor: float = 4.0
@@ -77,6 +104,9 @@ class Tuning:
     def of(cls, given: Mapping[str, Any]) -> Tuning:
         """The same from names and values. Raises ConfigError for a name that there is none of."""
         known = [each.name for each in fields(cls)]
+        for name, instead in ELSEWHERE.items():
+            if name in given and name not in known:
+                raise ConfigError(f"a tuning has no setting {name!r}: {instead}")
         if unknown := [name for name in given if name not in known]:
             raise ConfigError(f"a tuning has no setting {unknown[0]!r}; {nearest(unknown[0], known)}")
         return cls(**given)
@@ -84,6 +114,11 @@ class Tuning:
     def __post_init__(self) -> None:
         self.supply_type = TensorSupplyType.of(self.supply_type)
         strategy(self.search)
+        if not callable(self.objective) and self.objective not in OBJECTIVES:
+            raise ConfigError(f"no objective {self.objective!r}; {nearest(str(self.objective), OBJECTIVES)}, or a "
+                              "function of a Measurement")  # fmt: skip
+        if self.early_stop and self.objective != "time":
+            raise ConfigError("early_stop asks the model, which says times; leave it out with objective=")
         if self.early_stop and self.search != "rank":
             raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
         for name in ("trials", "seconds"):
@@ -156,6 +191,7 @@ class Plan:
             digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.settings(),
             self.settings.checker(), self.code, self.settings.isolate, self.settings.retakes,
+            self.settings.objective == "energy",
         )  # fmt: skip
 
     def _call(self) -> Mapping[str, Any]:
@@ -168,17 +204,29 @@ class Plan:
             return kernel
         try:
             if kernel is None or (isinstance(kernel, Kernel) and kernel.is_triton):
-                return Trial(self.candidate_key(entry, None), {k: sent(v) for k, v in entry.config.items()})
+                config = {k: sent(v) for k, v in entry.config.items()}
+                return Trial(self.candidate_key(entry, None), config, hooks=self._hooks(entry))
             params = tuple(v.param for v in self.inputs.values)
             program = kernel.program(params, self.arch)
             known = program_identity(program, compiler_key(self.kind))
-            return Trial(self.candidate_key(entry, known), plain_config(entry.config), program_to_dict(program))
+            key, config = self.candidate_key(entry, known), plain_config(entry.config)
+            return Trial(key, config, program_to_dict(program), hooks=self._hooks(entry))
         except ConfigError as e:
             return RunError(str(e))
 
+    def _hooks(self, entry: Entry) -> tuple[int, int]:
+        pre, post = (self.code.hooks.index(hook) if hook is not None else -1 for hook in entry.hooks)
+        return pre, post
+
     def candidate_key(self, entry: Entry, program: Any) -> str:
-        config = plain(dict(entry.config)) if self.kept else [self.key, entry.index]
+        config = _known_by(entry) if self.kept else [self.key, entry.index]
         return digest([self.identity, program, config])
+
+
+def _known_by(entry: Entry) -> Any:
+    """A candidate in the key of a tuning, and in its own."""
+    config = plain(dict(entry.config))
+    return config if entry.hooks == (None, None) else [config, *map(plain, entry.hooks)]
 
 
 def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,7 +286,10 @@ def make_plan(
         out = jit.outputs(None if python else made, None)
     if out == (-1,) and jit.out_idx is None:  # of what a kernel takes, the last array, whatever numbers follow
         out = (max((i for i, v in enumerate(inputs.values) if v.form != "plain"), default=-1),)
-    code = PythonCode(jit.fn if python else None, settings.pre_hook, settings.bench, direct, whole)
+    hooks = tuple(dict.fromkeys(hook for e in entries for hook in e.hooks if hook is not None))
+    code = PythonCode(
+        jit.fn if python else None, settings.pre_hook, settings.bench, settings.post_hook, hooks, direct, whole
+    )
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
     ))  # fmt: skip
@@ -382,7 +433,8 @@ def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
 def _keyed(plan: Plan) -> Plan:
     """The plan with its key; where something has no identity beyond this process, with one of its own."""
     s = plan.settings
-    hooks = {n: getattr(s, n) for n in ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench")}
+    named = ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench", "post_hook")
+    hooks = {n: getattr(s, n) for n in named}
     kept, notes = True, tuple[str, ...]()
     checker, how = s.checker(), asdict(s.settings())
     timeout_s = how.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
@@ -394,7 +446,7 @@ def _keyed(plan: Plan) -> Plan:
     try:
         identity = {
             "schema": _SCHEMA, "function": plain(plan.jit.fn), "arguments": plain(dict(plan.bound)),
-            "outputs": list(plan.out), "timing": {**how, "retakes": s.retakes},
+            "outputs": list(plan.out), "timing": {**how, "retakes": s.retakes, "energy": s.objective == "energy"},
             "checks": {
                 "skip_check": s.skip_check, "rtol": checker.rtol, "atol": checker.atol,
                 "max_mismatched_ratio": checker.max_mismatched_ratio, "isolate": s.isolate,
@@ -402,15 +454,16 @@ def _keyed(plan: Plan) -> Plan:
             "hooks": {k: plain(v) for k, v in hooks.items()}, "inputs": given, "arrays": arrays,
             "device": {"kind": plan.kind, **device_key(plan.kind, plan.arch)}, "software": software_key(plan.kind),
         }  # fmt: skip
-        every = [plain(dict(e.config)) for e in plan.entries]
+        every = [_known_by(e) for e in plan.entries]
+        objective = plain(s.objective)
     except Unstable as e:
-        identity, every, kept = {"once": uuid.uuid4().hex}, [], False
+        identity, every, objective, kept = {"once": uuid.uuid4().hex}, [], None, False
         notes = (f"not kept beyond this process: {e}",)
     programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
     search = {
         "search": s.search, "early_stop": s.early_stop, "trials": s.trials, "seconds": s.seconds, "seed": s.seed,
-        "baseline": baseline, "timeout": timeout_s,
+        "baseline": baseline, "timeout": timeout_s, "objective": objective,
     }  # fmt: skip
     plan.identity, plan.notes, plan.kept = identity, notes, kept
     plan.parts = {**identity, "candidates": every, "programs": programs, "search": search}

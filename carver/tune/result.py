@@ -24,10 +24,17 @@ from ..run.sources import bundle, unpack
 from ..run.spec import Launch, Param, retargeted
 from ..run.travel import program_from_dict, program_to_dict
 from . import cache
-from .built import Built
+from .built import Built, elsewhere
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+INSTEAD = {
+    "latency": "latency_ms", "ref_latency": "ref_latency_ms", "libcode": "kernel.source", "func": "kernel",
+    "best_config": "config", "configs_timings": "table", "get_kernel_source": "kernel.source",
+    "save_to_disk": "save(folder)", "load_from_disk": "load(folder)", "cache": "table",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,18 +60,24 @@ class AutotuneResult:
     notes: tuple[str, ...] = ()
     built: Built | None = None
     make: Callable[[], Any] | None = None
+    wrap: Callable[[Any], Any] | None = None
+    """What puts the hooks of its config around the kernel."""
 
     @cached_property
     def kernel(self) -> Any:
         """The winner, callable: `result.kernel(a, b)`."""
         if self.built is not None:
-            return self.built
+            return self.built if self.wrap is None else self.wrap(self.built)
         if self.make is None:
             raise ConfigError(
                 f"{self.name} is Python code, of which only the configuration is kept: call the function with "
                 f"{dict(self.config)}"
             )
         return self.make()
+
+    def __getattr__(self, name: str) -> Any:
+        """Says what stands in place of what results of other tuners have."""
+        raise AttributeError(f"a result has no {name!r}{elsewhere(name, INSTEAD)}", name=name, obj=self)
 
     @property
     def failures(self) -> dict[str, int]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from ..base.errors import ConfigError, DeviceError, Foreign, RunError
 from ..base.folders import cache_folder, check_owner, lease, private
 from ..ops.template import Template
 from ..run.bench import versions
-from ..run.check import OperatorReference
+from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
 from ..run.records import Measurement, Records, RecordsError, now
 from ..run.session import Trial, digest
@@ -129,6 +131,11 @@ class AutoTuner:
 
     def plan(self, settings: Tuning) -> Plan:
         """Expand and check the candidates, the inputs and the key; runs nothing of a candidate's."""
+        if _is_capturing():
+            raise RunError(
+                f"{self.jit.name} is not tuned for these arguments in this process, and a CUDA graph is being "
+                "captured, in which nothing can be tuned or loaded: call it once before the capture"
+            )
         return make_plan(self.jit, self.configs, self._args, self._kwargs, settings, self.template)
 
     def tune(
@@ -240,6 +247,12 @@ class _Attempt:
         self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
         for note in plan.notes:
             self.log.say(note)
+        if s.early_stop and np.isnan(predicted).all():
+            raise ConfigError(
+                "early_stop asks the model what the rest could still gain, and no candidate has a prediction: give "
+                "hints as configs, or a template to rank them with. TileLang's, which times slow candidates a few "
+                "times only, is slow_factor here, and on by itself"
+            )
         options = {"early_stop": True} if s.early_stop else {}
         try:
             stopped = strategy(s.search)(choices, self.measure, s.seed, **options)
@@ -269,7 +282,20 @@ class _Attempt:
             self._run(fresh)
         if any(i not in self.tried for i in batch):
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
-        return [float("inf") if i in self.busy else _seconds(self.tried[i]) for i in batch]
+        return [float("inf") if i in self.busy else self._cost(i) for i in batch]
+
+    def _cost(self, index: int) -> float:
+        """What is to be least: the time [s], or the objective that was asked for; infinite for what does not work."""
+        m, objective = self.tried[index], self.plan.settings.objective
+        if not m.ok or not m.median_ms or objective == "time":
+            return _seconds(m)
+        if objective == "energy":
+            return min((float(c["energy_j"]) for c in m.conditions if "energy_j" in c), default=math.inf)
+        if objective == "smem":
+            return float(m.device_info.get("smem_bytes", math.inf))
+        assert callable(objective)
+        with guarded("objective"):
+            return float(objective(m))
 
     def _trial(self, index: int) -> Trial | RunError:
         """Made when the candidate's turn comes: of many candidates few are tried."""
@@ -329,7 +355,7 @@ class _Attempt:
         plan, entry = self.plan, self.plan.entries[index]
         for name, seconds in found.get("spent_s", {}).items():
             self.spent_s[name] += seconds / self.pool.width
-        hint = entry.hint
+        hint, trial = entry.hint, self._trial(index)
         own = isinstance(plan.kernels[index], HintKernel)
         m = Measurement(
             run_id=self.run_id,
@@ -350,7 +376,8 @@ class _Attempt:
             terms_ms=dict(hint.terms_ms) if hint else {},
             error=None if found.get("error") is None else min(float(found["error"]), 1e300),
             device_info={**found.get("state", {}), "resources": found.get("resources", {}),
-                         "checked": found.get("checked", False), "reference_ms": found.get("reference_ms")},
+                         "checked": found.get("checked", False), "reference_ms": found.get("reference_ms"),
+                         **({"smem_bytes": _smem_bytes(trial, found)} if isinstance(trial, Trial) else {})},
             versions=self.versions,
             hint=hint.to_dict() if hint and own else None,
         )  # fmt: skip
@@ -382,7 +409,7 @@ class _Attempt:
                 f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
                 f"{_taken(plan)}log: {self.log.path}"
             )
-        best = min(right, key=lambda i: (_seconds(self.tried[i]), words(self.tried[i].config)))
+        best = min(right, key=lambda i: (self._cost(i), _seconds(self.tried[i]), words(self.tried[i].config)))
         m = self.tried[best]
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
@@ -396,6 +423,8 @@ class _Attempt:
             "run_id": self.run_id, "log": str(self.log.path), "checked": bool(m.device_info.get("checked")),
             "spent_s": spent_s,
         }  # fmt: skip
+        if (objective := plan.settings.objective) != "time":
+            env["objective"] = {"name": str(getattr(objective, "__name__", objective)), "value": self._cost(best)}
         notes = plan.notes
         if self.retaken:
             slower = f"the baseline kernel took up to {self.worst:.3g} x its time" if math.isfinite(self.worst) else (
@@ -418,12 +447,35 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
     place = best
     if place is None:
         place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
-    if place is None or found.built is not None:
+    if place is None:
         return found
+    hooked = plan.entries[place]
+    wrap = partial(_hooked, entry=hooked, plan=plan) if hooked.hooks != (None, None) else None
+    if found.built is not None:
+        return replace(found, wrap=wrap)
     entry = plan.entries[place]
     if plan.python:
-        return replace(found, make=lambda: build(plan, entry))
-    return replace(found, built=build(plan, entry))
+        return replace(found, make=lambda: _hooked(build(plan, entry), entry, plan))
+    return replace(found, built=build(plan, entry), wrap=wrap)
+
+
+def _hooked(kernel: Any, entry: Entry, plan: Plan) -> Any:
+    """The kernel with the hooks of its own config before and after each call, as in Triton."""
+    pre, post = entry.hooks
+    if pre is None and post is None:
+        return kernel
+    names = [v.name for v in plan.inputs.values]
+
+    def run(*arrays: Any) -> Any:
+        arguments = {**entry.config, **dict(zip(names, arrays, strict=False)), "config": dict(entry.config)}
+        if pre is not None:
+            pre(arguments)
+        returned = kernel(*arrays)
+        if post is not None:
+            post(arguments)
+        return returned
+
+    return run
 
 
 def build(plan: Plan, entry: Entry) -> Any:
@@ -448,6 +500,13 @@ def build(plan: Plan, entry: Entry) -> Any:
     return Built(made, plan.device, params or tuned, plan.out, tuned_for=tuned)
 
 
+def _smem_bytes(trial: Trial, found: Mapping[str, Any]) -> int:
+    """The most shared memory that a block of any launch of a program takes, static and dynamic together."""
+    static = {entry: r[1] for entry, r in found.get("resources", {}).items()}
+    calls = trial.program["calls"] if trial.program is not None else []
+    return max((static.get(entry, 0) + dynamic for entry, _, _, dynamic, _ in calls), default=0)
+
+
 def _taken(plan: Plan) -> str:
     """What a kernel that does not describe its arrays was called with, in a line."""
     if plan.described or plan.python:
@@ -457,6 +516,12 @@ def _taken(plan: Plan) -> str:
         f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
     )
     return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
+
+
+def _is_capturing() -> bool:
+    """Whether torch is recording a CUDA graph in this thread's stream."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
 
 
 def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
