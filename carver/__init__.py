@@ -48,6 +48,7 @@ if typing.TYPE_CHECKING:
     from .ops.op import OpTemplate as OpTemplate
     from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
     from .ops.reduction import ReductionTemplate as ReductionTemplate
+    from .ranking.kernel import Call as Call
     from .ranking.kernel import KernelHint as KernelHint
     from .ranking.kernel import KernelRanking as KernelRanking
     from .ranking.kernel import rank_kernel as rank_kernel
@@ -82,7 +83,7 @@ _LATE = {
     "ops.moe": ("MoETemplate",),
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
-    "ranking.kernel": ("KernelHint", "KernelRanking", "rank_kernel"),
+    "ranking.kernel": ("Call", "KernelHint", "KernelRanking", "rank_kernel"),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
         "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
@@ -109,7 +110,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "CarverError", "Chain",
+    "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Call", "CarverError", "Chain",
     "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
     "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate",
     "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate",

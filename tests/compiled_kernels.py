@@ -62,3 +62,10 @@ def ragged(x, y, lengths, BLOCK: tl.constexpr):
     for start in range(0, tl.load(lengths + row), BLOCK):
         total += tl.load(x + row * 4096 + start + tl.arange(0, BLOCK)).to(tl.float32)
     tl.store(y + row * BLOCK + tl.arange(0, BLOCK), total.to(tl.float16))
+
+
+@triton.jit
+def declared(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    matmul(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)

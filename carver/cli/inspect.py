@@ -17,6 +17,7 @@ from ..compiled.arguments import Descriptor, Tensor
 from ..compiled.inspect import inspect
 from ..compiled.worker import kernel_at
 from ..kernels import expr
+from ..ranking.kernel import Call
 from .operators import device
 
 
@@ -43,16 +44,24 @@ def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bo
         [values]
         B_Seqlen = 2048
     """
-    given = _arguments(path)
-    tuned = _config(config)
-    sizes = {**given["args"], **given["constants"], **tuned}
-    numbers = {name: value for name, value in sizes.items() if isinstance(value, int | float)}
-    grid = tuple(_extent(each, numbers) for each in given["grid"])
+    call = call_of(kernel, path)
+    assert isinstance(call.args, Mapping)
     facts = inspect(
-        kernel_at(kernel), args=given["args"], config=tuned, arch=device(arch), grid=grid, constants=given["constants"],
-        values=given["values"],
+        call.kernel, args=call.args, config=_config(config), arch=device(arch), grid=call.grid,
+        constants=call.constants, values=call.values,
     )  # fmt: skip
     click.echo(json.dumps(asdict(facts), indent=1) if as_text else str(facts))
+
+
+def call_of(kernel: str, path: Path) -> Call:
+    """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
+    given = _arguments(path)
+
+    def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
+        numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
+        return tuple(_extent(each, numbers) for each in given["grid"])
+
+    return Call(kernel_at(kernel), given["args"], grid, given["constants"], given["values"])
 
 
 def _arguments(path: Path) -> dict[str, Any]:

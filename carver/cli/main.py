@@ -33,7 +33,7 @@ from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .check import check
 from .evaluate import evaluate
-from .inspect import inspect_command
+from .inspect import call_of, inspect_command
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
 from .tune import bench_call, cache, doctor, simulate
 
@@ -120,17 +120,37 @@ def _save_plots(
 @kernel_option
 @cli_export.names_option
 @click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
+@click.option(
+    "--compiled", type=click.IntRange(1), metavar="N",
+    help="Compile the first N for the device and rank them anew by what came out; with --source and --args.",
+)
+@click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel that they are configurations of.")
+@click.option(
+    "--args", "arguments", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML: what it is called with, as 'carver inspect' takes it.",
+)
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
     template: Template, configs: io.TextIOBase, topk: int | None, backend: str, kernel: str | None,
-    names: tuple[str, ...], ignore: tuple[str, ...], plot: Path | None,
-    roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
+    names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,
+    plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
     given, renamed = read_configs(_text(configs)), cli_export.renames(names)
+    if compiled is not None or source or arguments:
+        if compiled is None or not source or arguments is None:
+            raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
+        if plot or roofline or heatmap:
+            raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
+        call = call_of(source, arguments)
+        found = template.rank(
+            given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call
+        )[:topk]  # fmt: skip
+        click.echo(found.to_json() if as_json else str(found))
+        return
     ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore)
     shown = ranking[:topk] if topk else ranking
     _save_plots(shown, plot, roofline, heatmap)

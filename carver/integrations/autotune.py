@@ -9,6 +9,7 @@ and own pruning stay, as do Triton's caches. What cannot be ranked is tuned as b
 from __future__ import annotations
 
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,11 +176,12 @@ def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
 
 
 def ranked(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float = math.inf
 ) -> tuple[list[Any], dict[str, Any]]:
     """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
 
-    Triton's own cache holds what was compiled then. Raises CarverError for what cannot be ranked.
+    Triton's own cache holds what was compiled then. All are kept where timing one takes so few seconds (`timing_s`)
+    that ranking takes longer. Raises CarverError for what cannot be ranked.
     """
     launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
+from ..base.errors import ConfigError
 from ..ops.template import Template
+from ..problem.problem import counted
 
 if TYPE_CHECKING:
     from ..export.triton import Pruner
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 def triton_pruner(
     template: Template | Callable[..., Template], topk: int = 10, names: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (), propose: bool = False,
+    ignore: Sequence[str] = (), propose: bool = False, compiled: int | None = None, kernel: Any = None,
 ) -> Pruner:  # fmt: skip
     """`triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or the same in a dict:
     `{"early_config_prune": carver.triton_pruner(op, topk=5)}`.
@@ -24,11 +27,33 @@ def triton_pruner(
         lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch("h200")
 
     `names` maps BLOCK_M and the like to the kernel's keys where they have unusual names; `ignore` are its keys that do
-    not matter to the time. `propose` tries carver's own candidates instead of the list.
+    not matter to the time. `propose` tries carver's own candidates instead of the list. With `compiled` the first so
+    many are compiled for the device, side by side, and the `topk` are those of them that are then predicted fastest;
+    `kernel` is the kernel, or a function without arguments that gives it, as its decorator comes before it:
+    `kernel=lambda: matmul`.
     """
     from ..export.triton import pruner
 
-    return pruner(template, topk, names, ignore, propose)
+    if compiled is None:
+        return pruner(template, topk, names, ignore, propose)
+    if kernel is None:
+        raise ConfigError("compiled= needs the kernel: triton_pruner(..., kernel=lambda: matmul)")
+    return _compiled(pruner(template, compiled, names, ignore, propose), template, counted("topk", topk, 1), kernel)
+
+
+def _compiled(screen: Pruner, template: Template | Callable[..., Template], topk: int, kernel: Any) -> Pruner:
+    from ..export.triton import Pruner, device, make
+    from .autotune import ranked
+
+    def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+        given = {**named_args, **kwargs}
+        inner = kernel() if isinstance(kernel, FunctionType) else kernel
+        while hasattr(inner, "prune_configs"):  # Triton's tuner, which is asking
+            inner = inner.fn
+        first = screen(configs, named_args, **kwargs)
+        return ranked(inner, first, given, device(make(template, given)), topk)[0]
+
+    return Pruner(early_config_prune)
 
 
 def triton_perf_model(

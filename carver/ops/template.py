@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
 from ..base import dtypes
-from ..base.errors import ProblemError
-from ..problem.problem import Problem, size
+from ..base.errors import ConfigError, ProblemError
+from ..kernels.foreign import combinations
+from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
 from ..ranking.rank import rank
@@ -23,6 +24,7 @@ from ..ranking.ranking import Ranking
 from ..ranking.recommend import recommend, recommend_problems
 
 if TYPE_CHECKING:
+    from ..ranking.kernel import Call, KernelRanking
     from ..ranking.portfolio import Portfolio
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
@@ -58,21 +60,39 @@ class Template:
             self._answers[key] = recommend(self.problem, self._device(), topk, backend, kernel=kernel)
         return self._answers[key]
 
+    @overload
     def rank(
-        self,
-        configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
-        backend: str = "triton",
-        *,
-        kernel: str | None = None,
-        names: Mapping[str, str] | None = None,
-        ignore: Collection[str] = (),
-    ) -> Ranking:
+        self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
+        kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
+        compiled: None = ..., call: Call | None = ...,
+    ) -> Ranking: ...
+    @overload
+    def rank(
+        self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
+        kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
+        compiled: int, call: Call | None = ...,
+    ) -> KernelRanking: ...
+    def rank(
+        self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = "triton", *,
+        kernel: str | None = None, names: Mapping[str, str] | None = None, ignore: Collection[str] = (),
+        compiled: int | None = None, call: Call | None = None,
+    ) -> Ranking | KernelRanking:  # fmt: skip
         """Your own configurations, in that backend's vocabulary, in the order of their predicted times.
 
         A list of them, or lists of values by key: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
         carver's keys to yours, keys in `ignore` are left out; see `carver.ranking.recommend.rank`.
+
+        With `compiled` the first so many are compiled for the device and ranked anew by what came out; `call` is the
+        Triton kernel that they are configurations of. What does not compile or fit is in `rejected`.
         """
-        return rank(self.problem, self._device(), configs, backend, kernel=kernel, names=names, ignore=ignore)
+        listed = combinations(configs) if isinstance(configs, Mapping) else configs
+        if compiled is None:
+            return rank(self.problem, self._device(), listed, backend, kernel=kernel, names=names, ignore=ignore)
+        if call is None:
+            raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
+        plain = [dict(config.config if isinstance(config, Hint) else config) for config in listed]
+        ranking = rank(self.problem, self._device(), plain, backend, kernel=kernel, names=names, ignore=ignore)
+        return call.rank(plain, self._device(), ranking.indices[: counted("compiled", compiled, 1)])
 
     def portfolio(
         self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]

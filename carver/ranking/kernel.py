@@ -21,12 +21,32 @@ from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import fits, price_compiled
 from ..cost.work import Work
+from ..problem.problem import counted
 from .hint import Launch
 from .rank import rank
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
 """Configurations that are compiled where a template picks them."""
+_NONE: Mapping[str, Any] = FrozenDict()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A `triton.jit` function and what it is called with, as `rank_kernel` takes them."""
+
+    kernel: Any
+    args: Args
+    grid: Grid
+    constants: Mapping[str, Any] = _NONE
+    values: Mapping[str, Any] = _NONE
+
+    def rank(self, configs: Iterable[Any], arch: Arch, first: Sequence[int]) -> KernelRanking:
+        """Those at the places `first` of the list compiled for the device and ranked by what came out."""
+        return rank_kernel(
+            self.kernel, configs, args=self.args, grid=self.grid, arch=arch, constants=self.constants,
+            values=self.values, screen=first,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -129,7 +149,8 @@ class KernelRanking(Sequence[KernelHint]):
 def rank_kernel(
     kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
-    pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
+    progress: bool = False,
 ) -> KernelRanking:  # fmt: skip
     """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
 
@@ -137,9 +158,9 @@ def rank_kernel(
     arguments by name, tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value; or a
     function from a configuration to them, where a hook of its own sets the blocks of tensor descriptors.
     `constants`: constants that are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where
-    loops or branches depend on it: a number, or an array. `screen`: a template whose own ranking picks the SCREENED
-    configurations that are compiled at all. At most `processes` compilers run at a time, each for `seconds`; those of a
-    `pool` of the caller's stay for the next call.
+    loops or branches depend on it: a number, or an array. `screen`: a template whose own ranking picks the `compiled`
+    configurations that are compiled at all, or their places in the list. At most `processes` compilers run at a time,
+    each for `seconds`; those of a `pool` of the caller's stay for the next call.
 
     Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
     parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
@@ -149,7 +170,7 @@ def rank_kernel(
     plain = [plain_config(config) for config in listed]
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
-    places = _screened(screen, arch, plain) if screen is not None else list(range(len(plain)))
+    places = list(range(len(plain))) if screen is None else _screened(screen, arch, plain, compiled)
     of = args if callable(args) else lambda _: args
     known = [{key: given(value) for key, value in of(listed[i]).items()} for i in places]
     bound: list[tuple[int, Asked]] = [
@@ -179,8 +200,10 @@ def rank_kernel(
     return KernelRanking(name, arch, hints, rejected, reasons, len(plain))
 
 
-def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]]) -> list[int]:
-    return list(rank(screen.problem, arch, configs).indices[:SCREENED])
+def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
+    if isinstance(screen, Sequence):
+        return list(screen)
+    return list(rank(screen.problem, arch, configs).indices[: counted("compiled", compiled, 1)])
 
 
 def _hint(

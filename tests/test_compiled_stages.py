@@ -1,0 +1,106 @@
+"""Two stages: a declaration's ranking picks what is compiled, and what came out ranks these."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.base.errors import ConfigError
+from carver.cli.main import main
+
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+
+from tests import compiled_kernels as kernels  # noqa: E402
+from tests.test_enable_triton import Array, Timed  # noqa: E402
+
+H100 = carver.load_arch("h100")
+SIZE = 2048
+NAMES = {"BLOCK_M": "BM", "BLOCK_N": "BN", "BLOCK_K": "BK"}
+CONFIGS = [
+    {"BM": m, "BN": n, "BK": k, "num_warps": w, "num_stages": 3}
+    for m, n, k, w in ((16, 16, 16, 4), (128, 128, 64, 4), (128, 256, 64, 4), (128, 256, 64, 8), (256, 256, 128, 8))
+]
+OP = carver.MatmulTemplate(SIZE, SIZE, SIZE).with_arch(H100)
+TENSORS = {name: carver.Tensor("float16", (SIZE, SIZE)) for name in ("a_ptr", "b_ptr", "c_ptr")}
+
+
+def grid(known: Any) -> tuple[int]:
+    return (-(-known["M"] // known["BM"]) * -(-known["N"] // known["BN"]),)
+
+
+CALL = carver.Call(kernels.matmul, {**TENSORS, "M": SIZE, "N": SIZE, "K": SIZE}, grid)
+
+
+def test_the_first_are_ranked_by_what_the_compiler_made() -> None:
+    declared = OP.rank(CONFIGS[:-1], names=NAMES)
+    ranking = OP.rank(CONFIGS[:-1], names=NAMES, compiled=3, call=CALL)
+    assert isinstance(ranking, carver.KernelRanking)
+    assert set(ranking.indices) == set(declared.indices[:3])
+    assert ranking[0].facts.shared_bytes > 0
+    whole = carver.rank_kernel(kernels.matmul, CONFIGS[:-1], args=CALL.args, grid=grid, arch=H100)
+    assert [i for i in whole.indices if i in set(ranking.indices)] == ranking.indices
+
+
+def test_what_does_not_fit_falls_out() -> None:
+    whole = CALL.rank(CONFIGS, H100, [1, 4])
+    assert whole.indices == [1]
+    assert "shared memory" in whole.reasons[4]
+
+
+def test_a_template_screens_as_many_as_are_asked_for() -> None:
+    spelled = [{ours: config[theirs] for ours, theirs in NAMES.items()} | {"num_warps": 4} for config in CONFIGS[1:3]]
+    kernel = kernels.declared
+    ranking = carver.rank_kernel(
+        kernel, spelled, args=CALL.args, grid=lambda known: (64,), arch=H100, screen=OP, compiled=1
+    )
+    assert len(ranking) == 1 and ranking.given == 2
+
+
+def test_the_kernel_must_be_given() -> None:
+    with pytest.raises(ConfigError, match="call="):
+        OP.rank(CONFIGS, names=NAMES, compiled=3)
+    with pytest.raises(ConfigError, match="kernel="):
+        carver.triton_pruner(OP, compiled=3)
+
+
+def test_triton_prunes_by_what_the_compiler_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches, run = Timed(), kernels.matmul.run
+
+    def launched(*args: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        return run(*args, warmup=True, **kwargs) if warmup else launches.append(kwargs)
+
+    monkeypatch.setattr(kernels.matmul, "run", launched)
+    configs = [triton.Config({k: c[k] for k in ("BM", "BN", "BK")}, num_warps=c["num_warps"]) for c in CONFIGS[:4]]
+    prune = carver.triton_pruner(OP, topk=1, names=NAMES, compiled=3, kernel=lambda: tuned)
+    tuned = triton.autotune(configs, key=["M"], prune_configs_by=prune, do_bench=lambda call, quantiles: [1.0] * 3)(
+        kernels.matmul
+    )
+    arrays = [Array((SIZE, SIZE)) for _ in range(3)]
+    tuned[grid](*arrays, SIZE, SIZE, SIZE)
+    best = OP.rank(CONFIGS[:4], names=NAMES, compiled=3, call=CALL)[0].config
+    assert {name: launches[-1][name] for name in ("BM", "BN", "BK", "num_warps")} == {
+        name: best[name] for name in ("BM", "BN", "BK", "num_warps")
+    }
+
+
+def test_the_command_line_compiles_the_first(tmp_path: Path) -> None:
+    given, listed = tmp_path / "args.toml", tmp_path / "configs.json"
+    tensor = f'{{dtype = "float16", shape = [{SIZE}, {SIZE}]}}'
+    given.write_text(
+        'grid = ["ceil(M, BM) * ceil(N, BN)"]\n[args]\n'
+        + "".join(f"{name} = {SIZE}\n" for name in "MNK")
+        + "".join(f"{name} = {tensor}\n" for name in TENSORS)
+    )
+    listed.write_text(json.dumps(CONFIGS[:4]))
+    command = ["rank", "matmul", *[str(SIZE)] * 3, "--arch", "h100", "--configs", str(listed), "--compiled", "2"]
+    command += [part for ours, theirs in NAMES.items() for part in ("--name", f"{ours}={theirs}")]
+    done = CliRunner().invoke(main, [*command, "--source", f"{kernels.__file__}:matmul", "--args", str(given)])
+    assert done.exit_code == 0, done.output
+    assert "2 of 4 configurations" in done.output
+    lacking = CliRunner().invoke(main, command)
+    assert lacking.exit_code and "go together" in lacking.output
