@@ -411,7 +411,7 @@ def test_a_matrix_clock_equal_to_the_clock_follows_it() -> None:
         ("l3_bytes", 1 << 20, r"l3_bytes 1048576 and l3_bytes_per_s 0 must be both 0"),
         ("vector", {"float16": 1.0}.items(), r"\[vector\] lacks float32"),
         ("vector", {"flaot32": 1.0}.items(), r"\[vector\] dtype 'flaot32' is unknown; did you mean 'float32'\?"),
-        ("matrix", ("mma",), r"matrix takes rows of carver.arch.devices.Matrix, got 'mma'"),
+        ("matrix", ("mma",), r"matrix must be a list of Matrix objects, got"),
         ("aliases", "h200", r"aliases must be a list of strings, got 'h200'"),
     ],
 )

@@ -92,7 +92,7 @@ def test_the_command_says_file_line_and_fault(faulty: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (b"backend = \n", ":1: Invalid value (at line 1, column 11)"),
+        (b"backend = \n", ":1: not TOML: Invalid value (at line 1, column 11)"),
         (b"\xff\xfe", "can't decode byte 0xff"),
         (b"", "missing backend, model, schedule, tunables"),
         (b"tunables = 3\nmodel = []\n", ":1: [tunables] is a table of keys and values, got 3"),

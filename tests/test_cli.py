@@ -282,10 +282,11 @@ def test_configurations_that_cannot_be_read(text: str, says: str) -> None:
 
 def test_records_round_trip(tmp_path: Path) -> None:
     store = str(tmp_path / "records.sqlite")
-    assert answer("records", "--database", store, "list") == []
+    assert "there is no database" in run("records", "--database", store, "list").stderr
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     assert answer("records", "--database", store, "import", str(empty)) == {"added": 0, "skipped": 0}
+    assert answer("records", "--database", store, "list") == []
     assert run("records", "--database", store, "prune").exit_code == 2
     assert run("records", "--database", store, "show", "x").exit_code == 2
     assert "'fine' is not one of" in run("records", "--database", store, "list", "--outcome", "fine").stderr

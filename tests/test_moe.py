@@ -33,7 +33,7 @@ def test_rows_as_a_number_a_list_and_a_routing() -> None:
         (dict(rows=4), "how many experts"), (dict(rows=[0, 0]), "no group has a row"),
         (dict(rows=[1, 2], experts=3), "counts of 2 experts"),
         (dict(rows=8, experts=2, scale_block=(128, 128)), "8 bits, got bfloat16"),
-        (dict(rows=8, experts=2, in_dtype="int8", scale_block=128), "a block of scales is"),
+        (dict(rows=8, experts=2, in_dtype="int8", scale_block=128), "scale_block must be a list of whole numbers"),
     ):  # fmt: skip
         with pytest.raises(ProblemError, match=says):
             carver.GroupedMatmulTemplate(**({"N": 64, "K": 64} | wrong))

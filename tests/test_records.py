@@ -183,10 +183,10 @@ def _line(**changes: object) -> str:
         (json.dumps({**json.loads(_line()), "carver_record": 2}), "line 2 is not a record of version 1"),
         (_line(outcome="fine"), "line 2: outcome 'fine'"),
         (_line(extra=1), "line 2: .*unknown: extra"),
-        (_line(predicted_ms="fast"), "predicted_ms is 'fast'"),
-        (_line(rank=True), "rank is True"),
+        (_line(predicted_ms="fast"), "predicted_ms must be a number or None, got 'fast'"),
+        (_line(rank=True), "rank must be a whole number or None, got True"),
         (_line(rounds_ms=[[-1.0]]), "rounds_ms"),
-        (_line(problem=None), "problem is None"),
+        (_line(problem=None), "problem must be a mapping, got None"),
     ],
 )
 def test_import_takes_all_or_nothing(db: Records, line: str, said: str) -> None:

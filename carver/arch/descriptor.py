@@ -11,7 +11,6 @@ import difflib
 import math
 import operator
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 
 from ..base.dtypes import BYTES
 from ..base.errors import ArchError
+from ..base.given import fits, in_words, shown, text_of, toml_of
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""
@@ -117,11 +117,12 @@ class Arch:
     def __post_init__(self) -> None:
         for name, kind in _SCALARS.items():
             object.__setattr__(self, name, _scalar(name, kind, getattr(self, name)))
-        for name in ("aliases", "device_names"):
-            words = getattr(self, name)
-            if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-                raise ArchError(f"{name} must be a list of strings, got {words!r}")
-            object.__setattr__(self, name, tuple(words))
+        for name, kind in _LISTS.items():
+            given = getattr(self, name)
+            rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
+            if not fits(rows, kind, globals()):
+                raise ArchError(f"{name} must be {in_words(kind)}, got {shown(given)}")
+            object.__setattr__(self, name, rows)
         object.__setattr__(self, "vector", _rates(self.vector))
         _one_of("vendor", self.vendor, VENDORS)
         _one_of("kind", self.kind, ("gpu", "cpu"))
@@ -130,10 +131,6 @@ class Arch:
             raise ArchError(f"{self.name}: isa {self.isa!r} is none of {self.vendor}'s; write it as {example!r}")
         if self.warp_size not in WARPS:
             raise ArchError(f"{self.name}: warp_size {self.warp_size} is none of {', '.join(map(str, WARPS))}")
-        for row in self.matrix:
-            if not isinstance(row, Matrix):
-                raise ArchError(f"matrix takes rows of carver.arch.devices.Matrix, got {row!r}")
-        object.__setattr__(self, "matrix", tuple(self.matrix))
         if dict(self.vector)["float32"] not in (2 * self.lanes_per_sm, 4 * self.lanes_per_sm):
             raise ArchError(
                 f"{self.name}: [vector] float32 {dict(self.vector)['float32']:g} must be 2 FLOP a clock for each of "
@@ -318,6 +315,11 @@ _SCALARS: dict[str, str] = {
     for field in dataclasses.fields(Arch)
     if field.type in ("str", "int", "float", "bool") and field.name != "stands_for"
 }
+_LISTS = {
+    "aliases": "Sequence[str]", "device_names": "Sequence[str]", "vector": "Sequence[tuple[str, Any]]",
+    "matrix": "Sequence[Matrix]", "fitted": "Sequence[tuple[str, Any]]", "datasheet": "Sequence[tuple[str, Any]]",
+    "source": "Sequence[tuple[str, str]]",
+}  # fmt: skip
 _MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
 # What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.
 PLAUSIBLE = {
@@ -326,20 +328,23 @@ PLAUSIBLE = {
     "l2_bytes": (1e5, 1e10), "dram_bytes": (1e8, 1e13), "dram_bytes_per_s": (1e9, 1e14),
     "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
     "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
+    "smem_bytes_per_clk": (1, 1e5), "l2_bytes_per_clk_per_sm": (1, 1e5), "sfu_per_clk": (0.1, 1e5),
+    "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6),
 }  # fmt: skip
+RATE = (1e-3, 1e7)
+"""The same for a rate of [vector] or [[matrix]]. [FLOP/clk/SM]"""
+LEAST, MOST = 1e-18, 1e24
+"""What any number of a device may be, also one that a caller replaced: predictions stay numbers."""
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ArchError(f"{path}: not TOML: {error}") from None
+    return toml_of(text, path, ArchError)
 
 
 @lru_cache(maxsize=512)
 def read(path: Path, modified_ns: int) -> Arch:
     """One file; `modified_ns` is in the key so that a file written meanwhile is read again."""
-    raw = parse(path, path.read_text(encoding="utf-8"))
+    raw = parse(path, text_of(path, ArchError))
     try:
         return build(raw)
     except ArchError as error:
@@ -380,12 +385,8 @@ def build(raw: dict[str, Any]) -> Arch:
         _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in _OPTIONAL])
         for name, value in table.items():
             values[name] = _scalar(f"[{section}] {name}", _SCALARS[name], value, name)
-            low, high = PLAUSIBLE.get(name, (-math.inf, math.inf))
-            if not low <= values[name] <= high:
-                raise ArchError(
-                    f"[{section}] {name} = {value!r} is outside {low:g} to {high:g}; "
-                    "its unit is in its name: bytes, Hz, seconds, no multiples of them"
-                )
+            if name in PLAUSIBLE:
+                _plausible(f"[{section}] {name}", value, *PLAUSIBLE[name])
     for name, default in _OPTIONAL.items():
         values.setdefault(name, values[default] if isinstance(default, str) else default)
     values["vector"] = tuple(_table("vector", raw["vector"]).items())
@@ -406,6 +407,7 @@ def _matrix_row(row: dict[str, Any]) -> Matrix:
         _one_of(f"[[matrix]] {name}", row[name], BYTES)
     _one_of("[[matrix]] instruction", row["instruction"], INSTRUCTIONS)
     rate = _scalar("[[matrix]] flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
+    _plausible("[[matrix]] flops_per_clk_per_sm", rate, *RATE)
     return Matrix(row["dtype"], row["accumulate"], row["instruction"], (shape[0], shape[1], shape[2]), rate)
 
 
@@ -480,7 +482,7 @@ def _rows(value: object) -> list[dict[str, Any]]:
 
 def _scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
     """`value` as a plain Python bool, int, float or str (NumPy's scalars too), or an ArchError that names `label`."""
-    said = f"{label} must be {_KIND_WORDS[kind]}, got {value!r}"
+    said = f"{label} must be {_KIND_WORDS[kind]}, got {shown(value)}"
     if kind in ("str", "bool"):
         if type(value).__name__.removesuffix("_") != kind or value == "":
             raise ArchError(said)
@@ -489,11 +491,21 @@ def _scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
         raise ArchError(said)
     try:
         number = operator.index(value) if kind == "int" else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArchError(said) from None
     if not (number > 0 or (number == 0 and (name or label) in _MAY_BE_ZERO)) or math.isinf(number):
-        raise ArchError(f"{label} must be above 0 and finite, got {value!r}")
+        raise ArchError(f"{label} must be above 0 and finite, got {shown(value)}")
+    if number and not LEAST <= number <= MOST:
+        raise ArchError(f"{label} must lie between {LEAST:g} and {MOST:g}, got {shown(value)}")
     return number
+
+
+def _plausible(label: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ArchError(
+            f"{label} = {value!r} is outside {low:g} to {high:g}; "
+            "its unit is in its name: bytes, Hz, seconds, no multiples of them"
+        )
 
 
 _KIND_WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string"}
@@ -504,6 +516,7 @@ def _rates(vector: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]
     for dtype, rate in rates.items():
         _one_of("[vector] dtype", dtype, BYTES)
         rates[dtype] = _scalar(f"[vector] {dtype}", "float", rate)
+        _plausible(f"[vector] {dtype}", rates[dtype], *RATE)
     if "float32" not in rates:
         raise ArchError("[vector] lacks float32, the rate that other dtypes fall to")
     return tuple(rates.items())

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..base.errors import ArchError
 from ..base.folders import config_folder
+from ..base.given import text_of
 from ..base.shipped import folder
 from . import detect
 from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
@@ -298,7 +299,7 @@ def _names_in(where: Path) -> dict[str, Path]:
 @lru_cache(maxsize=512)
 def _identity(path: Path, modified_ns: int) -> tuple[str, ...]:
     """The names that a descriptor answers to; only the lines above its first section are parsed."""
-    head = parse(path, path.read_text(encoding="utf-8").partition("\n[")[0])
+    head = parse(path, text_of(path, ArchError).partition("\n[")[0])
     words = (head.get("name"), *head.get("aliases", ()), *head.get("device_names", ()))
     return tuple(word for word in words if isinstance(word, str))
 

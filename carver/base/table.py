@@ -9,6 +9,8 @@ from math import floor, log10
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal
 
+from .given import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
@@ -93,7 +95,7 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
         heading = Text(column.heading)
         table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
     for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from ..base.errors import ConfigError
+from ..base.given import printable
 from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
@@ -100,7 +102,7 @@ def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
 @click.pass_context
 def records(ctx: click.Context, database: Path | None) -> None:
     """What was measured on this machine, or imported."""
-    ctx.obj = ctx.with_resource(Records(database))
+    ctx.obj = ctx.with_resource(Records(database, new=database is None or ctx.invoked_subcommand == "import"))
 
 
 _FILTERS = [
@@ -164,7 +166,7 @@ def show_record(store: Records, /, id: str, as_json: bool) -> None:
         click.echo(json.dumps(found, indent=1))
         return
     for name, value in found.items():
-        click.echo(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}")
+        click.echo(printable(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}"))
 
 
 @records.command("export")
@@ -184,7 +186,10 @@ def export_records(store: Records, /, file: TextIO, _as_json: bool, **filters: s
 @click.pass_obj
 def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
     """Read what `export` wrote; measurements that are here already are skipped."""
-    added, skipped = store.import_(file)
+    try:
+        added, skipped = store.import_(file)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file.name} is no text in UTF-8; nothing was imported") from None
     counts = {"added": added, "skipped": skipped}
     click.echo(json.dumps(counts) if as_json else f"{added} added, {skipped} here already")
 

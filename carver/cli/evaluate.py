@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..base.errors import ConfigError
+from ..base.given import printable
 from ..base.table import console, screen_width
 from .bench import PICTURE, as_json, save_plot
 
@@ -88,7 +89,7 @@ def _where(path: Path) -> Path:
 def tell(remark: Remark) -> None:
     """One line on stderr."""
     click.secho("error: " if remark.broken else "note: ", fg="red" if remark.broken else "yellow", err=True, nl=False)
-    click.echo(f"{remark.table}: {remark.text}", err=True)
+    click.echo(printable(f"{remark.table}: {remark.text}"), err=True)
 
 
 def tell_or_fail(remark: Remark) -> None:

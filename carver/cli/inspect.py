@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 import numpy as np
 
 from ..base.errors import ConfigError
+from ..base.given import text_of, toml_of
 from ..compiled.arguments import Descriptor, Tensor
 from ..compiled.inspect import inspect
 from ..compiled.worker import kernel_at
@@ -65,10 +65,7 @@ def call_of(kernel: str, path: Path) -> Call:
 
 
 def _arguments(path: Path) -> dict[str, Any]:
-    try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no TOML: {error}") from None
+    read = toml_of(text_of(path, ConfigError), path, ConfigError)
     if unknown := read.keys() - {"grid", "args", "constants", "values"}:
         raise ConfigError(f"{path}: unknown key {sorted(unknown)[0]!r}; known: grid, args, constants, values")
     grid = read.get("grid", [1])

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from .._version import __version__
 from ..arch import devices as archs
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
+from ..base.given import json_each, json_of, printable, shown
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
 from ..kernels.foreign import SAID, is_grid
 from ..ops.elsewise import explained
@@ -54,7 +54,7 @@ class _Commands(click.Group):
 
 def _fail(error: CarverError) -> NoReturn:
     click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(str(error), err=True)
+    click.echo(printable(str(error)), err=True)
     sys.exit(1 if isinstance(error, NO_ANSWER) else 2)
 
 
@@ -278,10 +278,7 @@ for command in (bench_call, cache, check, doctor, simulate):
 @as_json
 def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """A hint that was saved as JSON."""
-    try:
-        hint = Hint.from_json(_text(file))
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
+    hint = Hint.from_json(_text(file))
     found = explained(hint, device(arch) if arch else None)
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
@@ -406,28 +403,20 @@ def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
     start = text.lstrip()[:1]
     if not start:
         raise ConfigError("no configurations: the input is empty")
-    try:
-        if start == "[":
-            given = json.loads(text)
-        elif start == "{":
-            given = _objects(text)
-        else:
-            given = _rows(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"the configurations are not JSON: {error}") from None
+    if start == "[":
+        given = json_of(text, "the list of configurations", ConfigError)
+    else:
+        given = _objects(text) if start == "{" else _rows(text)
     if not given:
         raise ConfigError("no configurations: the list is empty")
-    if start == "{" and len(given) == 1 and is_grid(given[0]):
+    if start == "{" and len(given) == 1 and isinstance(given[0], dict) and is_grid(given[0]):
         return dict(given[0])
     return list(given)
 
 
 def _objects(text: str) -> list[Any]:
     """JSON objects one after the other, on one line each or on several."""
-    decode, found, end = json.JSONDecoder().raw_decode, [], 0
-    while at := re.compile(r"\S").search(text, end):
-        value, end = decode(text, at.start())
-        found.append(value)
+    found = json_each(text, "the list of configurations", ConfigError)
     if isinstance(found[0], dict) and "hints" in found[0]:
         raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
     return found
@@ -440,7 +429,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
     if not all(name.isidentifier() for name in names):
         raise ConfigError(
             "the configurations are neither JSON nor CSV with a header of tunables, such as BLOCK_M,BLOCK_N; the first "
-            f"line is {text.strip().splitlines()[0][:60]!r}"
+            f"line is {shown(text.strip().splitlines()[0])}"
         )
     out = []
     besides = SAID if SAID[-1] in names else ()
@@ -455,7 +444,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
 
 
 def _whole(cell: str) -> bool:
-    return not cell or cell.strip().removeprefix("-").isdecimal()
+    return not cell or (len(cell) < 20 and cell.strip().removeprefix("-").isdecimal())
 
 
 def _show(ranking: Ranking, most: int, as_json: bool) -> None:

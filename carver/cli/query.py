@@ -17,6 +17,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..base.given import json_each, json_of, shown
 from ..evaluate.tables import template_of
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
@@ -35,22 +36,20 @@ def read_problems(text: str) -> list[Template]:
     start = text.lstrip()[:1]
     if not start:
         raise ConfigError("no problems: the input is empty")
-    try:
-        if start == "[":
-            rows = json.loads(text)
-        elif start == "{":
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        else:
-            header, *lines = ([cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip())
-            rows = [{name: cell for name, cell in zip(header, line, strict=False) if cell} for line in lines]
-    except (json.JSONDecodeError, ValueError) as error:
-        raise ConfigError(f"the problems are neither JSON, one a line, nor CSV with a header: {error}") from None
+    what = "the list of problems, which is neither JSON, one a line, nor CSV with a header,"
+    if start == "[":
+        rows = json_of(text, what, ConfigError)
+    elif start == "{":
+        rows = json_each(text, what, ConfigError)
+    else:
+        header, *lines = ([cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip())
+        rows = [{name: cell for name, cell in zip(header, line, strict=False) if cell} for line in lines]
     return [_template(row, place) for place, row in enumerate(rows, 1)]
 
 
 def _template(row: Any, place: int) -> Template:
     if not isinstance(row, dict):
-        raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {row!r}")
+        raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {shown(row)}")
     words = {str(name): str(value) for name, value in row.items()}
     return template_of(words.pop("operator", "matmul"), words, f"problem {place}")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import ConfigError
+from ..base.given import shown, whole
 
 TRITON_TYPE = {
     "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
@@ -22,6 +24,13 @@ ITEM_BYTES = {
 }
 
 
+def extents(name: str, given: Any) -> Iterator[int]:
+    """Whole numbers, in a sequence of any library. Raises ConfigError for anything else."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        raise ConfigError(f"{name} is a sequence of whole numbers, got {shown(given)}")
+    return (whole(f"each number of {name}", n, ConfigError, -(2**62), 2**62) for n in given)
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor that a kernel gets a pointer to: element type, shape, strides in elements (row-major if not given)."""
@@ -31,10 +40,10 @@ class Tensor:
     strides: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.dtype not in TRITON_TYPE:
-            raise ConfigError(f"unknown element type {self.dtype!r}; known: {', '.join(TRITON_TYPE)}")
-        shape = tuple(int(n) for n in self.shape)
-        strides = tuple(int(n) for n in self.strides) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        if not isinstance(self.dtype, str) or self.dtype not in TRITON_TYPE:
+            raise ConfigError(f"unknown element type {shown(self.dtype)}; known: {', '.join(TRITON_TYPE)}")
+        shape = tuple(extents("shape", self.shape))
+        strides = tuple(extents("strides", self.strides)) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         if len(strides) != len(shape):
             raise ConfigError(f"a tensor of shape {shape} has {len(shape)} strides, got {strides}")
         object.__setattr__(self, "shape", shape)
@@ -59,7 +68,9 @@ class Descriptor:
     block_shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "block_shape", tuple(int(n) for n in self.block_shape))
+        if not isinstance(self.tensor, Tensor):
+            raise ConfigError(f"a descriptor is of a carver.Tensor, got {shown(self.tensor)}")
+        object.__setattr__(self, "block_shape", tuple(extents("block_shape", self.block_shape)))
         if len(self.block_shape) != len(self.tensor.shape):
             raise ConfigError(f"a descriptor's block {self.block_shape} has another rank than {self.tensor.shape}")
 

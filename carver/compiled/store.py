@@ -8,7 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..base.errors import CarverError
 from ..base.folders import cache_folder, kept, private
+from ..base.given import json_of
 
 FORMAT = "1"
 """Of an entry; others are not read."""
@@ -32,8 +34,11 @@ def load(key: str) -> dict[str, Any] | None:
         return None
     if digest != sha256(text.encode()).hexdigest():
         return None
-    found = json.loads(text)
-    return dict(found) if found.pop("format", None) == FORMAT else None
+    try:
+        found = json_of(text, "an entry", CarverError)
+    except CarverError:
+        return None
+    return found if isinstance(found, dict) and found.pop("format", None) == FORMAT else None
 
 
 def save(key: str, entry: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError, DeviceError, nearest
+from ..base.given import shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
 
 ALIGNED = 16
@@ -96,8 +97,10 @@ def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
 def plain_config(config: Any) -> dict[str, Any]:
     """A dict, or a `triton.Config` as one."""
     if isinstance(config, Mapping):
+        if odd := next((key for key in config if not isinstance(key, str)), None):
+            raise ConfigError(f"a configuration's keys are names, got {shown(odd)}")
         return dict(config)
-    if not hasattr(config, "kwargs"):
+    if not isinstance(getattr(config, "kwargs", None), Mapping):
         raise ConfigError(f"a configuration is a dict or a triton.Config, got {type(config).__name__}")
     options = {name: getattr(config, name, None) for name in BIDDEN}
     return {**config.kwargs, **{name: value for name, value in options.items() if value is not None}}
@@ -347,9 +350,10 @@ def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
     sizes = grid(dict(known)) if isinstance(grid, Callable) else grid  # type: ignore[arg-type]
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
-    if not 1 <= len(sizes) <= 3 or any(int(n) != n or n < 0 for n in sizes):
-        raise ConfigError(f"a grid is one to three whole numbers, got {sizes!r}")
-    x, y, z = (*map(int, sizes), *(1, 1, 1))[:3]
+    if not 1 <= len(sizes) <= 3:
+        raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")
+    whole_sizes = (whole("each number of a grid", n, ConfigError, 0, 2**31 - 1) for n in sizes)
+    x, y, z = (*whole_sizes, *(1, 1, 1))[:3]
     if math.prod((x, y, z)) == 0:
         raise ConfigError(f"the grid {sizes!r} has no program")
     return x, y, z

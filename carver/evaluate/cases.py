@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import isa_of, load, match, names
 from ..base import dtypes
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates
+from ..base.given import text_of
 from ..base.types import FloatArray
 from ..kernels.declaration import kernels
 from ..problem.problem import Problem
@@ -184,6 +186,6 @@ def read_csv(folder: Path, name: str) -> list[dict[str, Any]]:
         raise ConfigError("this table is read with pandas: pip install pandas, or the extra 'frame'") from None
     for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
         if file.is_file():
-            rows = pandas.read_csv(file).to_dict("records")
+            rows = pandas.read_csv(io.StringIO(text_of(file, ConfigError))).to_dict("records")
             return [{str(k): v for k, v in row.items() if not pandas.isna(v)} for row in rows]
     raise ConfigError(f"there is no {name}.csv.gz beside its description")

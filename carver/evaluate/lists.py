@@ -6,6 +6,7 @@ Kernels of other tools are taken as tiles of Triton's matmul: a tile of 160 x 12
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load, names
 from ..base.errors import ConfigError
+from ..base.given import content, text_of
 from ..ops.matmul import MatmulTemplate
 from .cases import device, read_csv, tunables
 from .winners import Row, Winner, listed
@@ -31,13 +33,12 @@ _STREAMK = {
 def is_aiter(path: Path) -> bool:
     """A CSV of AITER's, by its header."""
     with path.open(encoding="utf-8", errors="replace") as file:
-        return set(_HEADER) <= set(file.readline().strip().split(","))
+        return set(_HEADER) <= set(file.readline(10_000).strip().split(","))
 
 
 def aiter_file(path: Path, name: str) -> Iterator[Winner | str]:
     """One of AITER's CSVs of tuned GEMMs. The kernel's name has its tile, the file's name the types."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [dict(row) for row in csv.DictReader(file)]
+    rows = [dict(row) for row in csv.DictReader(io.StringIO(text_of(path, ConfigError), newline=""))]
     family = next((family for family in _FAMILIES if family in path.name), "")
     types = {"family": family}
     said = [types | {"variant": row.get("q_dtype_w") or row.get("dtype") or ""} for row in rows]
@@ -148,5 +149,5 @@ def load_yaml(path: Path) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise ConfigError("this list is read with PyYAML: pip install pyyaml") from None
-    with path.open("rb") as file:
+    with io.BytesIO(content(path, ConfigError)) as file:
         return yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

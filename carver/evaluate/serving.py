@@ -7,7 +7,6 @@ without a block shape are of other kernels: both are passed over.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..arch.devices import match
+from ..base.errors import ConfigError
+from ..base.given import json_of, text_of
 from ..ops.matmul import MatmulTemplate
 from .cases import read_csv, tunables
 from .winners import Row, Winner, listed
@@ -44,10 +45,17 @@ def folder(path: Path, name: str) -> Iterator[Winner | str]:
             facts = {key: value for key, value in named.groupdict().items() if value}
             rows += [
                 facts | {"M": m} | {key.lower(): value for key, value in config.items()}
-                for m, config in json.loads(file.read_text()).items()
+                for m, config in _object(file).items()
                 if m.isdigit() and isinstance(config, Mapping)
             ]
     yield from _listed(name, rows)
+
+
+def _object(file: Path) -> Mapping[str, Any]:
+    found = json_of(text_of(file, ConfigError), file.name, ConfigError)
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{file.name} is no object of configurations by number of tokens")
+    return found
 
 
 def table(path: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Winner | str]:

@@ -13,7 +13,7 @@ A table is recognised by what its description says it holds, never by its name:
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
+from ..base.given import is_number, json_of, shown, text_of
 from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import operators
 from ..ops.template import Template
@@ -116,7 +117,7 @@ def _read_file(path: Path) -> Iterator[Case | Winner | str]:
     elif path.suffix in (".yaml", ".yml"):
         yield from lists.streamk_file(path, path.name) if lists.is_streamk(path) else logic.logic_file(path, path.name)
     elif path.name.endswith(".meta.json"):
-        facts = json.loads(path.read_text())
+        facts = json_of(text_of(path, ConfigError), "the description", ConfigError)
         if not isinstance(facts, dict):
             raise ConfigError("a description is a JSON object")
         said = facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0]
@@ -131,8 +132,7 @@ def _read_file(path: Path) -> Iterator[Case | Winner | str]:
         yield remark
         yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
     elif path.name.endswith(".json.gz"):
-        with gzip.open(path, "rt") as file:
-            data = json.load(file)
+        data = json_of(text_of(path, ConfigError), "the table", ConfigError, finite=False)
         if isinstance(data, dict) and "cases" in data:
             yield from confirmed_cases(path.name, data)
             return
@@ -159,14 +159,23 @@ def _read_file(path: Path) -> Iterator[Case | Winner | str]:
 
 def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
     """What `benchmarks/confirm.py` writes: carver's own kernels, problem by problem."""
-    for case in data["cases"]:
-        seconds = np.array([row[3] * 1e-3 if row[4] == "ok" else np.nan for row in case["rows"]])
+    for place, case in enumerate(data["cases"]):
+        seconds = np.array([_confirmed_s(row, f"case {place}, row {i}") for i, row in enumerate(case["rows"])])
         configs = [{"kernel": row[0], **row[1]} for row in case["rows"]]
         library = case["library_ms"]
         yield Case(
             table, Problem.from_dict(case["problem"]), load(case["arch"]), case["backend"], configs, seconds,
             case["kind"], library * 1e-3 if library else None,
         )  # fmt: skip
+
+
+def _confirmed_s(row: Sequence[Any], where: str) -> float:
+    """The time of a row, NaN where its outcome is another than ok. [s]"""
+    if row[4] != "ok":
+        return float("nan")
+    if not is_number(row[3]) or not row[3] > 0:
+        raise ConfigError(f"{where}: ok, so its time is milliseconds above 0; got {shown(row[3])}")
+    return float(row[3]) * 1e-3
 
 
 _NEEDED = ("operator", "arch", "backend", "time_ms")
@@ -179,7 +188,7 @@ def csv_cases(path: Path) -> Iterator[Case]:
     Raises ConfigError that names line and column for a cell that says nothing.
     """
     problems: dict[tuple[tuple[str, str], ...], list[tuple[str, dict[str, str]]]] = {}
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+    with io.StringIO(text_of(path, ConfigError), newline="") as file:
         reader = csv.DictReader(file)
         header = reader.fieldnames or ()
         if lacking := [name for name in _NEEDED if name not in header]:

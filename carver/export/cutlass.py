@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..base.errors import ConfigError
+from ..base.given import takes
 from ..kernels.foreign import from_cutlass
 from ..kernels.space import matrix_unit
 from ..ranking.hint import Hint
@@ -22,6 +23,7 @@ from_config = from_cutlass
 BACKENDS = ("tilelang", "triton", "cuda")
 
 
+@takes(ConfigError)
 def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{tile_shape, cluster_shape, stages, kernel_schedule, epilogue_schedule, split_k, raster_group}` of each hint.
 
@@ -56,6 +58,7 @@ def _config(hint: Hint) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@takes(ConfigError)
 def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, use_tma_store}` of each hint, for the Blackwell examples.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..base.errors import ConfigError, NoCandidates
+from ..base.given import takes
 from ..kernels.foreign import BLOCKS, from_helion, order_of
 from ..ops.template import Template
 from ..ranking.hint import Hint
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 from_config = from_helion
 
 
+@takes(ConfigError)
 def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Config]:
     """`helion.Config` of each hint, for `@helion.kernel(autotune_seed_configs=...)` or `configs=`.
 
@@ -43,6 +45,7 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Confi
     ]  # fmt: skip
 
 
+@takes(ConfigError)
 def config_filter(
     template: Template, within: float = 1.5, tiles: str = "mnk"
 ) -> Callable[[helion.Config], helion.Config | None]:

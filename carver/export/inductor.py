@@ -20,6 +20,7 @@ from .. import _version
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import ConfigError, NoCandidates, ProblemError
+from ..base.given import takes
 from ..kernels.foreign import from_inductor
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
@@ -49,6 +50,7 @@ class Replaced:
     kept: str = ""
 
 
+@takes(ConfigError)
 def choices(arch: Arch | str = "auto", topk: int = 5) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
@@ -58,6 +60,7 @@ def choices(arch: Arch | str = "auto", topk: int = 5) -> InductorChoices:
 
 
 @contextmanager
+@takes(ConfigError)
 def tuned(arch: Arch | str = "auto", topk: int = 5) -> Iterator[InductorChoices]:
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
@@ -74,6 +77,7 @@ def tuned(arch: Arch | str = "auto", topk: int = 5) -> Iterator[InductorChoices]
         yield handler
 
 
+@takes(ConfigError)
 def configs(hints: Iterable[Hint]) -> list[Any]:
     """`GemmConfig` of each hint without split-K, for a template heuristic's `mm_configs`."""
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import ConfigError, nearest
+from ..base.given import takes
 from ..kernels.foreign import from_kernel_tuner
 from ..ranking.hint import Hint
 from . import needs, renamed
@@ -20,6 +21,7 @@ _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tab
 """Strategies that refuse a starting point, or need another package to take one."""
 
 
+@takes(ConfigError)
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
@@ -32,6 +34,7 @@ def configs(
     return found
 
 
+@takes(ConfigError)
 def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
     """The values that the hints use, sorted, for `tune_kernel(tune_params=...)`. Their product holds more than the
     hints; `restriction` cuts it down to them. `how` as for `configs`.
@@ -40,6 +43,7 @@ def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
     return {key: sorted({config[key] for config in found}) for key in found[0]}
 
 
+@takes(ConfigError)
 def restriction(hints: Iterable[Hint], **how: Any) -> str:
     """For `tune_kernel(restrictions=[...])`: nothing but the hints is compiled. `how` as for `configs`.
 
@@ -49,6 +53,7 @@ def restriction(hints: Iterable[Hint], **how: Any) -> str:
     return " or ".join("(" + " and ".join(f"{key} == {value!r}" for key, value in c.items()) + ")" for c in found)
 
 
+@takes(ConfigError)
 def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[Any]:
     """The first hint that lies in the space, for `strategy_options={"x0": ...}`. A list: a tuple passes the check
     there, and then fails in the crossover of the genetic algorithm.
@@ -56,6 +61,7 @@ def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: A
     return list(seeds(hints, tune_params, **how)[0])
 
 
+@takes(ConfigError)
 def seeds(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[tuple[Any, ...]]:
     """The hints as tuples in the order of `tune_params`, those outside its values left out.
 
@@ -127,6 +133,7 @@ class _Drawn:
         return drawn
 
 
+@takes(ConfigError)
 def strategy(
     hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], then: str | None = "genetic_algorithm", **how: Any
 ) -> SeededStrategy:

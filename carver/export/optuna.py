@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError
+from ..base.given import shown, takes
 from ..kernels.foreign import from_optuna
 from ..ranking.hint import Hint
 from . import needs, renamed
@@ -21,14 +22,18 @@ from_config = from_optuna
 
 
 
+@takes(ConfigError)
 def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> int:
     """Queue every hint in rank order; how many. The predicted time goes along as a user attribute."""
+    if not hasattr(study, "enqueue_trial"):
+        raise ConfigError(f"study is one of Optuna's, got {shown(study)}")
     rows = [(renamed(hint.config, names), hint.predicted_ms) for hint in hints]
     for params, predicted_ms in rows:
         study.enqueue_trial(params, user_attrs={"carver_predicted_ms": predicted_ms}, skip_if_exists=True)
     return len(rows)
 
 
+@takes(ConfigError)
 def add_measured(
     study: optuna.Study, measured: Iterable[tuple[Hint | Mapping[str, Any], float]],
     distributions: Mapping[str, optuna.distributions.BaseDistribution] | None = None,
@@ -54,6 +59,7 @@ def add_measured(
     return len(rows)
 
 
+@takes(ConfigError)
 def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> dict[str, list[int]]:
     """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
     rows = [renamed(hint.config, names) for hint in hints]

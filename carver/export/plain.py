@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..base.errors import ConfigError
+from ..base.given import takes
 from ..kernels.foreign import from_row
 from ..ranking.hint import Hint
 from . import renamed
@@ -15,16 +17,19 @@ from . import renamed
 from_config = from_row
 
 
+@takes(ConfigError)
 def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, int]]:
     """Only the configurations, in rank order, in the keys of their backend or of `names`."""
     return [renamed(hint.config, names) for hint in hints]
 
 
+@takes(ConfigError)
 def to_json(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str:
     """A list of objects: the configuration's keys and `predicted_ms`."""
     return json.dumps([{**renamed(h.config, names), "predicted_ms": h.predicted_ms} for h in hints], indent=1)
 
 
+@takes(ConfigError)
 def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str:
     """One row a hint; kernels with other tunables leave columns empty."""
     rows = [
@@ -39,6 +44,7 @@ def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str
     return out.getvalue()
 
 
+@takes(ConfigError)
 def defaults(hints_by_problem: Mapping[Any, Sequence[Hint]], name: str = "DEFAULTS") -> str:
     """Python source of a dict from a key of one's own (a shape, a device) to the first hint's configuration."""
     lines = [f"    {key!r}: {dict(hints[0].config)!r},  # predicted {hints[0].predicted_ms:.4g} ms"

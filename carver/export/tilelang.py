@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
+from ..base.given import takes
 from ..kernels.foreign import from_tilelang
 from ..problem import notation
 from ..problem.problem import Problem
@@ -21,6 +22,7 @@ from . import chosen, renamed
 from_config = from_tilelang
 
 
+@takes(ConfigError)
 def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """The hints in rank order as `{block_M, block_N, block_K, num_stages, thread_num, enable_rasteration}`.
 
@@ -33,6 +35,7 @@ def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> li
     return out
 
 
+@takes(ConfigError)
 def equivalent_function(problem: Problem) -> Callable[..., Any]:
     """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
     s = notation.parse(problem.written or problem.computes)

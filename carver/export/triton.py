@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.given import takes
 from ..kernels.backends import BACKENDS
 from ..kernels.foreign import from_triton
 from ..ops.template import Template
@@ -32,6 +33,7 @@ ALIASES = BACKENDS["triton"].aliases
 LAUNCH = ("num_warps", "num_stages")
 """What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
 
+@takes(ConfigError)
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, only: Sequence[str] | None = None
 ) -> list[triton.Config]:
@@ -76,6 +78,7 @@ class Pruner(dict[str, Callable[..., list[Any]]]):
         return self["early_config_prune"](configs, named_args, **kwargs)
 
 
+@takes(ConfigError)
 def pruner(
     template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
     propose: bool = False,
@@ -104,6 +107,7 @@ def pruner(
     return Pruner(early_config_prune)
 
 
+@takes(ConfigError)
 def perf_model(
     template: Make, names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
 ) -> Callable[..., float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
+from ..base.given import takes
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
 from ..ops.moe import LayerHint, MoETemplate
@@ -47,6 +48,7 @@ class ConfigFile:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
 
 
+@takes(ConfigError)
 def moe(
     arch: Arch, experts: int, topk: int, hidden: int, intermediate: int, dtype: str = "",
     block_shape: tuple[int, int] | None = None, batches: Sequence[int] = BATCHES, device_name: str = "",
@@ -70,6 +72,7 @@ def moe(
     return _file(name + _suffix(dtype, shape, project), best)
 
 
+@takes(ConfigError)
 def block_fp8(
     arch: Arch, n: int, k: int, block_shape: tuple[int, int] = (128, 128), batches: Sequence[int] = BATCHES,
     device_name: str = "", project: str = "vllm",

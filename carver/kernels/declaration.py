@@ -9,7 +9,6 @@ can take the constants of one that its compiler builds alike (`constants_of = "m
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,7 @@ from typing import Any
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder
+from ..base.given import text_of, toml_of
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
@@ -149,9 +149,9 @@ def _load(path: Path, operator: str) -> Kernel:
 def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
     """What can be read of a declaration, and what is wrong in it. Raises DeclarationError where it is no TOML."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise DeclarationError(path, [Fault("", "", str(e))]) from None
+        raw = toml_of(text_of(path, KernelError), path, KernelError)
+    except KernelError as e:
+        raise DeclarationError(path, [Fault("", "", str(e).removeprefix(f"{path}: "))]) from None
     reader = _Reader(path, raw, operator or path.parent.name)
     return reader.kernel(), reader.faults
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
+from ..base.given import shown
 
 MAX_LENGTH = 4096
 """Characters of an expression."""
@@ -125,9 +126,15 @@ def device_fields() -> frozenset[str]:
     return frozenset(stored | {n for n, get in getters.items() if get and get_annotations(get)["return"] in kinds})
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Expression:
     """Parse one expression. Raises KernelError that shows what is not allowed in it."""
+    if not isinstance(text, str):
+        raise KernelError(f"an expression is a string, got {shown(text)}")
+    return _parse(text)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Expression:
     if len(text) > MAX_LENGTH:
         raise KernelError(f"an expression of {len(text)} characters, more than {MAX_LENGTH}: {text[:60]!r} ...")
     try:

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ..base.errors import ConfigError
+from ..base.given import shown
 from .backends import BACKENDS
 
 _NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
@@ -156,7 +157,10 @@ def adopt(config: Any, backend: str, ignore: Collection[str] = ()) -> Any:
             read = triton_options
     if read is None:
         return config
-    return triton_options(config, ignore) if read is triton_options else read(config)
+    try:
+        return triton_options(config, ignore) if read is triton_options else read(config)
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as e:
+        raise ConfigError(f"{shown(config)} has the keys of another tool's configuration, not its values: {e}") from e
 
 
 def is_grid(config: Mapping[str, Any]) -> bool:

@@ -8,10 +8,14 @@ from functools import reduce
 from typing import Any
 
 from ..base import dtypes
+from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
 from . import arrays
 from .operator import DTYPE, OUT_DTYPE, Argument, Operator, option_macros
 from .template import Template, flat_shape, wide
+
+MAX_INPUTS = 63
+"""Of one kernel: with the output as many tensors as a statement may name."""
 
 
 class ElementwiseTemplate(Template):
@@ -32,6 +36,8 @@ class ElementwiseTemplate(Template):
     ) -> None:
         rows, cols = flat_shape(shape)
         full, short = size("inputs", inputs), counted("broadcast", broadcast)
+        if full + short > MAX_INPUTS:
+            raise ProblemError(f"inputs and broadcast are together at most {MAX_INPUTS}, got {full} and {short}")
         names = [f"X{i}" for i in range(full + short)]
         terms = [f"{x}[r,c]" for x in names[:full]] + [f"{x}[c]" for x in names[full:]]
         kind = dtypes.canonical(dtype)

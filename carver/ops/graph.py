@@ -26,6 +26,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import NotationError, ProblemError, nearest
+from ..base.given import takes
 from ..cost.constants import CONSTANTS
 from ..problem import notation
 from ..problem.notation import Tensor
@@ -121,6 +122,7 @@ class Comparison:
 class Chain:
     """Statements in the order of their computation, with the size of each axis."""
 
+    @takes(ProblemError, besides="dtype$")
     def __init__(self, *statements: str, in_dtype: str = "float16", **sizes: int) -> None:
         if not statements:
             raise ProblemError("a chain needs at least one statement, such as 'C[m,n] += A[m,k] * B[k,n]'")
@@ -170,6 +172,7 @@ class Chain:
             graph.nodes[node.output.name]["statement"] = node
         return graph
 
+    @takes(ProblemError)
     def tiles(self, tile: Mapping[str, int], step: Mapping[str, int] | None = None) -> dict[str, tuple[int, ...]]:
         """Extent of each tensor's tile, for a tile of the last output and of the axes that the kernel walks.
 
@@ -205,6 +208,7 @@ class Chain:
         found: Node | None = self.graph.nodes[name].get("statement")
         return found
 
+    @takes(ProblemError)
     def fused(
         self, tile: Mapping[str, int], arch: Arch | str, step: Mapping[str, int] | None = None, stages: int = 2
     ) -> Fusion:
@@ -373,9 +377,8 @@ class Chain:
 
 def _node(text: str) -> Node:
     """One statement of a chain, by its form: a word with brackets, or index notation."""
-    if not isinstance(text, str):
-        raise NotationError(f"{text!r} is not a statement")
-    match = _APPLIED.fullmatch(text.strip())
+    text = notation.bounded(text)
+    match = _APPLIED.fullmatch(text)
     if match is None:
         statement = notation.parse(text)
         if statement.combine == "=" and len(statement.inputs) == 2:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError
+from ..base.given import number
 from ..base.types import FloatArray
 from ..problem.problem import Problem, counted, size
 from . import arrays
@@ -18,6 +19,9 @@ from .matmul import scales
 from .operator import DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
+MAX_EXPERTS = 1 << 16
+MAX_CHOICES = 1 << 24
+"""Tokens x experts: a chance of each is held."""
 HEIGHTS = (16, 32, 64, 128, 256)
 """Heights of a tile that groups of rows are padded to."""
 
@@ -37,11 +41,15 @@ class Routing:
 
     def __post_init__(self) -> None:
         for name in ("tokens", "experts", "topk"):
-            size(name, getattr(self, name))
+            object.__setattr__(self, name, size(name, getattr(self, name)))
+        if self.experts > MAX_EXPERTS or self.experts * self.tokens > MAX_CHOICES:
+            raise ProblemError(
+                f"at most {MAX_EXPERTS} experts, and {MAX_CHOICES >> 20} M times that a token may choose one, are "
+                f"counted; got {self.tokens} tokens and {self.experts} experts: give rows as a list of counts"
+            )
         if self.topk > self.experts:
             raise ProblemError(f"a token cannot go to topk={self.topk} of {self.experts} experts")
-        if not 0 <= self.skew < float("inf"):
-            raise ProblemError(f"skew is the exponent of Zipf's law, 0 or more, got {self.skew!r}")
+        number("skew, the exponent of Zipf's law,", self.skew, ProblemError, 0.0, 100.0)
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -150,7 +158,9 @@ def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing 
     else:
         if experts is None:
             raise ProblemError("say how many experts there are, or give rows as a list of counts or a Routing")
-        counts = (size("rows", rows),) * size("experts", experts)
+        if (groups := size("experts", experts)) > MAX_EXPERTS:
+            raise ProblemError(f"at most {MAX_EXPERTS} experts have weights of their own, got {groups}")
+        counts = (size("rows", rows),) * groups
     if not sum(counts):
         raise ProblemError("no group has a row")
     return Counts(counts)

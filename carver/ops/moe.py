@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
+from ..base.given import takes
 from ..ranking.hint import Hint
 from .grouped_matmul import GroupedMatmulTemplate, Routing
 from .template import Template
@@ -39,6 +40,7 @@ class MoETemplate:
     operands in blocks with a scale each.
     """
 
+    @takes(ProblemError, besides="dtype$")
     def __init__(
         self,
         tokens: int,

@@ -15,6 +15,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError
+from ..base.given import shown, takes
 from ..kernels.foreign import combinations
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
@@ -34,6 +35,11 @@ TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 class Template:
     """A problem and, once `with_arch` has named it, the device to answer for."""
 
+    def __init_subclass__(cls) -> None:
+        """What the constructor of an operator's template is given is checked by its annotations."""
+        if "__init__" in vars(cls):
+            cls.__init__ = takes(ProblemError, besides="dtype$")(cls.__init__)  # type: ignore[method-assign]
+
     def __init__(self, problem: Problem, arch: Arch | None = None) -> None:
         self.problem = problem
         self.arch = arch
@@ -48,6 +54,7 @@ class Template:
         """The backend of carver's own kernels for this operator and device, of a `recommend`."""
         return own_backend(self._device(), self.problem.operator)
 
+    @takes(ConfigError, besides="topk")
     def recommend_hints(self, topk: int = 10, backend: str | None = None, kernel: str | None = None) -> Ranking:
         """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
 
@@ -55,6 +62,7 @@ class Template:
         for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles. `kernel` names one
         kernel, such as a declaration of your own, whatever its backend.
         """
+        topk = counted("topk", topk, 1)
         key = (topk, backend, kernel) if self.arch else (topk, backend, kernel, TUNED_ON.get())
         if key not in self._answers:
             self._answers[key] = recommend(self.problem, self._device(), topk, backend, kernel=kernel)
@@ -72,6 +80,7 @@ class Template:
         kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
         compiled: int, call: Call | None = ...,
     ) -> KernelRanking: ...
+    @takes(ConfigError, besides="configs|compiled|call")
     def rank(
         self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = "triton", *,
         kernel: str | None = None, names: Mapping[str, str] | None = None, ignore: Collection[str] = (),
@@ -136,8 +145,8 @@ def recommend_many(
     query raises, of the first template that has no answer.
     """
     given = list(templates)
-    if odd := next((t for t in given if not isinstance(t, Template)), None):
-        raise ProblemError(f"recommend_many takes a list of templates, got {odd!r}")
+    if odd := [t for t in given if not isinstance(t, Template)]:
+        raise ProblemError(f"recommend_many takes a list of templates, got {shown(odd[0])}")
     device = arch if isinstance(arch, Arch) else load(arch)
     return recommend_problems([template.problem for template in given], device, topk, backend)
 

@@ -19,6 +19,7 @@ from itertools import permutations
 from typing import Any, TypeAlias
 
 from ..base.errors import NotationError
+from ..base.given import shown
 
 Affine: TypeAlias = tuple[tuple[str, int], ...]
 """2*p+r is (("p", 2), ("r", 1))."""
@@ -26,6 +27,9 @@ Affine: TypeAlias = tuple[tuple[str, int], ...]
 _STATEMENT = re.compile(r"\s*(?P<left>[^=]*?)\s*(?P<op>\+=|max=|min=|=)\s*(?P<right>.+?)\s*")
 _TENSOR = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\[(?P<index>[^\[\]]*)\]\s*")
 _TERM = re.compile(r"\s*(?:(?P<stride>\d+)\s*\*\s*)?(?P<axis>[A-Za-z_]\w*)\s*")
+MAX_LENGTH = 4096
+"""Characters of a statement."""
+MAX_TENSORS = 64
 _EXAMPLE = "write for example 'C[m,n] += A[m,k] * B[k,n]'"
 
 
@@ -166,14 +170,29 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def parse(text: str) -> Statement:
     """Parse one statement. Raises NotationError that shows where it stops making sense."""
-    if not isinstance(text, str) or not (match := _STATEMENT.fullmatch(text)):
+    return _parse(bounded(text))
+
+
+def bounded(text: object) -> str:
+    """The text of a statement without the blanks around it; NotationError where it is none, or too long to be one."""
+    if not isinstance(text, str):
+        raise NotationError(f"{shown(text)} is not a statement, which is a string; {_EXAMPLE}")
+    if len(text := text.strip()) > MAX_LENGTH:
+        raise NotationError(f"a statement of {len(text)} characters, more than {MAX_LENGTH}: {shown(text)}")
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> Statement:
+    if not (match := _STATEMENT.fullmatch(text)):
         raise NotationError(f"{text!r} is not a statement 'OUT[..] += IN[..] * IN[..]'; {_EXAMPLE}")
     output = _tensor(match["left"], text)
     statement = Statement(output, _summands(match["right"], text), match["op"])
     names = [t.name for t in statement.tensors]
+    if len(names) > MAX_TENSORS:
+        raise NotationError(f"a statement of {len(names)} tensors, more than {MAX_TENSORS}: {shown(text)}")
     if len(set(names)) < len(names):
         raise NotationError(f"{text!r} names a tensor twice ({', '.join(names)}); give each operand its own name")
     if any(len(dim) > 1 or dim[0][1] != 1 for dim in output.index):

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..base import dtypes
 from ..base.errors import ProblemError
-from ..base.types import FrozenDict, check_fields
+from ..base.given import check_fields, index, shown
+from ..base.types import FrozenDict
 from . import notation, words
 from .notation import Statement, Tensor
 
@@ -221,17 +222,15 @@ def _sizeless(
 
 def size(name: str, value: object) -> int:
     """A positive whole number. NumPy integers are accepted, floats and booleans are not."""
-    try:
-        number = value.__index__()  # type: ignore[attr-defined]
-    except AttributeError:
-        number = None
-    if number is None or isinstance(value, bool) or not 1 <= number <= MAX_SIZE:
-        raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {value!r}")
-    return int(number)
+    number = index(value)
+    if number is None or not 1 <= number <= MAX_SIZE:
+        raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {shown(value)}")
+    return number
 
 
 def counted(name: str, value: object, least: int = 0) -> int:
     """A whole number that is no size, of at least so much."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        raise ProblemError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value.__index__())
+    number = index(value)
+    if number is None or number < least:
+        raise ProblemError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    return number

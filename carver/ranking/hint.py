@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
-from ..base.types import FrozenDict, check_fields
+from ..base.given import check_fields, json_of, shown
+from ..base.types import FrozenDict
 from ..problem.problem import Problem
 
 
@@ -156,7 +157,9 @@ class Hint:
         if isinstance(d, list) or (isinstance(d, Mapping) and "hints" in d):
             path = ".[0]" if isinstance(d, list) else ".hints[0]"
             raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")
-        named = isinstance(d, Mapping) and isinstance(d.get("arch"), str)
+        if not isinstance(d, Mapping):
+            raise ConfigError(f"a hint is an object of keys and values, got {shown(d)}")
+        named = isinstance(d.get("arch"), str)
         check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError)
         check_fields(Launch, d["launch"], "hint's launch", ConfigError)
         if d["rasterization_plan"] is not None:
@@ -176,7 +179,8 @@ class Hint:
 
     @classmethod
     def from_json(cls, text: str) -> Hint:
-        return cls.from_dict(json.loads(text))
+        """The hint that `to_json` wrote. Raises ConfigError for anything else."""
+        return cls.from_dict(json_of(text, "a hint", ConfigError))
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError, NoCandidates
+from ..base.given import shown, takes
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import given
 from ..compiled.facts import Facts
@@ -146,6 +147,7 @@ class KernelRanking(Sequence[KernelHint]):
         return "\n".join([head, *rows])
 
 
+@takes(ConfigError, besides="^(kernel|configs|args|grid)$")
 def rank_kernel(
     kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
@@ -166,6 +168,10 @@ def rank_kernel(
     parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
     """
     name = function_of(kernel).__name__
+    if isinstance(configs, str | Mapping) or not isinstance(configs, Iterable):
+        raise ConfigError(f"rank_kernel takes a list of configurations, got {shown(configs)}")
+    if not callable(args) and not (isinstance(args, Mapping) and all(isinstance(name, str) for name in args)):
+        raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(args)}")
     listed = list(configs)
     plain = [plain_config(config) for config in listed]
     if not plain:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
+from ..base.given import takes
 from ..base.table import Column, left_out, rich_table, screen_width, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
@@ -186,6 +187,7 @@ class Portfolio:
         return "\n".join(lines)
 
 
+@takes(ProblemError, besides="^(k|sizes)$")
 def portfolio(
     problem: Problem,
     arch: Arch,

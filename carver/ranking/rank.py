@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.given import takes
 from ..cost.pricing import Priced, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
@@ -23,6 +24,7 @@ from .offers import offered_kernels, too_large
 from .ranking import Ranking
 
 
+@takes(ConfigError, besides="configs")
 def rank(
     problem: Problem,
     arch: Arch,

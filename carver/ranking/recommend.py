@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..arch.descriptor import Arch
-from ..base.errors import NoCandidates
+from ..base.errors import ConfigError, NoCandidates
+from ..base.given import takes
 from ..cost.check import model_of
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.enumeration import enumerate_many, sizes_of
@@ -20,6 +21,7 @@ TOGETHER = 64
 """Problems that are priced at once: their columns fit a core's cache."""
 
 
+@takes(ConfigError, besides="topk")
 def recommend(
     problem: Problem,
     arch: Arch,
@@ -44,6 +46,7 @@ def recommend(
     return _recommend([problem], arch, counted("topk", topk, 1), chosen, offered, notes)[0]
 
 
+@takes(ConfigError, besides="topk")
 def recommend_problems(
     problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None
 ) -> list[Ranking]:

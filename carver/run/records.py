@@ -26,9 +26,12 @@ from typing import Any, TextIO
 
 from ..base.errors import CarverError, nearest
 from ..base.folders import private
+from ..base.given import fits, in_words, json_of, number, printable, shown
 
 OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
 
+MOST_DAYS = 365_000.0
+"""Older than this is nothing."""
 BUSY_TIMEOUT_S = 60.0
 """How long a writer waits for another process's transaction; each lasts milliseconds."""
 
@@ -167,15 +170,16 @@ class Measurement:
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` wrote. Raises RecordsError for what is missing, unknown or of a wrong type."""
-        known = {f.name for f in fields(cls)}
-        if d.keys() != known:
-            raise RecordsError(f"not a measurement: keys missing or unknown: {', '.join(sorted(d.keys() ^ known))}")
+        if not isinstance(d, Mapping) or d.keys() != _KINDS.keys():
+            keys = d.keys() ^ _KINDS.keys() if isinstance(d, Mapping) else {"all"}
+            raise RecordsError(f"not a measurement: keys missing or unknown: {printable(', '.join(sorted(keys)))}")
         for name, value in d.items():
-            allowed = _TYPES[_KINDS[name]]
-            if not isinstance(value, allowed) or isinstance(value, bool):
-                raise RecordsError(f"not a measurement: {name} is {value!r}")
-        if not all(isinstance(samples, list) and all(map(_is_time, samples)) for samples in d["rounds_ms"]):
+            if not fits(value, _KINDS[name], {}):
+                raise RecordsError(f"not a measurement: {name} must be {in_words(_KINDS[name])}, got {shown(value)}")
+        if not all(_is_time(x) for samples in d["rounds_ms"] for x in samples):
             raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
+        if not fits(d["problem"].get("sizes"), "Mapping[str, int]", {}):
+            raise RecordsError(f"not a measurement: sizes of its problem are {shown(d['problem'].get('sizes'))}")
         rounds = tuple(tuple(map(float, samples)) for samples in d["rounds_ms"])
         return cls(**{**d, "rounds_ms": rounds, "conditions": tuple(d["conditions"])})
 
@@ -185,17 +189,6 @@ def _is_time(value: object) -> bool:
 
 
 _KINDS = {f.name: str(f.type) for f in fields(Measurement)}
-_TYPES: Mapping[str, Any] = {
-    "str": str,
-    "int | None": (int, type(None)),
-    "float | None": (float, int, type(None)),
-    "Mapping[str, Any]": Mapping,
-    "Mapping[str, float]": Mapping,
-    "Mapping[str, str]": Mapping,
-    "Mapping[str, Any] | None": (Mapping, type(None)),
-    "tuple[tuple[float, ...], ...]": list,
-    "tuple[Mapping[str, Any], ...]": list,
-}
 _JSON = {name for name, kind in _KINDS.items() if kind.startswith(("Mapping", "tuple"))}
 _COLUMNS = tuple(_KINDS)
 _FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
@@ -241,8 +234,10 @@ class Run:
 class Records:
     """The database. Opens and migrates it; use as a context manager, from one thread."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
+    def __init__(self, path: Path | str | None = None, *, new: bool = True) -> None:
         self.path = Path(path) if path is not None else private() / "records.sqlite"
+        if not new and not self.path.exists():
+            raise RecordsError(f"there is no database {self.path}; 'carver bench' and 'carver records import' make one")
         with self._guard():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
@@ -397,7 +392,7 @@ class Records:
         for row in rows:
             try:
                 found.append(_measurement(row))
-            except (RecordsError, ValueError) as e:
+            except RecordsError as e:
                 warnings.warn(f"records {self.path}: left out {row['uuid']}: {e}", stacklevel=3)
         return found
 
@@ -435,7 +430,8 @@ class Records:
             raise RecordsError(f"prune needs a filter: older_than_days, or one of {', '.join(_FILTERS)}")
         before = None
         if older_than_days is not None:
-            before = (datetime.now(UTC) - timedelta(days=older_than_days)).isoformat(timespec="milliseconds")
+            days = number("older_than_days", older_than_days, RecordsError, 0.0, MOST_DAYS)
+            before = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
         where, values = _where(equal, before=before)
         with self._transaction() as db:
             touched = db.execute(f"SELECT DISTINCT run_id FROM measurements WHERE {where}", values).fetchall()
@@ -459,13 +455,13 @@ def _insert(db: sqlite3.Connection, m: Measurement, conflict: str) -> int:
 
 
 def _measurement(row: sqlite3.Row) -> Measurement:
-    return Measurement.from_dict(
-        {c: json.loads(row[c]) if c in _JSON and row[c] is not None else row[c] for c in _COLUMNS}
-    )
+    return Measurement.from_dict({
+        c: json_of(row[c], c, RecordsError) if c in _JSON and row[c] is not None else row[c] for c in _COLUMNS
+    })  # fmt: skip
 
 
 def _run(row: sqlite3.Row) -> Run:
-    return Run(**{**dict(row), "settings": json.loads(row["settings"])})
+    return Run(**{**dict(row), "settings": json_of(row["settings"], "settings", RecordsError)})
 
 
 def _where(equal: Mapping[str, str], *, since: str | None = None, before: str | None = None) -> tuple[str, list[str]]:
@@ -477,17 +473,17 @@ def _where(equal: Mapping[str, str], *, since: str | None = None, before: str | 
     return " AND ".join(t for t, _ in terms) or "1", [v for _, v in terms]
 
 
-def _parse_line(number: int, line: str) -> Measurement:
+def _parse_line(place: int, line: str) -> Measurement:
     try:
-        d = json.loads(line)
-    except json.JSONDecodeError as e:
-        raise RecordsError(f"line {number} is not JSON: {e}; nothing was imported") from None
+        d = json_of(line, f"line {place}", RecordsError)
+    except RecordsError as e:
+        raise RecordsError(f"{e}; nothing was imported") from None
     if not isinstance(d, dict) or d.pop("carver_record", None) != _EXPORT_VERSION:
         raise RecordsError(
-            f"line {number} is not a record of version {_EXPORT_VERSION} as 'carver records export' writes; "
+            f"line {place} is not a record of version {_EXPORT_VERSION} as 'carver records export' writes; "
             "nothing was imported"
         )
     try:
         return Measurement.from_dict(d)
     except RecordsError as e:
-        raise RecordsError(f"line {number}: {e}; nothing was imported") from None
+        raise RecordsError(f"line {place}: {e}; nothing was imported") from None

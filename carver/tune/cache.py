@@ -23,6 +23,7 @@ from typing import Any
 
 from ..base.errors import DeviceError, Foreign
 from ..base.folders import below, cache_folder, check_owner, kept, private
+from ..base.given import fits, in_words, json_of, shown
 
 SCHEMA = 1
 
@@ -51,11 +52,20 @@ PARTS = "key.json"
 """The file of an entry that says what entered its key."""
 
 
+KINDS = {
+    "name": "str", "config": "Mapping[str, Any]", "latency_ms": "float | None", "predicted_ms": "float | None",
+    "ref_latency_ms": "float | None", "baseline_ms": "float | None", "stopped": "str", "trials": "int",
+    "seconds": "float", "notes": "Sequence[str]", "env": "Mapping[str, Any]", "key": "str",
+    "table": "Sequence[Mapping[str, Any]]",
+}  # fmt: skip
+"""What an entry says, by annotation."""
+
+
 def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     """The verified `result.json` of a folder, with "signed": whether this user wrote it here. Raises Foreign."""
     path = folder / "result.json"
     try:
-        found = json.loads(_regular(path).decode())
+        found = json_of(regular(path), path, Foreign, finite=False)
         files = dict(found["files"])
         if key is not None:
             check_owner(folder)
@@ -65,10 +75,12 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
         if key is not None and found["key"] != key:
             raise Foreign(f"{folder} holds the entry of another key")
         for name, sha256 in files.items():
-            if _sha256(_regular(folder / below(name))) != sha256:
+            if _sha256(regular(folder / below(name))) != sha256:
                 raise Foreign(f"{folder / name} is not the file that was saved")
         if found["digest"] != _digest(found):
             raise Foreign(f"{path} was changed after it was saved")
+        if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
+            raise Foreign(f"{path}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
         signed = _is_signed(str(found.get("signature")), found["digest"])
     except DeviceError as e:
         raise Foreign(str(e)) from None
@@ -77,7 +89,7 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     return {**found, "signed": signed}
 
 
-def _regular(path: Path) -> bytes:
+def regular(path: Path) -> bytes:
     """The content of a file of an entry, which must be no link and of reasonable size."""
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
+from ..base.folders import below
+from ..base.given import printable
 from ..base.table import screen_width
 from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
@@ -162,7 +164,7 @@ class AutotuneResult:
         from rich.table import Table
         from rich.text import Text
 
-        out = Table(title=Text(self.summary()), title_justify="left", title_style="")
+        out = Table(title=Text(printable(self.summary())), title_justify="left", title_style="")
         for name in ("config", "ms", "predicted", "outcome"):
             out.add_column(name, justify="left" if name in ("config", "outcome") else "right")
         for m in sorted(self.table, key=lambda m: m.median_ms or math.inf):
@@ -171,7 +173,7 @@ class AutotuneResult:
                 f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
                 m.outcome if m.ok else f"{m.outcome}: {first_line(m.message)}",
             )  # fmt: skip
-            out.add_row(*map(Text, cells))  # brackets in a config are no markup
+            out.add_row(*(Text(printable(cell)) for cell in cells))  # brackets in a config are no markup
         return out
 
     def __str__(self) -> str:
@@ -189,7 +191,7 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     if kind != d["device"].partition(":")[0]:
         raise ConfigError(f"the saved kernel is for {d['device']}; it cannot run on {where}")
     program = program_from_dict(d["program"])
-    contents = {name: (folder / name).read_bytes() for name in (program.source.path.name, *d["sources"])}
+    contents = {name: cache.regular(folder / below(name)) for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(contents))
     if kind == "cuda":
         with suppress(DeviceError):  # which who calls the kernel gets; without it the result can be read
@@ -197,7 +199,7 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     program = replace(program, source=source)
     binary = None
     if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):
-        built = (folder / d["binary"]).read_bytes()
+        built = cache.regular(folder / below(d["binary"]))
         if hashlib.sha256(built).hexdigest() == d["sha256"]:  # a copy: another result may take the folder's place
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
     params = [Param(name, shape, dtype, out) for name, shape, dtype, out in d["params"]]
@@ -224,7 +226,7 @@ def summarise(
     """The findings in a few lines."""
     if latency_ms is None:
         return f"{name}: {words(config)}; {stopped}"
-    gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms else ""
+    gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms and latency_ms else ""
     return f"{name}: {latency_ms:.4g} ms with {words(config)}{gain}\n{len(table)} tried: {outcomes(table)}; {stopped}"
 
 

@@ -1,0 +1,188 @@
+"""Random input to every public entry: each case ends in a result or in an error of carver's own, in bounded time and
+memory.
+
+    python benchmarks/fuzz.py --cases 50000 --json fuzz.json
+    python benchmarks/fuzz.py --entry hints --cases 2000 --seed 7
+
+The cases run in a worker process of bounded memory; one that a case ends, or that a case holds for too long, is that
+case's failure, and another goes on with what is left. Exits with 1 if any case failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+HOME = Path(__file__).resolve().parent.parent
+MEMORY_BYTES = 2 << 30
+TIME_S = 10.0
+BATCH = 500
+"""Cases of a worker; another seed draws the next."""
+
+
+def work(name: str, count: int, seed: int) -> None:
+    """In a worker: a line on stdout for each case that begins, fails or ends."""
+    sys.path[:0] = [str(HOME), str(HOME / "tests")]
+    import fuzz as fuzzing
+    import hypothesis
+    from hypothesis import HealthCheck, Phase
+
+    out = os.fdopen(os.dup(1), "w")
+    entry = fuzzing.ENTRIES[name]
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+    def say(**what: Any) -> None:
+        out.write(json.dumps(what) + "\n")
+        out.flush()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(entry.given)
+    def run(case: Any) -> None:
+        say(case=repr(case)[:2000])
+        began, error = time.perf_counter(), None
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            try:
+                answered = fuzzing.run(entry, case)
+            except Exception as failure:
+                error, answered = failure, False
+        if error is not None:
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if "/carver/" in f.filename]
+            at = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "outside"
+            say(
+                error=f"{type(error).__name__} in {at}",
+                says=str(error)[:300],
+                trace="".join(traceback.format_tb(error.__traceback__))[-3000:],
+            )
+        say(took=time.perf_counter() - began, answered=answered)
+
+    with tempfile.TemporaryDirectory() as folder:
+        fuzzing.fresh_home(Path(folder))
+        run()
+    say(peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+
+
+def batch(name: str, count: int, seed: int) -> dict[str, Any]:
+    """What a worker told: cases, failures, the longest case and the peak of its memory."""
+    command = [sys.executable, "-X", "faulthandler", __file__, "--work", name, str(count), str(seed)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    found: dict[str, Any] = {"cases": 0, "results": 0, "longest_s": 0.0, "peak_bytes": 0, "failures": []}
+    assert worker.stdout is not None and worker.stderr is not None
+    os.set_blocking(worker.stdout.fileno(), False)
+    os.set_blocking(worker.stderr.fileno(), False)
+    rest, said, case, began, done = b"", b"", "", time.monotonic(), False
+    while True:
+        ended = worker.poll() is not None
+        text, said = rest + (worker.stdout.read() or b""), (said + (worker.stderr.read() or b""))[-4000:]
+        *lines, rest = text.split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            if "case" in told:
+                case, began = told["case"], time.monotonic()
+            elif "took" in told:
+                found["cases"] += 1
+                found["results"] += told["answered"]
+                found["longest_s"] = max(found["longest_s"], told["took"])
+                case = ""
+            elif "error" in told:
+                found["failures"].append({**told, "case": case})
+            else:
+                found["peak_bytes"], done = told["peak_bytes"], True
+        if case and time.monotonic() - began > TIME_S:
+            worker.kill()
+            worker.wait()
+            found["failures"].append({"error": f"over {TIME_S:g} s", "says": "", "case": case})
+            break
+        if ended:
+            if not done:
+                tail = said.decode(errors="replace")
+                found["failures"].append(
+                    {"error": f"worker ended with {worker.returncode}", "says": tail, "case": case}
+                )
+            break
+        time.sleep(0.02)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="random input to every public entry")
+    parser.add_argument("--cases", type=int, default=2000, help="in all")
+    parser.add_argument("--entry", action="append", help="only this one; repeatable")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="write the summary here, as it grows")
+    parser.add_argument("--failures", type=Path, help="write every failure here")
+    parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.work:
+        work(args.work[0], int(args.work[1]), int(args.work[2]))
+        return 0
+    sys.path[:0] = [str(HOME), str(HOME / "tests")]
+    from fuzz import ENTRIES
+
+    names = args.entry or list(ENTRIES)
+    each, failed, rows = -(-args.cases // len(names)), [], {}
+    for name in names:
+        row: dict[str, Any] = {"cases": 0, "results": 0, "failures": 0, "longest_s": 0.0, "peak_mib": 0}
+        began, seed = time.monotonic(), args.seed
+        while row["cases"] < each:
+            found = batch(name, min(BATCH, each - row["cases"]), seed)
+            seed += 1
+            if not found["cases"] and not found["failures"][0]["case"]:
+                raise SystemExit(f"{name}: no case could be drawn: {found['failures'][0]['says'][-2000:]}")
+            row["cases"] += max(found["cases"], 1)
+            row["results"] += found["results"]
+            row["failures"] += len(found["failures"])
+            row["longest_s"] = round(max(row["longest_s"], found["longest_s"]), 3)
+            row["peak_mib"] = max(row["peak_mib"], found["peak_bytes"] >> 20)
+            failed += [{"entry": name, **failure} for failure in found["failures"]]
+        row["seconds"] = round(time.monotonic() - began, 1)
+        rows[name] = row
+        print(
+            f"{name:<16s} {row['cases']:6d} cases, {row['results']:6d} results, {row['failures']:4d} failed, "
+            f"longest {row['longest_s']:.2f} s, {row['peak_mib']} MiB, {row['seconds']:.0f} s",
+            flush=True,
+        )
+        if args.json:
+            told = {
+                "command": f"python benchmarks/fuzz.py --cases {args.cases} --seed {args.seed}",
+                "python": platform.python_version(),
+                "limit_s": TIME_S,
+                "limit_bytes": MEMORY_BYTES,
+                "cases": sum(r["cases"] for r in rows.values()),
+                "failures": sum(r["failures"] for r in rows.values()),
+                "entries": rows,
+            }
+            args.json.write_text(json.dumps(told, indent=1) + "\n")
+        if args.failures:
+            args.failures.write_text(json.dumps(failed, indent=1))
+    for (entry, error), n in Counter((f["entry"], f["error"]) for f in failed).most_common():
+        first = next(f for f in failed if (f["entry"], f["error"]) == (entry, error))
+        print(f"{n:5d} {entry}: {error}: {first['says'][:150]!r}\n      {first['case'][:300]}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

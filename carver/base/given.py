@@ -1,0 +1,277 @@
+"""What comes from outside, checked once and by what is declared: files by size and form, JSON by the fields of a
+dataclass, arguments by the annotations of a function."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import inspect
+import json
+import math
+import re
+import sys
+import tomllib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+MOST_BYTES = 64 << 20
+"""Of a file that is read, unpacked. [bytes] A thousand times what the largest table that ships has; what JSON makes of
+it stays below 2 GB."""
+SHOWN = 100
+"""Characters of what was given that an error repeats."""
+
+Error = type[Exception]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def shown(value: object) -> str:
+    """Its repr, cut, without anything that a terminal would take for a command."""
+    try:
+        text = repr(value)
+    except Exception:  # of any class, or an integer of more digits than Python writes
+        text = f"a {type(value).__name__}"
+    return printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+
+
+def printable(text: str) -> str:
+    """The text with control characters, an escape sequence's first above all, written out."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: repr(found[0])[1:-1], text)
+
+
+def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
+    """What a file holds, unpacked if it ends in ".gz". Raises `error` where it cannot be read, or holds more."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            found: bytes = file.read(most_bytes + 1)
+    except (OSError, EOFError, zlib.error) as e:
+        raise error(f"{path} cannot be read: {getattr(e, 'strerror', None) or e}") from None
+    if len(found) > most_bytes:
+        unpacked = ", unpacked" if path.suffix == ".gz" else ""
+        raise error(f"{path} holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")
+    return found
+
+
+def text_of(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> str:
+    """The same as text in UTF-8, without the mark that spreadsheets begin a file with."""
+    try:
+        return content(path, error, most_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise error(f"{path} is no text in UTF-8: {e}") from None
+
+
+def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
+    """A parsed TOML file."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as e:  # an integer of thousands of digits, too
+        raise error(f"{what}: not TOML: {e}") from None
+
+
+def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = True) -> Any:
+    """A parsed JSON document. NaN, infinity and what is too large for a number are refused unless not `finite`."""
+    if not isinstance(text, str | bytes | bytearray):
+        raise error(f"{what} is JSON text, got {shown(text)}")
+    with _as_json(what, error):
+        return json.loads(text, **(_FINITE if finite else {}))
+
+
+def json_each(text: str, what: object, error: Error) -> list[Any]:
+    """JSON documents one after the other, on one line each or on several."""
+    decode, found, end = json.JSONDecoder(**_FINITE).raw_decode, [], 0
+    with _as_json(what, error):
+        while at := re.compile(r"\S").search(text, end):
+            value, end = decode(text, at.start())
+            found.append(value)
+    return found
+
+
+@contextmanager
+def _as_json(what: object, error: Error) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise error(f"{what} is no JSON that can be read: it is nested too deep") from None
+    except ValueError as e:  # JSONDecodeError, UnicodeDecodeError, an integer of thousands of digits
+        raise error(f"{what} is not JSON: {printable(str(e))}") from None
+
+
+def _finite(word: str) -> float:
+    if not math.isfinite(value := float(word)):
+        raise ValueError(f"{word[:SHOWN]} is no finite number")
+    return value
+
+
+_FINITE: Mapping[str, Any] = {"parse_float": _finite, "parse_constant": _finite}
+
+
+def index(value: object) -> int | None:
+    """A whole number of any library, no boolean; None where it is something else."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return int(value.__index__())  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        return None
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number, no boolean."""
+    plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return plain and -math.inf < value < math.inf  # type: ignore[operator]
+
+
+def whole(name: str, value: object, error: Error, low: int = 0, high: int = 2**63 - 1) -> int:
+    """A whole number in this range."""
+    number = index(value)
+    if number is None or not low <= number <= high:
+        most = f" and at most {high}" if high < 2**63 - 1 else ""
+        raise error(f"{name} must be a whole number of at least {low}{most}, got {shown(value)}")
+    return number
+
+
+def number(name: str, value: object, error: Error, low: float = 0.0, high: float = 1e12) -> float:
+    """A finite number in this range."""
+    if not is_number(value) or not low <= value <= high:  # type: ignore[operator]
+        raise error(f"{name} must be a number from {low:g} to {high:g}, got {shown(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def check_fields(cls: Any, given: object, what: str, error: Error) -> None:
+    """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types."""
+    if not isinstance(given, Mapping):
+        raise error(f"a {what} is an object of keys and values, got {type(given).__name__}")
+    names = {f.name for f in fields(cls)}
+    optional = {f.name for f in fields(cls) if f.default is not MISSING or f.default_factory is not MISSING}
+    keys = {"missing": names - optional - given.keys(), "unknown": given.keys() - names}
+    if odd := [f"keys {how}: {', '.join(sorted(map(str, which)))}" for how, which in keys.items() if which]:
+        raise error(f"not a {what}: {printable('; '.join(odd))}")
+    for f in fields(cls):
+        kind = _plain(str(f.type))
+        if f.name in given and not fits(given[f.name], kind, {}):
+            raise error(f"not a {what}: {f.name} must be {in_words(kind)}, got {shown(given[f.name])}")
+
+
+def _plain(annotation: str) -> str:
+    """The annotation of a field as JSON has it: a class other than these is an object or null."""
+    known = r"(?:str|int|float|bool|None|Any|tuple|list|dict|Mapping|Sequence)\b"
+    return re.sub(rf"(?<![\w.])(?!{known})[A-Za-z_][\w.]*", "Mapping | None", annotation)
+
+
+def takes(error: Error, besides: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Makes a function raise `error` for an argument that is not of its annotation. Parameters whose name matches
+    `besides` are left to the function. Classes that are imported for annotations alone are not looked at."""
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        kinds = {
+            name: p.annotation
+            for name, p in inspect.signature(function).parameters.items()
+            if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
+        }
+        places = tuple(inspect.signature(function).parameters)
+        scope = sys.modules[function.__module__].__dict__
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name, value in (*zip(places, args, strict=False), *kwargs.items()):
+                if name in kinds and not fits(value, kinds[name], scope):
+                    raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorated
+
+
+def fits(value: object, annotation: str, scope: Mapping[str, Any]) -> bool:
+    """Whether a value is of an annotation; `scope` has the classes that it names."""
+    return any(_is(value, *each, scope) for each in _alternatives(annotation))
+
+
+@functools.cache
+def _alternatives(annotation: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The kinds that an annotation joins by "|", each with what stands in its brackets."""
+    out = []
+    for part in _split(annotation, "|"):
+        kind, _, inner = part.removesuffix("]").partition("[")
+        out.append((kind.rpartition(".")[2], tuple(_split(inner, ","))))
+    return tuple(out)
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """The parts between marks that stand in no bracket."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == mark and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+_TEXT = (str, bytes, bytearray)
+
+
+def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, Any]) -> bool:
+    match kind:
+        case "None":
+            return value is None
+        case "int":
+            return index(value) is not None
+        case "float":
+            return is_number(value)
+        case "bool":
+            return isinstance(value, bool | np.bool_) or index(value) in (0, 1)
+        case "str":
+            return isinstance(value, str)
+        case "Callable":
+            return callable(value)
+        case "Literal":
+            return any(repr(value).strip("'\"") == word.strip("'\"") for word in inner)
+        case "Mapping" | "dict":
+            key, of = inner if len(inner) == 2 else ("Any", "Any")
+            if not isinstance(value, Mapping) or not all(fits(k, key, scope) for k in value):
+                return False
+            return of == "Any" or all(fits(v, of, scope) for v in value.values())  # values may be made when asked for
+        case "Sequence" | "tuple" | "list":
+            if isinstance(value, _TEXT) or not isinstance(value, Sequence):
+                return False
+            if kind == "tuple" and inner[1:] not in ((), ("...",)):
+                return len(value) == len(inner) and all(fits(v, k, scope) for v, k in zip(value, inner, strict=True))
+            return not inner or all(fits(v, inner[0], scope) for v in value)
+        case "Iterable" | "Collection":
+            if isinstance(value, Sequence) and not isinstance(value, _TEXT):
+                return not inner or all(fits(v, inner[0], scope) for v in value)
+            return isinstance(value, Iterable) and not isinstance(value, _TEXT)
+    cls = scope.get(kind)
+    plain = isinstance(cls, type) and cls is not Any and not getattr(cls, "_is_protocol", False)
+    return not plain or isinstance(value, cls)  # type: ignore[arg-type]
+
+
+_WORDS = {
+    "int": ("a whole number", "whole numbers"), "float": ("a number", "numbers"), "str": ("a string", "strings"),
+    "bool": ("true or false", "true or false"), "Mapping": ("a mapping", "mappings"), "dict": ("a mapping", "mappings"),
+    "Callable": ("a function", "functions"), "None": ("None", "None"), "Any": ("anything", "anything"),
+}  # fmt: skip
+
+
+def in_words(annotation: str, *, plural: bool = False) -> str:
+    """What an annotation allows."""
+    out = []
+    for kind, inner in _alternatives(annotation):
+        if kind in ("Sequence", "tuple", "list", "Iterable", "Collection"):
+            of = f" of {in_words(inner[0], plural=True)}" if inner else ""
+            out.append(f"{'lists' if plural else 'a list'}{of}")
+        elif kind == "Literal":
+            out += inner
+        else:
+            out.append(_WORDS.get(kind, (f"a {kind}", f"{kind} objects"))[plural])
+    return " or ".join(dict.fromkeys(out))
+
