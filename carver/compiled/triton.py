@@ -70,6 +70,8 @@ class Compiled:
     warps: int
     stages: int
     ctas: int
+    tensor_columns: int
+    """Of tensor memory, which compute capability 10.0 has."""
 
 
 def function_of(kernel: Any) -> Any:
@@ -223,7 +225,8 @@ def out_of(built: Any, target: Target) -> Compiled:
     """Triton's own record of a compiled kernel as ours."""
     meta = built.metadata
     code = built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"]
-    return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas)
+    columns = getattr(meta, "tmem_size", None) or 0
+    return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas, columns)
 
 
 def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str, Any]) -> Compiled:

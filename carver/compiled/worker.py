@@ -136,7 +136,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
         made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
     reply: dict[str, Any] = {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
-        "stages": made.stages, "ctas": made.ctas,
+        "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns,
     }  # fmt: skip
     if "isa" in asked:
         [machine] = read_machines([made.code], asked["isa"], asked["matrix"])

@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from . import triton
+from . import triton, triton_attention
 from .expr import Expression, evaluated
 
-COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {"triton": triton.COLUMNS}
+COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {
+    "triton": {**triton.COLUMNS, **triton_attention.COLUMNS}
+}
 """For each compiler and each cost model, the function of every column."""
 
 

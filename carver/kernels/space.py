@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
+from ..arch.occupancy import TMEM_COLUMNS
 from ..base.dtypes import BYTES
 from ..base.errors import ConfigError, nearest
 from ..base.types import BoolArray, FloatArray
@@ -418,6 +419,9 @@ _DEVICE_RULES = {
     "threads": ("a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block"),
     "smem_bytes": (
         "shared memory of one block fits arch.smem_per_block_bytes", "smem_bytes <= arch.smem_per_block_bytes",
+    ),
+    "tmem_columns": (
+        f"tensor memory of one block has {TMEM_COLUMNS} columns", f"tmem_columns <= {TMEM_COLUMNS}",
     ),
 }  # fmt: skip
 """What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""

@@ -24,7 +24,11 @@ WIDEST_COPY_BYTES = 16
 BANKS_BYTES = 128
 """One word of each bank of shared memory."""
 LEAST_ASYNC_BYTES = 4
-"""cp.async takes 4, 8 or 16 bytes."""
+"""cp.async takes 4, 8 or 16 bytes. On AMD the compiler prefetches nothing narrower on CDNA before CDNA 4."""
+DIRECT_TO_LDS = ("gfx950",)
+"""CDNA's instruction sets whose loads may go to LDS directly: CDNA 4."""
+BARRIER_BYTES = 8
+"""In shared memory, of which tcgen05 has one or two that say when it has read its operands."""
 
 
 # every kernel
@@ -38,19 +42,22 @@ def threads(num_warps: Values, arch: Arch) -> Values:
     return num_warps * arch.warp_size
 
 
-def _instruction(arch: Arch, units: Mapping[str, int], rows: Values, num_warps: Values, wide: Values) -> Values:
+def instruction_of(
+    arch: Arch, units: Mapping[str, int], rows: Values, num_warps: Values, wide: Values, element_bytes: Values
+) -> Values:  # fmt: skip
     """What tl.dot becomes, of a tile of so many rows; `wide`: whether operands and types are tcgen05's.
 
     tcgen05 takes floats, and its sums are read back by four or eight warps; all else is mma.sync. Before compute
-    capability 8.0 the compiler multiplies on the vector units, tensor cores or not.
+    capability 8.0, and float64 from 10.0 on, the compiler multiplies on the vector units, tensor cores or not.
     """
     whole_block = (units["tcgen05"] > 0) & (rows >= 64) & ((num_warps == 4) | (num_warps == 8)) & wide
     whole_group = (units["wgmma"] > 0) & (rows >= 64) & (num_warps % 4 == 0)
-    by_warps = (units["matrix"] > 0) & (arch.async_copy | (units["mma"] == 0))
+    compiled = (np.asarray(element_bytes) < 8) | (arch.cc_major < 10)
+    by_warps = (units["matrix"] > 0) & (arch.async_copy | (units["mma"] == 0)) & compiled
     return np.select([whole_block, whole_group, by_warps], [TCGEN05, WGMMA, MMA], VECTOR)
 
 
-def _pipelines(arch: Arch) -> bool:
+def pipelines(arch: Arch) -> bool:
     """Whether the compiler prefetches a loop's loads: by asynchronous copies, on AMD through registers."""
     return bool(arch.async_copy) or arch.vendor == "amd"
 
@@ -69,9 +76,16 @@ def buffers(num_stages: Values, instruction: Values) -> Values:
     return np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, np.maximum(num_stages - 1, 1))
 
 
-def _rounded(need: Values) -> Values:
+def rounded(need: Values) -> Values:
     """Registers are allocated by eights."""
     return -(-need // 8) * 8
+
+
+def amd_instruction_rows(arch: Arch, rows: Values, columns: Values, element_bytes: Values = 2) -> Values:
+    """Rows, and columns, of the matrix instruction that a tile is multiplied with: CDNA's has a sibling of 32 x 32, but
+    for float64."""
+    wide = (arch.warp_size == 64) & (np.minimum(rows, columns) >= 32) & (np.asarray(element_bytes) < 8)
+    return np.where(wide, 32, 16)
 
 
 # one tl.dot, or several that share their first operand, in a loop over K
@@ -83,13 +97,28 @@ def instruction(
 ) -> Values:  # fmt: skip
     units = {"tcgen05": tcgen05, "wgmma": wgmma, "mma": mma, "matrix": matrix}
     wide = (tile_k * a_bytes >= 32) & ((a_bytes > 1) | (a_float8 > 0))
-    return _instruction(arch, units, tile_m, num_warps, wide)
+    return instruction_of(arch, units, tile_m, num_warps, wide, a_bytes)
 
 
-def warps_n(tile_m: Values, tile_n: Values, num_warps: Values) -> Values:
+def warps_n(
+    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, num_warps: Values, a_bytes: Values
+) -> Values:
     """The grid of warps over the tile follows its aspect ratio."""
+    if arch.vendor == "amd":
+        return np.where(instruction == MMA, _amd_warps_n(arch, tile_m, tile_n, num_warps, a_bytes), 1)
     across = pow2(np.maximum(1, tile_n * num_warps // tile_m) ** 0.5 * 0.7072)
     return np.minimum(np.minimum(num_warps, across), np.maximum(1, tile_n // 8))
+
+
+def _amd_warps_n(arch: Arch, tile_m: Values, tile_n: Values, num_warps: Values, element_bytes: Values) -> Values:
+    """Warps are dealt out one doubling at a time, to the rows while a warp has twice as many of them as of columns."""
+    size = amd_instruction_rows(arch, tile_m, tile_n, element_bytes)
+    down = across = np.ones_like(tile_m * tile_n * num_warps)
+    for _ in range(int(np.max(num_warps)).bit_length() - 1):
+        tall = (tile_m // (2 * size) // down >= tile_n // size // across) & (down < tile_m // size)
+        left = down * across < num_warps
+        down, across = np.where(left & tall, 2 * down, down), np.where(left & ~tall, 2 * across, across)
+    return np.where(across * size > tile_n, down, across)
 
 
 def warps_m(num_warps: Values, warps_n: Values) -> Values:
@@ -120,9 +149,7 @@ def turns(
     return (bytewise | narrow_b | (a_bytes == 4)) & nvidia & ((a_k_last == 0) | (b_k_last == 0))
 
 
-def turned_a(
-    turns: Values, narrow_b: Values, bytewise: Values, a_k_last: Values, instruction: Values
-) -> Values:
+def turned_a(turns: Values, narrow_b: Values, bytewise: Values, a_k_last: Values, instruction: Values) -> Values:
     read_as_it_is = bytewise & (instruction == TCGEN05)
     return turns & np.logical_not(narrow_b) & (a_k_last == 0) & (instruction >= MMA) & np.logical_not(read_as_it_is)
 
@@ -154,9 +181,16 @@ def single_conflicts_b(instruction: Values, a_bytes: Values, tile_n: Values) -> 
     return _single_conflicts(instruction, a_bytes, tile_n)
 
 
-def _copy_bytes(known: Values, turned: Values, turns: Values, a_bytes: Values, instruction: Values) -> Values:
+def _copy_bytes(
+    known: Values, thread_bytes: Values, turned: Values, turns: Values, a_bytes: Values, instruction: Values
+) -> Values:  # fmt: skip
+    """`thread_bytes`: a thread's share of the tile, which it copies in one piece at most."""
     by_type = np.where(instruction >= WGMMA, np.where(a_bytes == 4, 4, 16), np.where(a_bytes == 4, 16, 8))
-    return np.minimum(known, np.where(turns & turned, by_type, WIDEST_COPY_BYTES))
+    return np.minimum(np.minimum(known, thread_bytes), np.where(turns & turned, by_type, WIDEST_COPY_BYTES))
+
+
+def _thread_bytes(rows: Values, tile_k: Values, element: Values, threads: Values) -> Values:
+    return np.maximum(rows * tile_k // threads, 1) * element
 
 
 def _known(align: Values, by_16: Values, element: Values, static_shapes: Values) -> Values:
@@ -167,32 +201,32 @@ def _known(align: Values, by_16: Values, element: Values, static_shapes: Values)
 
 def copy_a_bytes(
     align_a: Values, by_16_a: Values, a_bytes: Values, static_shapes: Values, turned_a: Values, turns: Values,
-    instruction: Values,
+    instruction: Values, tile_m: Values, tile_k: Values, threads: Values,
 ) -> Values:  # fmt: skip
-    return _copy_bytes(_known(align_a, by_16_a, a_bytes, static_shapes), turned_a, turns, a_bytes, instruction)
+    known, own = _known(align_a, by_16_a, a_bytes, static_shapes), _thread_bytes(tile_m, tile_k, a_bytes, threads)
+    return _copy_bytes(known, own, turned_a, turns, a_bytes, instruction)
 
 
 def copy_b_bytes(
     align_b: Values, by_16_b: Values, b_bytes: Values, static_shapes: Values, turned_b: Values, turns: Values,
-    a_bytes: Values, instruction: Values,
+    a_bytes: Values, instruction: Values, tile_n: Values, tile_k: Values, threads: Values,
 ) -> Values:  # fmt: skip
-    return _copy_bytes(_known(align_b, by_16_b, b_bytes, static_shapes), turned_b, turns, a_bytes, instruction)
+    known, own = _known(align_b, by_16_b, b_bytes, static_shapes), _thread_bytes(tile_n, tile_k, b_bytes, threads)
+    return _copy_bytes(known, own, turned_b, turns, a_bytes, instruction)
 
 
 def _asynchronous(arch: Arch, copy: Values, turned: Values, bytewise: Values, instruction: Values) -> Values:
     through_registers = turned & bytewise & (instruction == WGMMA)
-    return np.asarray(_pipelines(arch)) & (copy >= LEAST_ASYNC_BYTES) & np.logical_not(through_registers)
+    any_width = arch.vendor == "amd" and (arch.warp_size == 32 or arch.isa in DIRECT_TO_LDS)
+    wide = (copy >= LEAST_ASYNC_BYTES) | any_width
+    return np.asarray(pipelines(arch)) & wide & np.logical_not(through_registers)
 
 
-def async_a(
-    arch: Arch, copy_a_bytes: Values, turned_a: Values, bytewise: Values, instruction: Values
-) -> Values:
+def async_a(arch: Arch, copy_a_bytes: Values, turned_a: Values, bytewise: Values, instruction: Values) -> Values:
     return _asynchronous(arch, copy_a_bytes, turned_a, bytewise, instruction)
 
 
-def async_b(
-    arch: Arch, copy_b_bytes: Values, turned_b: Values, bytewise: Values, instruction: Values
-) -> Values:
+def async_b(arch: Arch, copy_b_bytes: Values, turned_b: Values, bytewise: Values, instruction: Values) -> Values:
     return _asynchronous(arch, copy_b_bytes, turned_b, bytewise, instruction)
 
 
@@ -206,7 +240,7 @@ def exposed_loads(async_a: Values, async_b: Values) -> Values:
 
 def synchronous_copies(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
     """Without asynchronous copies, or with one stage, nothing is pipelined."""
-    return np.asarray(_pipelines(arch)) & (((async_a == 0) & (async_b == 0)) | (num_stages == 1))
+    return np.asarray(pipelines(arch)) & (((async_a == 0) & (async_b == 0)) | (num_stages == 1))
 
 
 def single_copy_instr() -> Values:
@@ -230,8 +264,8 @@ def padded_loads() -> Values:
 
 
 def converted_b(instruction: Values, b_converts: Values) -> Values:
-    """wgmma reads a second operand that is converted on the way from a buffer of its own."""
-    return (instruction == WGMMA) & (b_converts > 0)
+    """wgmma and tcgen05 read a second operand that is converted on the way from a buffer of its own."""
+    return (instruction >= WGMMA) & (b_converts > 0)
 
 
 def buffers_a(buffers: Values, async_a: Values) -> Values:
@@ -295,25 +329,40 @@ def lane_passes_b(b_k_last: Values, lanes_across: Values, lane_read_b_bytes: Val
 
 
 def leaving_bytes(
-    tile_m: Values, tile_n: Values, num_warps: Values, out_bytes: Values, instruction: Values
-) -> Values:
-    """Sums of 32 bits leave wgmma through shared memory, the rows that all warps multiply at once at a time."""
-    rows = np.minimum(tile_m, 16 * num_warps)
-    return np.where((instruction == WGMMA) & (out_bytes >= 4), rows * tile_n * out_bytes, 0)
+    arch: Arch, tile_m: Values, tile_n: Values, threads: Values, num_warps: Values, warps_m: Values, out_bytes: Values,
+    instruction: Values,
+) -> Values:  # fmt: skip
+    """Shared memory that sums pass on their way out, from the layout of the products to one of whole rows.
+
+    What both layouts have in registers of one thread, rows mostly, passes piece by piece, but for what makes up one
+    access of 16 bytes; stmatrix, which writes pairs of halves, leaves more pieces. AMD's products are stored as they
+    are.
+    """
+    wide = np.minimum(WIDEST_COPY_BYTES // out_bytes, np.maximum(tile_m * tile_n // threads, 1))
+    lanes_n = np.minimum(arch.warp_size, np.maximum(tile_n // wide, 1))
+    stored = arch.warp_size // lanes_n * (num_warps // np.minimum(num_warps, np.maximum(tile_n // (wide * lanes_n), 1)))
+    multiplied = np.where(instruction == MMA, 16 * warps_m, np.minimum(tile_m, 16 * num_warps))
+    rows = np.maximum(tile_m // np.maximum(stored, multiplied), 1)
+    pairs = np.where(instruction == TCGEN05, wide, np.minimum(wide, 2) * np.where(stored <= 8, 2, 1))
+    access = np.where((arch.cc_major >= 9) & (out_bytes == 2), 2, WIDEST_COPY_BYTES // out_bytes)
+    pieces = np.maximum(rows * pairs // access, 1)
+    return np.where((instruction >= MMA) & (arch.vendor != "amd"), tile_m * tile_n * out_bytes // pieces, 0)
 
 
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
-    buffers_b: Values, converted_b: Values, leaving_bytes: Values, num_stages: Values, b_tiles: Values = 1,
+    buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
+    num_stages: Values, b_tiles: Values = 1,
 ) -> Values:  # fmt: skip
     """`b_tiles`: tiles of the second operand in a step, each with its own product.
 
     On AMD the operands of a loop without a pipeline pass through one buffer, one after the other.
     """
     of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * b_bytes + converted_b * a_bytes)
-    one_buffer = (arch.vendor == "amd") & (num_stages == 1)
+    one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA)
+    barriers = np.where(instruction == TCGEN05, np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
     loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + b_tiles * of_b)
-    return np.maximum(tile_k * loaded, leaving_bytes)
+    return np.maximum(tile_k * loaded + barriers, leaving_bytes)
 
 
 def serialized(
@@ -326,17 +375,20 @@ def serialized(
     return (instruction == WGMMA) & (num_warps >= 8) & (tile_n * out_bytes == 512) & layout
 
 
-def accumulators(
-    tile_m: Values, tile_n: Values, threads: Values, acc_bytes: Values, b_tiles: Values = 1
-) -> Values:
+def accumulators(tile_m: Values, tile_n: Values, threads: Values, acc_bytes: Values, b_tiles: Values = 1) -> Values:
     """Registers of a thread's sums."""
     return b_tiles * tile_m * tile_n // threads * np.maximum(1, acc_bytes // 4)
 
 
 def tmem_columns(instruction: Values, tile_m: Values, tile_n: Values, b_tiles: Values = 1) -> Values:
     """Columns of tensor memory, 128 lanes high, that hold the sums of tcgen05; at least 32 are allocated."""
-    columns = np.maximum(32, pow2(np.maximum(1, tile_n))) * -(-tile_m // 128)
-    return np.where(instruction == TCGEN05, b_tiles * columns, 0)
+    columns = b_tiles * np.maximum(32, tile_n) * -(-tile_m // 128)
+    return np.where(instruction == TCGEN05, allocated_columns(columns), 0)
+
+
+def allocated_columns(columns: Values) -> Values:
+    """Tensor memory is allocated by powers of two, 32 columns at least."""
+    return np.maximum(32, pow2(columns))
 
 
 def warp_instr(
@@ -354,27 +406,47 @@ def warp_instr(
 def registers(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, warps_m: Values, warps_n: Values,
     a_bytes: Values, b_bytes: Values, copy_a_bytes: Values, copy_b_bytes: Values, accumulators: Values,
-    instruction: Values, b_tiles: Values = 1, kept_sums: Values = 0,
+    instruction: Values, num_stages: Values, b_tiles: Values = 1, kept_sums: Values = 0,
 ) -> Values:  # fmt: skip
     """`kept_sums`: registers of sums that a step adds its own to, where tl.dot does not."""
     copied = tile_m * a_bytes // copy_a_bytes + b_tiles * tile_n * b_bytes // copy_b_bytes
     copies = tile_k * copied // threads
-    fragments = (tile_m // (4 * warps_m) + tile_n // (4 * warps_n)) * np.where(a_bytes == 8, 4, 1)
+    if arch.vendor == "amd":
+        # a step's fragments are loaded before the first product, and the copies of the next wait in registers
+        fragments = (tile_m // warps_m * a_bytes + tile_n // warps_n * b_bytes) * tile_k // (4 * arch.warp_size)
+        waiting = tile_m * np.maximum(a_bytes, 4 * a_bytes // copy_a_bytes)
+        waiting = waiting + b_tiles * tile_n * np.maximum(b_bytes, 4 * b_bytes // copy_b_bytes)
+        loads = copies + 2 * (tile_k * waiting // (4 * threads)) // 5
+        by_warps = _amd_registers(arch, threads, num_stages, tile_k, accumulators, fragments, copies, loads)
+        by_warps = by_warps + np.where(np.asarray(kept_sums) > 0, 48 + kept_sums // 2, 0)
+    else:
+        fragments = (tile_m // (4 * warps_m) + tile_n // (4 * warps_n)) * np.where(a_bytes == 8, 4, 1)
+        copies_a = tile_k * tile_m * a_bytes // copy_a_bytes // threads
+        by_warps = 32 + accumulators + accumulators // 8 + fragments + 3 * copies_a + 7 * (copies - copies_a) // 4
     by_groups = accumulators + accumulators // 6 + 5 * copies // 2 + 21
-    by_warps = 40 + accumulators + fragments + 2 * copies
     by_threads = 37 + accumulators + 6 * (accumulators // b_tiles) // 5 + 8 * copies // 5
     # sums come out of tensor memory when the loop is over, many of them in parts
-    leaving = np.minimum(accumulators, 128) + np.maximum(accumulators - 128, 0) // 3
-    by_block = 24 + np.maximum(leaving, 5 * copies // 2)
-    if arch.vendor == "amd":
-        # a step's fragments are loaded before the first product, on RDNA few of them; the next step's copies wait
-        loaded = (tile_m // warps_m * a_bytes + tile_n // warps_n * b_bytes) * tile_k // (4 * arch.warp_size)
-        wide = arch.warp_size == 64
-        by_warps = (30 if wide else 44) + accumulators + loaded // (2 if wide else 8) + 8 * copies
-        by_warps = by_warps + np.where(np.asarray(kept_sums) > 0, 48 + kept_sums // 2, 0)
+    by_block = 20 + np.minimum(accumulators, 128) + 5 * np.maximum(accumulators - 128, 0) // 8 + copies // 3
+    by_block = by_block + 8 * -(-tile_m // threads)  # rows of each thread
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
     need = np.select(kinds, [by_block, by_groups, by_warps], by_threads)
-    return _rounded(kept_sums + need)
+    return rounded(kept_sums + need)
+
+
+def _amd_registers(
+    arch: Arch, threads: Values, num_stages: Values, tile_k: Values, accumulators: Values, fragments: Values,
+    copies: Values, loads: Values,
+) -> Values:  # fmt: skip
+    """Of matrix instructions. Where a thread may have all that the instruction set names, LLVM keeps sums twice; RDNA 3
+    keeps operands twice, in both halves of a wave."""
+    if arch.warp_size == 64:
+        few = 24 + 2 * accumulators + 3 * fragments // 5 + loads
+        many = 26 + 3 * accumulators // 4 + 2 * fragments // 3 + 3 * copies // 2
+        return np.where(arch.regs_per_sm // threads >= arch.max_regs_per_thread, few, many)
+    if arch.isa.startswith("gfx11"):
+        return 40 + 3 * accumulators // 4 + 11 * fragments // 10 + 2 * copies
+    deep = np.where(num_stages > 2, 4, 2) * accumulators * (tile_k // 256)
+    return 24 + 9 * accumulators // 8 + fragments // 2 + 2 * copies + deep
 
 
 def scale_columns(
@@ -392,92 +464,20 @@ def scale_columns(
     return np.where(tile_n < threads, np.maximum(tile_n // (4 * across), 1), 0)
 
 
-# two products with a softmax between them
-
-
-def attention_instruction(
-    arch: Arch, tcgen05: Values, wgmma: Values, mma: Values, matrix: Values, a_float8: Values, q_bytes: Values,
-    tile_m: Values, head: Values, num_warps: Values,
-) -> Values:  # fmt: skip
-    units = {"tcgen05": tcgen05, "wgmma": wgmma, "mma": mma, "matrix": matrix}
-    wide = (head * q_bytes >= 32) & ((q_bytes > 1) | (a_float8 > 0))
-    return _instruction(arch, units, tile_m, num_warps, wide)
-
-
-def attention_warps_m(instruction: Values, num_warps: Values, tile_m: Values, value: Values) -> Values:
-    """The second product is laid out first: warps stand along the queries where its tile is not wider than tall."""
-    return np.where((instruction >= WGMMA) | (tile_m >= value), num_warps, 1)
-
-
-def attention_warps_n(num_warps: Values, warps_m: Values) -> Values:
-    return num_warps // warps_m
-
-
-def attention_p_bytes(q_bytes: Values, warps_n: Values, tile_m: Values, tile_k: Values) -> Values:
-    """Probabilities of 16 bits pass from product to product in registers if each warp owns whole rows."""
-    return np.where((q_bytes <= 2) & (warps_n == 1), 0, tile_m * tile_k * q_bytes)
-
-
-def attention_async_copies(arch: Arch) -> Values:
-    return arch.async_copy
-
-
-def attention_ahead(arch: Arch, num_stages: Values) -> Values:
-    return np.where(_pipelines(arch), np.maximum(num_stages - 1, 1), 1)
-
-
-def attention_smem_bytes(
-    arch: Arch, num_warps: Values, instruction: Values, num_stages: Values, ahead: Values, tile_m: Values,
-    tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
-) -> Values:  # fmt: skip
-    """On AMD queries pass shared memory once, before the loop, and stay in registers; probabilities pass it where a
-    warp has fewer rows than the instruction that the compiler takes, 32 on CDNA and 16 on RDNA."""
-    of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
-    if arch.vendor == "amd":
-        rows = (32 if arch.warp_size == 64 else 16) * num_warps
-        exchanged = np.where(tile_m < rows, tile_m * tile_k * q_bytes, 0)
-        one = np.maximum(np.maximum(of_keys, of_values), exchanged)
-        loop = np.where(num_stages == 1, one, ahead * (of_keys + of_values) + exchanged)
-        return np.maximum(tile_m * head * q_bytes, loop)
-    kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
-    return tile_m * head * q_bytes + kept * (of_keys + of_values) + p_bytes
-
-
-def attention_registers(
-    arch: Arch, instruction: Values, threads: Values, num_warps: Values, tile_m: Values, tile_k: Values, head: Values,
-    value: Values, q_bytes: Values,
-) -> Values:  # fmt: skip
-    """The scores turn into probabilities of half their width while the next product starts.
-
-    On AMD the queries stay in registers, and so do, until they are multiplied, a step's keys and values; RDNA's
-    compiler spreads those loads.
-    """
-    sums, scores = tile_m * value // threads, tile_m * tile_k // threads
-    if arch.vendor == "amd":
-        lane_bytes = 4 * arch.warp_size
-        queries = -(-tile_m // num_warps) * head * q_bytes // lane_bytes
-        pairs = tile_k * (head + value) * q_bytes
-        loaded = pairs // lane_bytes // (1 if arch.warp_size == 64 else 4)
-        return _rounded(40 + sums + scores + queries + loaded + pairs // (4 * threads))
-    return _rounded(np.where(instruction >= WGMMA, 28, 40) + sums + scores + scores * np.minimum(q_bytes, 4) // 8)
-
-
 # element by element
 
 
-def access_elements(
-    tile_elements: Values, threads: Values, in_bytes: Values, tile_c: Values = 2**31
-) -> Values:
+def access_elements(tile_elements: Values, threads: Values, in_bytes: Values, tile_c: Values = 2**31) -> Values:
     """A thread's elements side by side, at most 16 bytes of them and a row of the tile."""
     widest = np.minimum(WIDEST_COPY_BYTES // in_bytes, tile_c)
     return np.maximum(1, np.minimum(widest, tile_elements // threads))
 
 
-def _named(*functions: Callable[..., Any], prefix: str = "") -> dict[str, Callable[..., Any]]:
-    return {function.__name__.removeprefix(prefix): function for function in functions}
+def named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {function.__name__: function for function in functions}
 
 
-_DOT = _named(
+_DOT = named(
     warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a,
     singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies,
     ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b,
@@ -489,10 +489,6 @@ COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,
     "gated": _DOT,
     "matmul_softmax": _DOT,
-    "attention": _named(
-        warps, threads, attention_instruction, attention_warps_m, attention_warps_n, attention_p_bytes,
-        attention_async_copies, attention_ahead, attention_smem_bytes, attention_registers, prefix="attention_",
-    ),
-    "stream": _named(warps, threads, access_elements),
+    "stream": named(warps, threads, access_elements),
 }  # fmt: skip
 """The functions that fill the columns of a cost model, by its name."""

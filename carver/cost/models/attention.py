@@ -85,6 +85,8 @@ class Attention:
     split: FloatArray = column("", "parts of the keys, each walked by a block of its own", 1)
     packed: FloatArray = column("flag", "query heads that share keys lie in one tile", 0)
     p_bytes: FloatArray = column("bytes", "of probabilities that pass shared memory between the products", 0)
+    score_copies: FloatArray = column("", "warps that compute the same scores", 1)
+    tmem_columns: FloatArray = column("columns", "of tensor memory that hold a block's scores and sums", 0)
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
@@ -95,7 +97,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     eq, ek, ev, eo = c.q_bytes, c.k_bytes, c.v_bytes, c.o_bytes
     warps, wm, wn, split, kind = c.warps, c.warps_m, c.warps_n, c.split, c.instruction
     packed, p_bytes, registers = c.packed > 0, c.p_bytes, c.registers
-    resident = resident_blocks(arch, warps, c.smem_bytes, registers)
+    resident = resident_blocks(arch, warps, c.smem_bytes, registers, c.tmem_columns)
 
     # blocks, and the tiles of keys that each of them walks
     own_queries = np.where(packed, np.maximum(tm // group, 1), tm)
@@ -114,9 +116,10 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     inst_m = instruction_rows(kind, c.mma_m)
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
-    tile_flops = 2 * rows_padded * tk * (head + value)
+    rows_scored = rows_padded * c.score_copies
+    tile_flops = 2 * tk * (rows_scored * head + rows_padded * value)
     products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
-    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_padded * tk, rows_padded * value)
+    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rows_padded * value)
     soft_clk = exp_clk + vector_clk
     # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm

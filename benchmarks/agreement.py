@@ -1,0 +1,565 @@
+"""What carver says of Triton's kernels held against what Triton's compiler makes of them, for ten targets, with no GPU.
+
+    python benchmarks/agreement.py compile RECORD.jsonl.gz [--kernel NAME] [--target ISA] [--configs 60] [--seed 0]
+    python benchmarks/agreement.py table RECORD.jsonl.gz
+    python benchmarks/agreement.py picks RECORD.jsonl.gz [--kernel NAME] [--target ISA]
+    python benchmarks/agreement.py spilled RECORD.jsonl.gz
+
+`compile` draws configurations of each Triton kernel that carver declares, from its tunables, compiles them for each
+target and adds a row each to the record; what is there already is not compiled again. `table` ranks nothing and
+compiles nothing: it says for each target and kernel how carver's columns agree with the record. `picks` compiles
+carver's first four of eight matmuls and four attentions on each target, and `spilled` says which of such a record did
+not fit or spilled. The kernels are `kernels/triton_declared.py` and `kernels/triton_transpose.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import carver  # noqa: E402
+from carver.arch.occupancy import TMEM_COLUMNS  # noqa: E402
+from carver.base.errors import CarverError  # noqa: E402
+from carver.base.shipped import folder  # noqa: E402
+from carver.compiled.arguments import Tensor  # noqa: E402
+from carver.kernels import triton as rules  # noqa: E402
+from carver.kernels.declaration import Kernel, load  # noqa: E402
+from carver.kernels.space import device_rules, given_space, matrix_unit  # noqa: E402
+from carver.problem.problem import Problem  # noqa: E402
+
+TARGETS = {
+    "sm_80": "a100_sxm_80", "sm_89": "l40s", "sm_90": "h100_sxm", "sm_100": "b200", "sm_120": "rtx_5090",
+    "gfx90a": "mi250x_gcd", "gfx942": "mi300x", "gfx950": "mi355x", "gfx1100": "rx_7900_xtx", "gfx1201": "rx_9070_xt",
+}  # fmt: skip
+"""A device of each."""
+KINDS = {rules.VECTOR: "vector", rules.MMA: "mma", rules.WGMMA: "wgmma", rules.TCGEN05: "tcgen05"}
+OPCODES = {
+    "tcgen05": re.compile(r"\bUTC\w*MMA\b"), "wgmma": re.compile(r"\b[HQI]GMMA\b"),
+    "mma": re.compile(r"\b[HQIDO]MMA\b|\bv_s?[mw](fma|mma)"),
+}  # fmt: skip
+"""Of the machine code; of several the first."""
+SPILL_BYTES = 16
+"""That a thread may spill before it counts."""
+MOST_SUMS = 256
+"""A thread's, of what is compiled: more take minutes each."""
+
+Row = dict[str, Any]
+Config = Mapping[str, int]
+
+
+class Launch(NamedTuple):
+    """What a kernel gets beside its configuration."""
+
+    args: Mapping[str, Any]
+    constants: Mapping[str, Any] = {}
+
+
+class Subject(NamedTuple):
+    """A declared kernel, its source, and problems that it is compiled for, each as its template's arguments."""
+
+    template: Callable[..., Any]
+    launch: Callable[[Problem, Mapping[str, Any]], Launch]
+    problems: Sequence[Mapping[str, Any]]
+
+
+def _types(problem: Problem, isa: str) -> dict[str, str]:
+    """gfx942 multiplies 8-bit floats of its own."""
+    own = isa == "gfx942"
+    return {name: f"{dtype}fnuz" if own and dtype.startswith("float8") else dtype
+            for name, dtype in problem.dtypes.items()}  # fmt: skip
+
+
+def _sum(problem: Problem) -> Any:
+    import triton.language as tl
+
+    return getattr(tl, {"tf32": "float32"}.get(problem.accumulate, problem.accumulate))
+
+
+def _matmul(p: Problem, types: Mapping[str, str]) -> Launch:
+    b, m, n, k = (p.sizes[axis] for axis in "bmnk")
+    a_strides = (m * k, 1, m) if p.options["trans_a"] else (m * k, k, 1)
+    b_strides = (n * k, 1, k) if p.options["trans_b"] else (n * k, n, 1)
+    tensors = {
+        "a_at": Tensor(types["A"], (b, m, k)), "b_at": Tensor(types["B"], (b, k, n)),
+        "c_at": Tensor(types["C"], (b, m, n)),
+    }  # fmt: skip
+    sizes = {"M": m, "N": n, "K": k}
+    strides = dict(zip(("a_b", "a_m", "a_k", "b_b", "b_k", "b_n"), a_strides + b_strides, strict=True))
+    precision = "tf32" if p.dtypes["A"] == "tf32" else "ieee"
+    return Launch(tensors | sizes | strides, {"SUM": _sum(p), "PRECISION": precision})
+
+
+def _scaled_matmul(p: Problem, types: Mapping[str, str]) -> Launch:
+    m, n, k = (p.sizes[axis] for axis in "mnk")
+    scale_n, scale_k = p.options["scale_n"], p.options["scale_k"]
+    parts = k // scale_k
+    args = {
+        "a_at": Tensor(types["A"], (m, k)), "b_at": Tensor(types["B"], (n, k)), "c_at": Tensor(types["C"], (m, n)),
+        "a_scale_at": Tensor("float32", (m, parts)), "b_scale_at": Tensor("float32", (n // scale_n, parts)),
+        "M": m, "N": n, "K": k, "a_m": k, "a_k": 1, "b_n": k, "b_k": 1,
+        "as_m": parts, "as_k": 1, "bs_n": parts, "bs_k": 1,
+    }  # fmt: skip
+    return Launch(args, {"SUM": _sum(p), "SCALE_N": scale_n, "SCALE_K": scale_k})
+
+
+def _grouped_matmul(p: Problem, types: Mapping[str, str]) -> Launch:
+    experts, n, k = (p.sizes[axis] for axis in "enk")
+    rows = p.options["routed_rows"]
+    args = {
+        "a_at": Tensor(types["A"], (rows, k)), "b_at": Tensor(types["B"], (experts, n, k)),
+        "c_at": Tensor(types["C"], (rows, n)), "rows_at": Tensor("int32", (2 * rows,)),
+        "experts_at": Tensor("int32", (rows,)), "N": n, "K": k, "tokens": rows, "topk": 8,
+        "a_m": k, "a_k": 1, "b_e": n * k, "b_n": k, "b_k": 1,
+    }  # fmt: skip
+    return Launch(args)
+
+
+def _gated_mlp(p: Problem, types: Mapping[str, str]) -> Launch:
+    m, n, k = (p.sizes[axis] for axis in "mnk")
+    w_k, w_n = (1, k) if p.options["trans_b"] else (n, 1)
+    args = {
+        "a_at": Tensor(types["A"], (m, k)), "w_at": Tensor(types["W"], (2, k, n)), "c_at": Tensor(types["C"], (m, n)),
+        "M": m, "N": n, "K": k, "a_m": k, "w_u": n * k, "w_k": w_k, "w_n": w_n,
+    }  # fmt: skip
+    return Launch(args)
+
+
+def _matmul_softmax(p: Problem, types: Mapping[str, str]) -> Launch:
+    m, n, k = (p.sizes[axis] for axis in "mnk")
+    b_k, b_n = (1, k) if p.options["trans_b"] else (n, 1)
+    args = {
+        "a_at": Tensor(types["A"], (m, k)), "b_at": Tensor(types["B"], (k, n)), "p_at": Tensor(types["P"], (m, n)),
+        "M": m, "N": n, "K": k, "a_m": k, "b_k": b_k, "b_n": b_n,
+    }  # fmt: skip
+    return Launch(args)
+
+
+def _attention(p: Problem, types: Mapping[str, str]) -> Launch:
+    s = p.sizes
+    heads = s["z"] * s["h"]
+    args = {
+        "q_at": Tensor(types["Q"], (heads * s["g"], s["q"], s["d"])),
+        "k_at": Tensor(types["K"], (heads, s["s"], s["d"])), "v_at": Tensor(types["V"], (heads, s["s"], s["e"])),
+        "o_at": Tensor(types["O"], (heads * s["g"], s["q"], s["e"])),
+        "scale": s["d"] ** -0.5, "group": s["g"], "seq": s["q"], "seq_kv": s["s"],
+    }  # fmt: skip
+    return Launch(args, {"HEAD": s["d"], "CAUSAL": bool(p.options["causal"])})
+
+
+def _reduction(p: Problem, types: Mapping[str, str]) -> Launch:
+    r, c = p.sizes["r"], p.sizes["c"]
+    axis = int(p.options["axis"])
+    out = Tensor(types["Y"], (r if axis else c,))
+    return Launch({"x_at": Tensor(types["X"], (r, c)), "y_at": out, "rows": r, "cols": c}, {"AXIS": axis})
+
+
+def _elementwise(p: Problem, types: Mapping[str, str]) -> Launch:
+    n = p.sizes["r"] * p.sizes["c"]
+    inputs = len(p.statement.inputs)
+    tensors = {f"x{i}_at": Tensor(types[f"X{min(i, inputs - 1)}"], (n,)) for i in range(2)}
+    return Launch(tensors | {"y_at": Tensor(types["Y"], (n,)), "elements": n}, {"INPUTS": inputs})
+
+
+def _window(p: Problem, types: Mapping[str, str]) -> Launch:
+    b, x, r = (p.sizes[axis] for axis in "bxr")
+    args = {
+        "i_at": Tensor(types["I"], (b, x + r - 1)), "w_at": Tensor(types["W"], (b, r)),
+        "o_at": Tensor(types["O"], (b, x)), "length": x, "outputs": b * x,
+    }  # fmt: skip
+    return Launch(args, {"TAPS": r})
+
+
+def _transpose(p: Problem, types: Mapping[str, str]) -> Launch:
+    i, j = p.sizes["i"], p.sizes["j"]
+    return Launch({"x_ptr": Tensor(types["X"], (i, j)), "y_ptr": Tensor(types["Y"], (j, i)), "rows": i, "cols": j})
+
+
+def _square(dtype: str, trans_a: bool = False, trans_b: bool = True, **more: Any) -> Row:
+    return {"M": 4096, "N": 4096, "K": 4096, "in_dtype": dtype, "trans_A": trans_a, "trans_B": trans_b} | more
+
+
+SUBJECTS = {
+    "matmul/triton": Subject(
+        carver.MatmulTemplate, _matmul,
+        [
+            _square("float16"), _square("float16", trans_b=False),
+            _square("bfloat16"), _square("bfloat16", True, False),
+            _square("float8_e4m3"), _square("float8_e4m3", trans_b=False),
+            _square("int8"), _square("int8", trans_b=False),
+            _square("tfloat32"), _square("float16", b_dtype="int8"), _square("float16", trans_b=False, b_dtype="int8"),
+            _square("float32", trans_b=False), _square("float64"), _square("float16", M=3000, N=3000, K=3000),
+        ],
+    ),
+    "attention/triton": Subject(
+        carver.FlashAttentionTemplate, _attention,
+        [
+            {"batch": 1, "heads": 16, "kv_heads": kv, "seq": 4096, "head_dim": d, "causal": causal, "in_dtype": dtype}
+            for kv, d, causal, dtype in (
+                (16, 64, False, "float16"), (4, 128, True, "bfloat16"), (16, 128, False, "float16"),
+                (4, 64, True, "float16"), (16, 256, True, "float16"), (16, 32, False, "bfloat16"),
+            )
+        ],
+    ),
+    "scaled_matmul/triton": Subject(
+        carver.ScaledMatmulTemplate, _scaled_matmul,
+        [{"M": 4096, "N": 4096, "K": 4096, "in_dtype": dtype} for dtype in ("float8_e4m3", "int8")],
+    ),
+    "grouped_matmul/triton": Subject(
+        carver.GroupedMatmulTemplate, _grouped_matmul,
+        [{"rows": 512, "N": 4096, "K": 4096, "experts": 32, "in_dtype": dtype}
+         for dtype in ("bfloat16", "float16", "float8_e4m3")],
+    ),
+    "gated_mlp/triton": Subject(
+        carver.GatedMLPTemplate, _gated_mlp,
+        [{"M": 4096, "N": 4096, "K": 4096, "trans_B": t, "in_dtype": dtype}
+         for t, dtype in ((True, "float16"), (False, "bfloat16"))],
+    ),
+    "matmul_softmax/triton": Subject(
+        carver.MatmulSoftmaxTemplate, _matmul_softmax,
+        [{"M": 4096, "N": n, "K": 1024, "trans_B": t, "in_dtype": dtype}
+         for n, t, dtype in ((128, True, "float16"), (2048, False, "bfloat16"))],
+    ),
+    "reduction/triton": Subject(
+        carver.ReductionTemplate, _reduction,
+        [{"op": "sum", "shape": (4096, 4096), "axis": axis, "in_dtype": dtype}
+         for axis, dtype in ((1, "float16"), (0, "float16"), (1, "float32"), (0, "float32"))],
+    ),
+    "elementwise/triton": Subject(
+        carver.ElementwiseTemplate, _elementwise,
+        [{"shape": (4096, 4096), "dtype": dtype, "inputs": n} for dtype, n in (("float16", 1), ("float32", 2))],
+    ),
+    "window/triton": Subject(
+        carver.WindowTemplate, _window, [{"length": 65536, "taps": 7, "batch": 256, "in_dtype": "float32"}]
+    ),
+    "transpose/triton": Subject(
+        carver.TransposeTemplate, _transpose,
+        [{"rows": 4096, "cols": 4096, "dtype": dtype} for dtype in ("float16", "float32", "int8")],
+    ),
+}  # fmt: skip
+"""By the declaration under templates/."""
+
+
+def declared(name: str) -> Kernel:
+    return load(folder("templates") / f"{name}.toml")
+
+
+def source(name: str) -> Any:
+    """The function that a declaration describes."""
+    from kernels import triton_declared, triton_transpose
+
+    operator = name.partition("/")[0]
+    return triton_transpose.transpose if operator == "transpose" else getattr(triton_declared, operator)
+
+
+def problem_of(name: str, arguments: Mapping[str, Any]) -> Problem:
+    return SUBJECTS[name].template(**arguments).problem
+
+
+# drawing
+
+
+def problems(name: str, arch: carver.Arch) -> list[Mapping[str, Any]]:
+    """Those that the kernel takes on a device, 8-bit floats, TF32 and float64 only where matrix units take them."""
+    found = []
+    for arguments in SUBJECTS[name].problems:
+        problem = problem_of(name, arguments)
+        special = {d for d in problem.dtypes.values() if d.startswith("float8") or d in ("tf32", "float64")}
+        unit = matrix_unit(problem, arch) if problem.contracts else None
+        if not special or (unit and unit.dtype in special):
+            found.append(arguments)
+    return found
+
+
+def drawn(name: str, target: str, n: int, seed: int) -> Iterator[tuple[Mapping[str, Any], Row]]:
+    """Problems with configurations, any of the tunables' values that the rules allow, too large for the device or not.
+
+    Left out: what a compiler takes minutes for, and tiles of far more than the device's shared memory.
+    """
+    arch, kernel = carver.load_arch(TARGETS[target]), declared(name)
+    draw = random.Random(f"{name} {target} {seed}")
+    values = {}
+    for tunable, listed in kernel.tunables.items():
+        values[tunable] = [kernel.defaults[tunable]] if tunable in kernel.defaults else list(listed)  # type: ignore[arg-type]
+    offered, seen = problems(name, arch), set()
+    for _ in range(1000 * n):
+        if len(seen) == n or not offered:
+            return
+        place = len(seen) % len(offered)
+        config = {tunable: draw.choice(choices) for tunable, choices in values.items()}
+        key = (place, *config.items())
+        if key not in seen and _compilable(kernel, problem_of(name, offered[place]), arch, config):
+            seen.add(key)
+            yield offered[place], config
+
+
+def _compilable(kernel: Kernel, problem: Problem, arch: carver.Arch, config: Config) -> bool:
+    _, why = given_space(problem, arch, kernel, [config])
+    if why and why[0] not in dict(device_rules(kernel)):
+        return False
+    threads = config["num_warps"] * arch.warp_size
+    if threads > arch.max_threads_per_block:
+        return False
+    if "BLOCK_M" not in config:
+        size = config.get("BLOCK") or np.prod([v for tunable, v in config.items() if tunable.startswith("BLOCK")])
+        return bool(threads <= size * 4 and size <= 64 * threads)
+    m, n, k = config["BLOCK_M"], config["BLOCK_N"], config.get("BLOCK_K", problem.sizes.get("d", 0))
+    item = problem.itemsize(problem.statement.inputs[0].name)
+    wide = max(m * n, m * k if "BLOCK_K" not in config else 0)
+    loaded = (m + n) * k * item * max(config.get("num_stages", 1) - 1, 1)
+    return wide <= MOST_SUMS * threads and loaded <= 2 * arch.smem_per_block_bytes
+
+
+# compiling
+
+
+def compiled(wanted: Iterable[tuple[str, str, Mapping[str, Any], Row]], known: Iterable[Row] = ()) -> Iterator[Row]:
+    """A row for each (declaration, target, problem, configuration) that `known` lacks, as they are done."""
+    from carver.compiled.pool import Pool
+    from carver.compiled.triton import Target, specialise, version
+    from carver.compiled.worker import request
+
+    here = {_key(row) for row in known if row["triton"] == version()}
+    asked: dict[str, Row] = {}
+    requests = {}
+    for name, target, arguments, config in wanted:
+        row = {"kernel": name, "target": target, "problem": dict(arguments), "config": config, "triton": version()}
+        key = _key(row)
+        if key in here or key in asked:
+            continue
+        arch, problem = carver.load_arch(TARGETS[target]), problem_of(name, arguments)
+        function = source(name)
+        launch = SUBJECTS[name].launch(problem, _types(problem, target))
+        taken = {t: v for t, v in config.items() if t in function.arg_names or t in ("num_warps", "num_stages")}
+        given = specialise(function, launch.args, launch.constants, taken, Target.of(arch))
+        asked[key], requests[key] = row, request(function, given, arch)
+    with Pool() as pool:
+        for key, reply in pool.replies(requests, 180.0):
+            yield asked[key] | _facts(reply)
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return json.dumps([row["kernel"], row["target"], row["problem"], row["config"]], sort_keys=True)
+
+
+def _facts(reply: Mapping[str, Any]) -> Row:
+    """Of one kernel: shared memory and columns of tensor memory, registers, spilled bytes a thread, instruction."""
+    from carver.compiled.isa import elf, gcn, sass
+    from carver.compiled.worker import unpacked
+
+    if "error" in reply:
+        raise CarverError(reply["error"])
+    if "refused" in reply:
+        return {"refused": reply["refused"]}
+    code = unpacked(reply["code"])
+    if isinstance(code, bytes):
+        [kernel] = elf.kernels(code).values()
+        text = sass.disassemble(kernel.code, kernel.sm)
+        registers, spill_bytes = kernel.registers, kernel.stack_bytes
+    else:
+        text = code
+        held = gcn.read(code).resources
+        registers, spill_bytes = held.registers, held.stack_bytes
+    kind = next((kind for kind, opcode in OPCODES.items() if opcode.search(text)), "vector")
+    return {
+        "shared_bytes": reply["shared_bytes"], "tensor_columns": reply["tensor_columns"], "registers": registers,
+        "spill_bytes": spill_bytes, "instruction": kind,
+    }  # fmt: skip
+
+
+# holding against each other
+
+
+class Agreement(NamedTuple):
+    """One configuration: what carver says and what came out."""
+
+    fits: bool
+    """That Triton compiles and launches it."""
+    allowed: bool
+    """That carver takes it."""
+    shared: tuple[float, float] | None
+    """carver's and the compiler's, and so on; None where it did not compile."""
+    registers: tuple[float, float] | None
+    spills: tuple[bool, bool] | None
+    kind: tuple[str, str] | None
+
+
+def held(row: Mapping[str, Any]) -> Agreement:
+    """carver's columns for a row of the record, against it."""
+    arch = carver.load_arch(TARGETS[row["target"]])
+    problem, kernel = problem_of(row["kernel"], row["problem"]), declared(row["kernel"])
+    roomy = arch.replace(smem_per_block_bytes=2**30, smem_per_sm_bytes=2**31)
+    _, why = given_space(problem, arch, kernel, [row["config"]])
+    space, _ = given_space(problem, roomy, kernel, [row["config"]])
+    if "refused" in row:
+        return Agreement(False, not why, None, None, None, None)
+    fits = row["shared_bytes"] <= arch.smem_per_block_bytes and row["tensor_columns"] <= TMEM_COLUMNS
+    threads = row["config"]["num_warps"] * arch.warp_size
+    most = min(arch.max_regs_per_thread, arch.regs_per_block // threads)
+    need = space.at(0, "registers", 0)
+    kind = (KINDS[space.at(0, "instruction", 0)], row["instruction"]) if "instruction" in space.columns else None
+    return Agreement(
+        fits, not why, (space.at(0, "smem_bytes", 0), row["shared_bytes"]),
+        (min(need, most), row["registers"]),
+        (need > most, row["spill_bytes"] > SPILL_BYTES), kind,
+    )  # fmt: skip
+
+
+class Line(NamedTuple):
+    """One kernel on one target: shares of what agrees, and carver's registers over the compiler's."""
+
+    n: int
+    fits: float
+    wrongly_refused: int
+    shared: float
+    kind: float
+    registers: tuple[float, float, float]
+    """Quantiles of 5, 50 and 95 %, of what does not spill."""
+    spills: float
+
+
+def line(rows: Sequence[Mapping[str, Any]]) -> Line:
+    every = [held(row) for row in rows]
+    built = [a for a in every if a.shared]
+
+    def share(pairs: Iterable[tuple[Any, Any] | None]) -> float:
+        found = [mine == theirs for mine, theirs in filter(None, pairs)]
+        return sum(found) / len(found) if found else float("nan")
+
+    ratios = [a.registers[0] / a.registers[1] for a in built if a.registers and a.spills and not a.spills[1]]
+    quantiles = np.quantile(ratios, [0.05, 0.5, 0.95]) if ratios else [float("nan")] * 3
+    return Line(
+        len(every), share((a.allowed, a.fits) for a in every), sum(a.fits and not a.allowed for a in every),
+        share(a.shared for a in built), share(a.kind for a in built), tuple(map(float, quantiles)),  # type: ignore[arg-type]
+        share(a.spills for a in built),
+    )  # fmt: skip
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Line]:
+    """By declaration and target."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["kernel"], row["target"]), []).append(row)
+    order = {target: i for i, target in enumerate(TARGETS)}
+    names = list(SUBJECTS)
+    return {key: line(groups[key]) for key in sorted(groups, key=lambda k: (names.index(k[0]), order[k[1]]))}
+
+
+def shown(lines: Mapping[tuple[str, str], Line]) -> Iterator[str]:
+    head = ("kernel", "target", "n", "fits", "wrongly refused", "shared memory", "instruction",
+            "registers 5, 50, 95 %", "spills")  # fmt: skip
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for (kernel, target), x in lines.items():
+        ratios = ", ".join(f"{q:.2f}" for q in x.registers)
+        cells = [kernel, target, x.n, f"{x.fits:.3f}", x.wrongly_refused, f"{x.shared:.3f}",
+                 "-" if np.isnan(x.kind) else f"{x.kind:.3f}", ratios, f"{x.spills:.3f}"]  # fmt: skip
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+# carver's first picks
+
+PICKED: dict[str, list[Row]] = {
+    "matmul/triton": [
+        _square("float16", M=8192, N=8192, K=8192), _square("bfloat16", M=4096, N=14336, K=4096),
+        _square("float8_e4m3", M=4096, N=4096, K=8192), _square("float16", M=16, N=4096, K=4096),
+        _square("bfloat16", M=1, N=28672, K=8192), _square("float8_e4m3", M=64, N=8192, K=8192),
+        _square("float16", M=512, N=512, K=16384, trans_b=False), _square("bfloat16", M=32768, N=128, K=1024),
+    ],
+    "attention/triton": [
+        {"batch": 4, "heads": 32, "kv_heads": 8, "seq": 4096, "head_dim": 128, "causal": True},
+        {"batch": 2, "heads": 16, "kv_heads": 16, "seq": 8192, "head_dim": 64, "causal": False, "in_dtype": "bfloat16"},
+        {"batch": 1, "heads": 8, "kv_heads": 8, "seq": 2048, "head_dim": 256, "causal": True},
+        {"batch": 16, "heads": 32, "kv_heads": 4, "seq": 1024, "head_dim": 128, "causal": False},
+    ],
+}  # fmt: skip
+PICKS = 4
+
+
+def picked(name: str, target: str) -> Iterator[tuple[Mapping[str, Any], Row]]:
+    """carver's first PICKS; 8-bit floats are float16 where the device multiplies none."""
+    arch = carver.load_arch(TARGETS[target])
+    allowed = {dtype for dtype in ("float8_e4m3",) if arch.matrix_unit(dtype)}
+    for given in PICKED[name]:
+        dtype = given.get("in_dtype", "float16")
+        arguments = given | {"in_dtype": "float16" if dtype.startswith("float8") and dtype not in allowed else dtype}
+        for hint in SUBJECTS[name].template(**arguments).with_arch(arch).recommend_hints(PICKS, "triton"):
+            yield arguments, dict(hint.config)
+
+
+def faults(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Picks that do not compile, do not fit, or spill."""
+    for row in rows:
+        arch = carver.load_arch(TARGETS[row["target"]])
+        what = f"{row['kernel']} {row['target']} {tuple(row['problem'].values())} {tuple(row['config'].values())}"
+        if "refused" in row:
+            yield f"{what}: {row['refused']}"
+        elif row["shared_bytes"] > arch.smem_per_block_bytes or row["tensor_columns"] > TMEM_COLUMNS:
+            yield f"{what}: {row['shared_bytes']} bytes, {row['tensor_columns']} columns do not fit"
+        elif row["spill_bytes"] > SPILL_BYTES:
+            yield f"{what}: {row['spill_bytes']} bytes a thread spilled, {row['registers']} registers"
+
+
+# the record
+
+
+def read(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return [json.loads(text) for text in file]
+
+
+def write(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows, each as it comes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "at", encoding="utf-8") if path.suffix == ".gz" else path.open("a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["compile", "table", "picks", "spilled"])
+    parser.add_argument("record", type=Path)
+    parser.add_argument("--kernel", action="append", choices=list(SUBJECTS), help="all, unless given")
+    parser.add_argument("--target", action="append", choices=list(TARGETS), help="all, unless given")
+    parser.add_argument("--configs", type=int, default=60, help="of each kernel for each target")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    targets = options.target or list(TARGETS)
+    known = read(options.record)
+    if options.what in ("compile", "picks"):
+        draws = options.what == "compile"
+        names = options.kernel or list(SUBJECTS if draws else PICKED)
+        wanted = (
+            (name, target, arguments, config)
+            for name in names
+            for target in targets
+            for arguments, config in (
+                drawn(name, target, options.configs, options.seed) if draws else picked(name, target)
+            )
+        )
+        write(options.record, compiled(wanted, known))
+        return
+    rows = [r for r in known if r["target"] in targets and r["kernel"] in (options.kernel or SUBJECTS)]
+    if options.what == "table":
+        print("\n".join(shown(table(rows))))
+    else:
+        print("\n".join(faults(rows)) or f"{len(rows)} picks compile, fit and do not spill")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""What Triton's compiler makes of attention: two products with a softmax between them, in one loop over the keys.
+
+As `triton.py`, whose functions these are for the cost model `attention`. Source: IR, PTX, SASS and AMD's assembly of
+Triton 3.6 for compute capability 8.0 to 12.0, gfx90a, gfx942, gfx950, gfx1100 and gfx1201.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from .triton import (
+    BARRIER_BYTES,
+    MMA,
+    TCGEN05,
+    WGMMA,
+    Values,
+    allocated_columns,
+    amd_instruction_rows,
+    instruction_of,
+    named,
+    pipelines,
+    rounded,
+    threads,
+    warps,
+)  # fmt: skip
+
+CHAINED_STAGES = 4
+"""At which the compiler for AMD takes a schedule of its own for two products one after the other."""
+AMD_REGISTERS = {
+    "cdna": (
+        (40, 1.7, 1.7, 0, 0, 0, 0.8), (30, 1.3, 1.55, 1.5, 0, 0, 1.6), (30, 1.3, 1.55, 1.5, 0, 0, 1.6),
+        (28, 2.8, 2.65, 0, 0.6, 0, 2.25),
+    ),
+    "transposing": (
+        (40, 1.7, 1.7, 0, 0, 0, 0.8), (40, 2.2, 2.1, 0, 0, 0, 1.6), (40, 2.2, 2.1, 0, 0, 0, 1.6),
+        (30, 2.1, 2.1, 0, 0.95, 1.7, 2.1),
+    ),
+    "twice": (
+        (24, 3.6, 1, 2.4, 0, 0.5, 0), (24, 3.6, 1, 2.4, 0, 0.5, 0), (24, 3.6, 1, 2.4, 0.3, 0.8, 0),
+        (24, 5.6, 1, 2.4, 0.3, 0.8, 0),
+    ),
+    "rdna": (
+        (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0.4, 1.1, 0.3),
+        (16, 3.4, 0.65, 2, 0.4, 1.1, 0.3),
+    ),
+}  # fmt: skip
+"""Registers of a thread for 1, 2, 3 and 4 stages: a base, and for each that scores, sums, queries, a step's keys and
+values take, and its copies. Fitted to what Triton 3.6 makes of its attention (`benchmarks/agreement.py`)."""
+
+
+def instruction(
+    arch: Arch, tcgen05: Values, wgmma: Values, mma: Values, matrix: Values, a_float8: Values, q_bytes: Values,
+    tile_m: Values, head: Values, num_warps: Values,
+) -> Values:  # fmt: skip
+    units = {"tcgen05": tcgen05, "wgmma": wgmma, "mma": mma, "matrix": matrix}
+    wide = (head * q_bytes >= 32) & ((q_bytes > 1) | (a_float8 > 0))
+    return instruction_of(arch, units, tile_m, num_warps, wide, q_bytes)
+
+
+def warps_m(arch: Arch, instruction: Values, num_warps: Values, tile_m: Values, value: Values) -> Values:
+    """Of the second product. On NVIDIA warps stand along the queries where its tile is not wider than tall, on AMD as
+    many of them as there are rows of the matrix instruction."""
+    if arch.vendor == "amd":
+        rows = amd_instruction_rows(arch, tile_m, value)
+        return np.where(instruction == MMA, np.minimum(num_warps, -(-tile_m // rows)), num_warps)
+    return np.where((instruction >= WGMMA) | (tile_m >= value), num_warps, 1)
+
+
+def warps_n(num_warps: Values, warps_m: Values) -> Values:
+    return num_warps // warps_m
+
+
+def score_copies(arch: Arch, warps_n: Values) -> Values:
+    """On AMD all warps stand along the queries in the first product: those that find no rows compute others' again."""
+    return warps_n if arch.vendor == "amd" else 1
+
+
+def p_bytes(
+    arch: Arch, q_bytes: Values, warps_m: Values, warps_n: Values, tile_m: Values, tile_k: Values, value: Values
+) -> Values:  # fmt: skip
+    """Probabilities of 16 bits pass from product to product in registers if each warp owns whole rows.
+
+    On AMD a warp of the second product has the rows that it needs where it has all, or those of its own in both.
+    """
+    exchanged = tile_m * tile_k * q_bytes
+    if arch.vendor == "amd":
+        first, second = amd_instruction_rows(arch, tile_m, tile_k), amd_instruction_rows(arch, tile_m, value)
+        moves = np.where(first == second, (warps_m > 1) & (warps_n > 1), (warps_m * warps_n > 1) & (tile_m > first))
+        return np.where(moves, exchanged, 0)
+    return np.where((q_bytes <= 2) & (warps_n == 1), 0, exchanged)
+
+
+def async_copies(arch: Arch) -> Values:
+    return arch.async_copy
+
+
+def ahead(arch: Arch, num_stages: Values) -> Values:
+    """The schedule for two products loads two steps before a product, whose operands then wait in registers."""
+    steps = np.maximum(num_stages - 1, 1)
+    if arch.vendor == "amd":
+        return np.where(num_stages == CHAINED_STAGES, 2, steps)
+    return np.where(pipelines(arch), steps, 1)
+
+
+def smem_bytes(
+    arch: Arch, instruction: Values, num_warps: Values, num_stages: Values, ahead: Values, tile_m: Values,
+    tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
+) -> Values:  # fmt: skip
+    """On AMD queries pass shared memory once, before the loop, and stay in registers. Keys and values of a loop that is
+    no pipeline pass through one buffer, the one after the other."""
+    of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
+    queries = tile_m * head * q_bytes
+    if arch.vendor == "amd":
+        buffers = np.where(num_stages == CHAINED_STAGES, 1, ahead)
+        one = np.maximum(np.maximum(of_keys, of_values), p_bytes)
+        return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
+    # where two groups of warps share rows they exchange a number of each
+    shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * tile_m, 0)
+    beside = np.where(instruction == TCGEN05, np.where(num_stages > 1, 4, 1) * BARRIER_BYTES + shared_rows, 0)
+    kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
+    one = np.maximum(of_keys, of_values + p_bytes)
+    loop = np.where(pipelines(arch) & (num_stages == 1), one, kept * (of_keys + of_values) + p_bytes)
+    return queries + loop + beside
+
+
+def tmem_columns(instruction: Values, tile_m: Values, tile_k: Values, value: Values, q_bytes: Values) -> Values:
+    """Scores, sums and probabilities; 64 rows take half the lanes."""
+    columns = (tile_k + value + tile_k * q_bytes // 4) * tile_m // 128
+    return np.where(instruction == TCGEN05, allocated_columns(columns), 0)
+
+
+def _amd_family(arch: Arch) -> str:
+    """RDNA 3 keeps operands of its matrix instruction twice, in both halves of a wave; on gfx942 alone the compiler
+    transposes within threads what it copies to LDS."""
+    if arch.warp_size == 64:
+        return "transposing" if arch.isa == "gfx942" else "cdna"
+    return "twice" if arch.isa.startswith("gfx11") else "rdna"
+
+
+def registers(
+    arch: Arch, instruction: Values, threads: Values, num_warps: Values, num_stages: Values, warps_m: Values,
+    warps_n: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values,
+) -> Values:  # fmt: skip
+    """The scores turn into probabilities of half their width while the next product starts.
+
+    On AMD the queries stay in registers, and a warp has the rows of one matrix instruction at least; the next step's
+    keys and values wait there. Where a thread may have all registers of the instruction set, LLVM takes more.
+    """
+    if arch.vendor == "amd":
+        first = np.maximum(tile_m // num_warps, amd_instruction_rows(arch, tile_m, tile_k))
+        second = np.maximum(tile_m // warps_m, amd_instruction_rows(arch, tile_m, value))
+        lanes, words = arch.warp_size, q_bytes / 4
+        parts: tuple[Values, ...] = (
+            1, first * tile_k / lanes, second * value / warps_n / lanes, first * head * words / lanes,
+            tile_k * head * words / lanes, tile_k * value / warps_n * words / lanes,
+            tile_k * (head + value) * words / threads,
+        )  # fmt: skip
+        weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
+        need = sum(weights[..., i] * part for i, part in enumerate(parts))
+        roomy = (arch.warp_size == 64) & (num_stages > 1) & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
+        return rounded(np.ceil(need + np.where(roomy, parts[1], 0)).astype(np.int64))
+    rows = np.maximum(tile_m // warps_m, 16)
+    scores, sums = rows * tile_k // (32 * warps_n), rows * value // (32 * warps_n)
+    queries = rows * head * q_bytes // (4 * 32)
+    base = 8 if arch.cc == (8, 0) else 22  # ptxas takes a few more for what came after compute capability 8.0
+    by_warps = base + 9 * scores // 5 + 6 * sums // 5 + np.minimum(sums, 16) + 3 * queries // 4
+    by_warps = by_warps + (tile_k + value) // (16 * warps_n)
+    by_block = 9 + 19 * scores // 10 + 13 * sums // 12
+    # of many scores that wgmma leaves in registers the first are probabilities before the last are exponentiated
+    by_groups = by_block - 6 * np.maximum(scores - 64, 0) // 5
+    by_threads = 40 + sums + scores + scores * np.minimum(q_bytes, 4) // 8
+    kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
+    return rounded(np.select(kinds, [by_block, by_groups, by_warps], by_threads))
+
+
+COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "attention": named(
+        warps, threads, instruction, warps_m, warps_n, score_copies, p_bytes, async_copies, ahead, smem_bytes,
+        tmem_columns, registers,
+    ),
+}  # fmt: skip
+"""The functions that fill the columns of a cost model, by its name."""
