@@ -7,6 +7,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -32,6 +33,8 @@ Reply = dict[str, Any]
 @dataclass
 class _Worker:
     process: subprocess.Popen[str]
+    said: IO[bytes]
+    """What it and its compilers print beside their answers."""
     key: str = ""
     since: float = 0.0
 
@@ -42,15 +45,16 @@ class _Worker:
         # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
         hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)} | hidden
+        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=said,
             text=True,
             env=environment,
         )
-        worker = cls(process)
+        worker = cls(process, said)
         worker.send([memory_bytes, *path])
         return worker
 
@@ -70,6 +74,13 @@ class _Worker:
     def end(self) -> None:
         self.process.kill()
         self.process.communicate()
+        self.said.close()
+
+    def last_words(self) -> str:
+        """Why it ended, as far as it said: the last line that it printed."""
+        self.said.seek(0)
+        lines = self.said.read()[-4096:].decode(errors="replace").split("\n")
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "out of memory perhaps")
 
 
 class Pool:
@@ -126,10 +137,10 @@ class Pool:
                             give()  # the next is under way while the caller looks at this reply
                             yield key, json.loads(line)
                         else:
+                            why = f"the compiler's process ended with {worker.process.wait()}: {worker.last_words()}"
                             worker.end()
-                            code = worker.process.returncode
                             give()
-                            yield key, passing(f"the compiler's process ended with {code}, out of memory perhaps")
+                            yield key, passing(why)
                     for worker in [w for w in self._busy if time.monotonic() - w.since > seconds]:
                         key = take(worker)
                         worker.end()

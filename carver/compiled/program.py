@@ -73,7 +73,11 @@ def evaluate(
 
 
 def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
-    """Parameters by position: a descriptor's are itself, its extents and its strides."""
+    """Parameters by position: a descriptor's are itself, its extents and its strides.
+
+    Where the target has no descriptors it is a pointer, followed by extents and strides as its accesses use them, by
+    flags, and by extents and strides once more.
+    """
     params = list(entry.params)
     for name, value in args:
         if not params:
@@ -82,6 +86,13 @@ def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
         if isinstance(value, tuple):
             shape, strides = value
             pointer = Value(np.zeros(1, np.int64), source=name)
+            if "ptr<" in kind:
+                top.env[param] = pointer
+                for numbers in ((*shape, *strides), (), (*shape, *strides)):
+                    top.env.update(zip((params.pop(0)[0] for _ in numbers), map(known, numbers), strict=False))
+                    while not numbers and params and params[0][1] == "i1":
+                        top.env[params.pop(0)[0]] = known(0)
+                continue
             top.env[param] = Described(pointer, *(tuple(known(n) for n in group) for group in (shape, strides)))
             del params[: 2 * len(shape)]
         elif "ptr<" in kind:
@@ -328,9 +339,12 @@ class _Machine:
             return None
         if name not in ("load", "dot"):
             self.count_floats(frame, op, dialect, name)
-        frame.env[op.results[0]] = self.value(frame, op, name)
-        for extra in op.results[1:]:
-            frame.env[extra] = unknown()
+        try:
+            value = self.value(frame, op, name)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ProblemError(f"Triton's IR has an operation that cannot be followed, {op.name} {op.text}") from error
+        rank = len(value.coef) if isinstance(value, Value) else 0
+        frame.env.update({extra: unknown(rank) for extra in op.results[1:]} | {op.results[0]: value})
         return None
 
     def value(self, frame: Frame, op: Op, name: str) -> Any:
@@ -342,6 +356,8 @@ class _Machine:
         if name in BINARY and len(given) == 2:
             if out.element == "i1" and rank:
                 return both(*given) if name == "andi" else unknown(rank)
+            if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
+                return unknown(rank, given[0].loads | given[1].loads)
             return binary(name, given[0], given[1], out.shape)
         match name:
             case "constant":
@@ -369,7 +385,7 @@ class _Machine:
                 return compared(op.text.split(",")[0].strip(), given[0], given[1], extents)
             case "select":
                 return selected(given[0], given[1], given[2], rank)
-            case "load":
+            case "load" | "atomic_rmw" | "atomic_cas":
                 return self.loaded(given[0], rank)
             case "make_tensor_descriptor":
                 n = (len(given) - 1) // 2

@@ -192,7 +192,12 @@ def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
 
 def _identity(kernel: Any, given: Specialised, target: Target) -> list[Any]:
     known = [given.signature, given.constants, given.divisible, given.near, given.options]
-    return [version(), function_of(kernel).cache_key, *known, target.backend, target.arch]
+    function = function_of(kernel)
+    try:
+        source = function.cache_key
+    except Exception as error:  # it looks up all that the source names, which this Triton may not have
+        raise ConfigError(f"Triton {version()} cannot read {function.__name__}: {sentence(error)}") from error
+    return [version(), source, *known, target.backend, target.arch]
 
 
 def _as_text(value: Any) -> str:

@@ -1,0 +1,82 @@
+"""Every construct of Triton's language is ranked, or refused in carver's words; loops that a compiler unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.compiled.machine import Aside, Machine, MachineLoop, Span
+from carver.compiled.match import matched
+from carver.compiled.pool import Pool
+from carver.compiled.run import Access, LoopRun, Run
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+from tests import any_kernels as kernels
+
+MI300X = carver.load_arch("mi300x")
+REFUSED = {
+    "assembly": "couldn't allocate output register",
+    "mxfp8": "PassManager",
+    "mxfp4": "PassManager",
+}
+"""What Triton 3.6 has no code for on an MI300X, in its words."""
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    with pytest.MonkeyPatch.context() as patch, Pool(2) as working:
+        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield working
+
+
+@pytest.mark.parametrize("title", kernels.CASES)
+def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -> None:
+    said = kernels.outcome(kernels.CASES[title], MI300X, pool)
+    if title in REFUSED and " of " not in said[:6]:
+        assert said.startswith("NoCandidates") and REFUSED[title] in said
+    else:
+        assert " us, " in said, said
+
+
+@pytest.mark.parametrize("title", ["ragged", "a lock", "early return"])
+def test_a_value_that_is_missing_is_named(title: str, pool: Pool) -> None:
+    case = kernels.CASES[title]
+    said = kernels.outcome(case._replace(values={}), MI300X, pool)
+    assert said.startswith("ProblemError") and next(iter(case.values)) in said
+
+
+def span(loaded: float) -> Span:
+    none: dict[str, Any] = {}
+    zeros = (0.0,) * 4
+    moved = {"load global": loaded}
+    return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, {"load global": 1}, 0, 0, none, zeros, zeros, 0.0)
+
+
+@pytest.mark.parametrize(("trips", "passes"), [(1, (0, 0, 1)), (3, (0, 1, 1)), (4, (1, 0, 0)), (15, (3, 1, 1))])
+def test_an_unrolled_loop_leaves_what_it_leaves(trips: int, passes: tuple[int, int, int]) -> None:
+    """Four iterations a pass, then two behind a branch, then one: 128 elements of two bytes a warp and iteration."""
+    counts = np.full(3, float(trips))
+    ones = np.ones(3)
+    walk = Access("load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones * 128, counts, ones, np.arange(3.0),
+                  ones * 0, ones)  # fmt: skip
+    run = Run((3, 1, 1), 3, ((0, 3),), [LoopRun("i", -1, counts, ones)], [walk])
+    asides = (Aside(-1, 0, span(512)), Aside(-1, 0, span(256)), Aside(-1, -1, span(4)))
+    machine = Machine(32, 0, 0, span(0), (MachineLoop(-1, True, span(1024)),), asides)
+    found = matched(machine, run, warps=1)
+    assert tuple(int(column[0]) for column in (*found.loops, *found.asides)) == (*passes, 1)
+
+
+def test_code_that_reads_alike_goes_with_its_loop() -> None:
+    """Two loops of the program, one that stores, and the machine's four: each with its rest behind it."""
+    counts, ones = np.full(2, 9.0), np.ones(2)
+    run = Run((2, 1, 1), 2, ((0, 2),), [LoopRun("i", -1, counts, ones), LoopRun("j", -1, counts, ones)], [])
+    storing = replace(span(0), bytes={"load global": 512.0, "store global": 512.0})
+    loops = tuple(MachineLoop(-1, True, each) for each in (span(1024), span(256), storing, storing))
+    assert matched(Machine(32, 0, 0, span(0), loops), run, warps=1).whose == [0, 0, 1, 1]
+
