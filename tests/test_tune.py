@@ -205,7 +205,7 @@ def test_a_function_may_take_the_whole_config() -> None:
 def test_pre_hook_and_a_clock_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_LOG", str(tmp_path / "hook"))
     result = tuner(scale, [{"ways": 1}], pre_hook=tuned.logging_hook).run(rep=5, warmup=0)
-    assert set((tmp_path / "hook").read_text().splitlines()) == {"['X', 'Y', 'config'] {'ways': 1}"}
+    assert set((tmp_path / "hook").read_text().splitlines()) == {"['X', 'Y', 'config', 'ways'] {'ways': 1}"}
     assert result.table[0].ok
     assert tuner(scale, [{"ways": 1}], bench=tuned.fixed_bench).run().latency_ms == 7.0
 

@@ -440,7 +440,9 @@ def test_objects_say_what_they_are() -> None:
     assert repr(work) == "<autotune scale(n, ways, delay, factor), 0 tuned>"
     assert repr(work(100)) == "<kernel scale on cpu: X float32[100], Y float32[100]>"
     result = work.result(100)
-    assert repr(result) == f"<tuned scale: {result.latency_ms:.4g} ms with ways=1, 1 tried>"
+    assert repr(result) == "<tuned scale: not measured with ways=1, 0 tried>"
+    measured = tuner(scale, [{"ways": 1}]).run()
+    assert repr(measured) == f"<tuned scale: {measured.latency_ms:.4g} ms with ways=1, 1 tried>"
     assert repr(work).endswith("1 tuned>") and repr(tuner(scale)) == f"<tuner of {scale!r}>"
 
 

@@ -404,3 +404,59 @@ def test_triton_under_its_interpreter_takes_params_and_any_size() -> None:
         timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
     )  # fmt: skip
     assert done.stdout == "['ok', 'ok'] [True, True]\n", done.stderr
+
+
+CUDA_AXPY = """
+extern "C" __global__ void axpy(const float *X, const float *Y, float *Z, float alpha, int n) {
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n) Z[i] = alpha * X[i] + (Y ? Y[i] : 0.0f);
+}
+"""
+
+
+def axpy_cuda(n: Any, BLOCK: int = 128) -> carver.Kernel:
+    """Z = alpha X + Y for any n on a GPU."""
+    return carver.Kernel(CUDA_AXPY, "axpy", grid=f"ceil({n}, {BLOCK})", block=BLOCK, defines={"BLOCK": BLOCK},
+                         scalars=["n"], params=PARAMS)  # fmt: skip
+
+
+@pytest.mark.gpu
+def test_a_tuned_kernel_is_captured_in_a_cuda_graph() -> None:
+    torch = pytest.importorskip("torch")
+    x, y, z = (torch.rand(1000, device="cuda") for _ in range(3))
+    work = carver.autotune(
+        configs=[{"BLOCK": b} for b in (64, 256)], ref_prog=lambda x, y, alpha: alpha * x + y, rep=20
+    )(axpy_cuda)  # fmt: skip
+    with carver.set_autotune_inputs(x, y, 0.5):
+        kernel = work("n")
+    assert [m.outcome for m in work.result("n").table] == ["ok", "ok"]
+    kernel(x, y, z, 2.0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work("n")(x, y, z, 3.0)
+        with pytest.raises(RunError, match="CUDA graph is being captured"):
+            work("m")
+    assert torch.equal(z, 2 * x + y), "recorded, not run"
+    x.fill_(5)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(z, 3 * x + y)
+
+
+@pytest.mark.gpu
+def test_a_tuned_kernel_runs_in_torchs_stream_at_any_size() -> None:
+    torch = pytest.importorskip("torch")
+    made = carver.AutoTuner.from_kernel(axpy_cuda, [{"BLOCK": 64}, {"BLOCK": 256}], ("n",))
+    x, z = torch.rand(1000, device="cuda"), torch.empty(1000, device="cuda")
+    with carver.set_autotune_inputs(x, None, 0.5):
+        result = made.run(rep=20, objective="energy")
+    assert 0 < result.env["objective"]["value"] < 1, "joules a run"
+    side = torch.cuda.Stream()
+    for n in (1000, 77, 123457, 77):
+        x, z = torch.rand(n, device="cuda"), torch.empty(n, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(20_000_000)  # what follows in this stream waits for it
+            result.kernel(x, None, z, 2.0)
+            right = torch.equal(z, 2 * x)
+        assert right

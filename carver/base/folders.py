@@ -38,14 +38,24 @@ def config_folder() -> Path:
 def private(*names: str) -> Path:
     """The folder of these names in the cache, made if it is not there, for this user alone whatever the umask says.
 
-    Where the cache cannot be written it is one of this process, which ends with it. Raises DeviceError where others
-    could put into it, or into the cache, what we would run.
+    Where the cache cannot be written, or its disk is full, it is one of this process, which ends with it. Raises
+    DeviceError where others could put into it, or into the cache, what we would run.
     """
     folder = cache_folder().joinpath(*names)
-    if os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK):
+    if is_writable(folder):
         with contextlib.suppress(OSError):
             return _made(cache_folder(), names)
     return _made(_own(), names)
+
+
+ROOM_BYTES = 1 << 20
+"""Less than this on a disk is a full one: a database and a result would not fit."""
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether this user may put into the folder, or make it, and the disk has room."""
+    there = next(p for p in (folder, *folder.parents) if p.exists())
+    return os.access(there, os.W_OK) and shutil.disk_usage(there).free >= ROOM_BYTES
 
 
 def kept(*names: str) -> Path:

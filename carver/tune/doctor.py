@@ -13,7 +13,7 @@ from .. import __version__
 from ..arch import detect
 from ..arch import devices as arch
 from ..base.errors import CarverError
-from ..base.folders import cache_folder
+from ..base.folders import cache_folder, is_writable
 from ..run.bench import versions
 from ..run.compile import Compiler
 from ..run.cpu import cores_available
@@ -78,7 +78,7 @@ def examine() -> dict[str, Any]:
         "compilers": compilers,
         "caches": {
             "folder": str(cache_folder()),
-            "writable": _writable(cache_folder()),
+            "writable": is_writable(cache_folder()),
             "free_bytes": shutil.disk_usage(_existing(cache_folder())).free,
             "tuned": {"entries": len(entries), "bytes": sum(e.size_bytes for e in entries), "unusable": bad,
                       "off": cache.disk_off()},
@@ -140,10 +140,6 @@ def _records() -> dict[str, Any]:
 
 def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
-
-
-def _writable(path: Path) -> bool:
-    return os.access(_existing(path), os.W_OK)
 
 
 def _count(folder: Path) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -37,8 +38,9 @@ class RunLog:
 
     def say(self, text: str) -> None:
         if self._file is not None:
-            self._file.write(f"{now()} {text}\n")
-            self._file.flush()
+            with suppress(OSError):  # of a full disk: the log is read by people alone
+                self._file.write(f"{now()} {text}\n")
+                self._file.flush()
         if self._shown:
             print(f"carver: {text}", file=sys.stderr, flush=True)
 

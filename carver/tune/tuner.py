@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import sys
 import time
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, Foreign, RunError
-from ..base.folders import cache_folder, check_owner, lease, private
+from ..base.folders import cache_folder, check_owner, is_writable, lease, private
 from ..ops.template import Template
 from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
@@ -177,7 +178,8 @@ class AutoTuner:
                 records.finish(run)
                 if plan.kept and not cache.disk_off():
                     if (home := private("tune")).parent != cache_folder():
-                        return _noted(result, f"not kept beyond this process: {cache_folder()} cannot be written")
+                        why = "is full" if _is_full() else "cannot be written"
+                        return _noted(result, f"not kept beyond this process: {cache_folder()} {why}")
                     plain, files = result._files()
                     files[cache.PARTS] = json.dumps(plan.parts, indent=1, default=str).encode()
                     cache.write(home / plan.key, plain, files)
@@ -224,6 +226,7 @@ class _Attempt:
         self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
         self.reuse, self.generation = reuse and not cache.all_off(), generation
         self.lost = 0
+        self.unrecorded = ""
         self.retaken = 0
         self.worst = 0.0
         self.busy: set[int] = set()
@@ -390,7 +393,10 @@ class _Attempt:
         elif m.ok and found.get("busy", 0.0) > BUSY:
             self.busy.add(index)
         else:
-            self.records.put(m)
+            try:
+                self.records.put(m)
+            except RecordsError as e:  # the disk ran full, say: what is measured counts for this run all the same
+                self.unrecorded = str(e)
         self._keep(index, m, recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
@@ -426,6 +432,8 @@ class _Attempt:
         if (objective := plan.settings.objective) != "time":
             env["objective"] = {"name": str(getattr(objective, "__name__", objective)), "value": self._cost(best)}
         notes = plan.notes
+        if self.unrecorded:
+            notes += (f"measurements were not recorded: {self.unrecorded}",)
         if self.retaken:
             slower = f"the baseline kernel took up to {self.worst:.3g} x its time" if math.isfinite(self.worst) else (
                 "every run of a candidate lost a core")  # fmt: skip
@@ -522,6 +530,12 @@ def _is_capturing() -> bool:
     """Whether torch is recording a CUDA graph in this thread's stream."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
+
+
+def _is_full() -> bool:
+    """Whether the cache could be written if its disk had room."""
+    there = next(p for p in (cache_folder(), *cache_folder().parents) if p.exists())
+    return os.access(there, os.W_OK) and not is_writable(there)
 
 
 def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
