@@ -138,6 +138,18 @@ def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
         assert cutlass.use_2cta(hint) == ("2Sm" in config["kernel_schedule"])
 
 
+@pytest.mark.parametrize("arch", ["mi300x", "v100", "gtx_1080_ti"])
+def test_cutlass_has_nothing_for_devices_without_its_collectives(arch: str) -> None:
+    with pytest.raises(ConfigError, match=r"CUTLASS has collectives .* compute capability 8\.0"):
+        cutlass.closest(carver.load_arch(arch))
+
+
+def test_cutlass_for_blackwell_follows_kernels_that_issue_tcgen05() -> None:
+    assert [cutlass.closest(carver.load_arch(arch)) for arch in ("b200", "h200", "a100")] == [
+        "triton", "tilelang", "tilelang",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("arch", "rows"), [("h200", {64, 128, 192, 256}), ("b200", {64, 128, 256})])
 def test_cutlass_gets_rows_that_its_collectives_take(arch: str, rows: set[int]) -> None:
     op = carver.MatmulTemplate(16, 4096, 4096).with_arch(arch)

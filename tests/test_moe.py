@@ -51,13 +51,40 @@ def test_reference_of_groups_of_one_size() -> None:
         reference.expected(uneven.problem, x)
 
 
-def test_groups_of_one_size_are_a_batch() -> None:
+def test_groups_of_one_size_move_what_a_batch_does() -> None:
     config = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 4, "GROUP_M": 8}
     [grouped] = carver.GroupedMatmulTemplate(256, 2560, 3584, experts=64).with_arch("h200").rank([config])
     [batched] = carver.MatmulTemplate(
         256, 2560, 3584, 64, trans_B=True, in_dtype="bfloat16"
     ).with_arch("h200").rank([config])  # fmt: skip
-    assert grouped.predicted_ms == pytest.approx(batched.predicted_ms, rel=1e-6)
+    for fact in ("padding", "compulsory_bytes"):
+        assert grouped.details[fact] == pytest.approx(batched.details[fact])
+    assert grouped.predicted_ms == pytest.approx(batched.predicted_ms, rel=0.3)
+
+
+def test_tokens_that_choose_are_a_routing() -> None:
+    routing = carver.Routing(300, 16, 4, 0.5)
+    told = carver.GroupedMatmulTemplate(300, 256, 512, experts=16, chosen=4, skew=0.5)
+    assert told.problem == carver.GroupedMatmulTemplate(routing, 256, 512).problem
+    for wrong, says in (
+        (dict(rows=4, experts=2, skew=1.0), "say with chosen"), (dict(rows=4, chosen=2), "experts=None"),
+        (dict(rows=[1, 2], experts=2, chosen=2), "tokens go to chosen=2"),
+    ):  # fmt: skip
+        with pytest.raises(ProblemError, match=says):
+            carver.GroupedMatmulTemplate(**({"N": 64, "K": 64} | wrong))
+
+
+def test_a_block_of_scales_as_a_word() -> None:
+    assert carver.ScaledMatmulTemplate(64, 256, 512).problem == carver.ScaledMatmulTemplate(
+        64, 256, 512, scale_block=(128, 128)
+    ).problem  # fmt: skip
+    with pytest.raises(ProblemError, match="a block of scales is"):
+        carver.ScaledMatmulTemplate(64, 256, 512, scale_block="128x128x2")
+
+
+def test_recommended_tiles_differ_where_their_order_does_not_matter() -> None:
+    op = carver.GroupedMatmulTemplate(64, 256, 2048, experts=512, chosen=10).with_arch("h200")
+    assert {hint.config["GROUP_M"] for hint in op.recommend_hints(10, "triton")} == {1}
 
 
 def test_what_is_padded_costs() -> None:

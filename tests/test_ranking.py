@@ -277,3 +277,15 @@ def test_own_tensor_core_kernel_is_offered_from_compute_capability_7_5_on(device
     hints = carver.MatmulTemplate(2048, 2048, 2048, in_dtype=dtype).with_arch(device).recommend_hints(5, "cuda")
     assert {hint.kernel for hint in hints} == {kernel}
     assert kernel == "simt" or not hints.notes
+
+
+def test_options_of_amd_that_the_model_has_no_part_for_are_named() -> None:
+    config = {"BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 8, "num_warps": 4,
+              "num_stages": 2}  # fmt: skip
+    op = carver.MatmulTemplate(4096, 4096, 4096)
+    tuned = config | {"waves_per_eu": 2, "matrix_instr_nonkdim": 16, "kpack": 2}
+    ranking = op.with_arch("mi300x").rank([tuned], "triton")
+    assert "not in the model, ranked as if not set: waves_per_eu, matrix_instr_nonkdim, kpack" in ranking.notes
+    assert ranking[0].predicted_ms == op.with_arch("mi300x").rank([config], "triton")[0].predicted_ms
+    with pytest.raises(ConfigError, match="unknown key"):
+        op.with_arch("h200").rank([tuned], "triton")

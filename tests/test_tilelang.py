@@ -170,3 +170,16 @@ def test_to_tilelang_renames_drops_and_comes_back() -> None:
         hints.to_tilelang(names={"BLOCK_M": "bm"})
     with pytest.raises(ConfigError, match="recommend_hints\\(backend='tilelang'\\)"):
         OP.recommend_hints(2, backend="triton").to_tilelang()
+
+
+def test_tilelangs_own_spellings_are_read() -> None:
+    op = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
+    ours = {"block_M": 128, "block_N": 128, "block_K": 64, "num_stages": 3, "thread_num": 256, "enable_rasteration": 1}
+    theirs = {"block_M": 128, "block_N": 128, "block_K": 64, "num_stages": 3, "threads": 256,
+              "enable_rasterization": True, "policy": "Square", "k_pack": 1}  # fmt: skip
+    ranking = op.rank([theirs], "tilelang")
+    assert ranking[0].config == op.rank([ours], "tilelang")[0].config
+    assert "not in the model, ranked as if not set: k_pack, policy" in ranking.notes
+    short = op.rank([{"block_M": 128, "block_N": 128, "block_K": 64}], "tilelang")[0].config
+    assert {short[key] for key in ("num_stages", "thread_num", "enable_rasteration")} == {2, 128, 0}
+    assert tilelang.from_config(theirs) == {key: int(value) for key, value in ours.items()}

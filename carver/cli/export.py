@@ -6,10 +6,11 @@ import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
+from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..export import cutlass, first, plain, tilelang, vllm
 from ..ops.template import Template
@@ -53,7 +54,8 @@ def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
     return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
 
 
-_TARGETS: dict[str, tuple[str | None, str, Callable[[Sequence[Hint], dict[str, str] | None], str]]] = {
+_Backend: TypeAlias = str | Callable[[Arch], str] | None
+_TARGETS: dict[str, tuple[_Backend, str, Callable[[Sequence[Hint], dict[str, str] | None], str]]] = {
     "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
     "csv": (None, "Configurations with their predicted times as CSV.", plain.to_csv),
     "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
@@ -63,15 +65,15 @@ _TARGETS: dict[str, tuple[str | None, str, Callable[[Sequence[Hint], dict[str, s
         lambda hints, names: _listing(tilelang.configs(hints, names)),
     ),
     "cutlass": (
-        "tilelang", "CUTLASS's tile, cluster, stages and schedules as JSON.",
+        cutlass.closest, "CUTLASS's tile, cluster, stages and schedules as JSON.",
         lambda hints, _: _listing(cutlass.configs(hints)),
     ),
     "cute-dsl": (
-        "tilelang", "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
+        cutlass.closest, "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
         lambda hints, _: _listing(cutlass.cute_dsl(hints)),
     ),
 }  # fmt: skip
-"""Backend that the target's kernels are (None: the user's choice), help, and how its text is made."""
+"""Backend that the target's kernels are (None: the user's choice, a function: by the device), help, and its text."""
 _FITS = {"cutlass": cutlass.rows_fit, "cute-dsl": cutlass.rows_fit}
 """Which hints a target can take, where that is not all of its backend's."""
 
@@ -84,12 +86,14 @@ def _target(name: str) -> click.Group:
     @names_option
     @topk_option
     def run(template: Template, topk: int, names: Sequence[str], output: Path | None, **rest: Any) -> None:
-        ranking = template.recommend_hints(topk, backend_of_target or rest.get("backend"))
+        assert template.arch is not None
+        own = backend_of_target(template.arch) if callable(backend_of_target) else backend_of_target
+        ranking = template.recommend_hints(topk, own or rest.get("backend"))
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
         hints: Sequence[Hint] = ranking
-        if fits and template.arch and backend_of_target:  # where none fits, the target says why
-            hints = first([template.problem], template.arch, topk, backend_of_target, fits)[0] or hints
+        if fits and own:  # where none fits, the target says why
+            hints = first([template.problem], template.arch, topk, own, fits)[0] or hints
         _write(make(hints, renames(names)), output)
 
     run.__name__, run.__doc__ = name, text
@@ -107,6 +111,7 @@ def _for_serving(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's own script]"),
         click.option("--device-name", default="", help="As torch prints it.  [default: from the descriptor]"),
         click.option("--folder", type=_FOLDER, default=Path(), help="Where the file goes.  [default: here]"),
+        click.option("--explain", is_flag=True, help="Say of each tile what it takes and what bounds it."),
         click.option("--arch", required=True, metavar="NAME", help="Device; see `carver archs`."),
         as_json,
     ):  # fmt: skip
@@ -123,7 +128,9 @@ def _batches(text: str | None) -> Sequence[int]:
     return [int(word) for word in words]
 
 
-def _save(file: vllm.ConfigFile, folder: Path, as_json: bool) -> None:
+def _save(file: vllm.ConfigFile, folder: Path, as_json: bool, explain: bool) -> None:
+    if explain and not as_json:
+        click.echo(_reasons(file))
     if as_json:
         click.echo(json.dumps({"name": file.name, "configs": {m: dict(c) for m, c in file.configs.items()},
                                "predicted_ms": dict(file.predicted_ms)}, indent=1))  # fmt: skip
@@ -131,6 +138,20 @@ def _save(file: vllm.ConfigFile, folder: Path, as_json: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / file.name).write_text(file.to_json(), encoding="utf-8")
     click.echo(str(folder / file.name))
+
+
+def _reasons(file: vllm.ConfigFile) -> str:
+    """A line a number of tokens: its tile, and of each matmul the time, what bounds it, blocks, waves and padding."""
+    lines = ["tokens  tile, warps, stages, group        ms  by matmul: ms, bound, waves, arithmetic over what is asked"]
+    for batch, config in file.configs.items():
+        tile = "x".join(str(config[f"BLOCK_SIZE_{axis}"]) for axis in "MNK")
+        words = f"{tile}, {config['num_warps']}, {config['num_stages']}, {config['GROUP_SIZE_M']}"
+        each = "; ".join(
+            f"{hint.predicted_ms:.4f} {hint.bound}, {hint.details['waves']:.2f}, {hint.details['padding']:.2f}"
+            for hint in file.hints[batch]
+        )
+        lines.append(f"{batch:>6}  {words:<28} {file.predicted_ms[batch]:>8.4f}  {each}")
+    return "\n".join(lines)
 
 
 @export.command("vllm-moe")
@@ -143,12 +164,12 @@ def _save(file: vllm.ConfigFile, folder: Path, as_json: bool) -> None:
 @_for_serving
 def vllm_moe(
     experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
-    arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool,
+    arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool, explain: bool,
 ) -> None:  # fmt: skip
     """The file of fused mixture-of-experts layers that vLLM and SGLang look up."""
     _save(
         vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
-                 device_name, project), folder, as_json,
+                 device_name, project), folder, as_json, explain,
     )  # fmt: skip
 
 
@@ -159,10 +180,11 @@ def vllm_moe(
 @_for_serving
 def vllm_block_fp8(
     n: int, k: int, block_shape: tuple[int, int], arch: str, folder: Path, device_name: str, batches: str | None,
-    project: str, as_json: bool,
+    project: str, as_json: bool, explain: bool,
 ) -> None:  # fmt: skip
     """The file of a linear layer in block-scaled fp8, N x K, that vLLM and SGLang look up."""
-    _save(vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project), folder, as_json)
+    made = vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project)
+    _save(made, folder, as_json, explain)
 
 
 @as_json

@@ -108,8 +108,9 @@ _DTYPES = f"inputs: {', '.join(BYTES)}"
 def _param(argument: Argument, parameter: Parameter) -> click.Parameter:
     """An argument as click has it; type and default are those of the template's parameter."""
     name, words = argument.parameter.lower(), str(parameter.annotation)
-    whole = parameter.kind is not Parameter.VAR_KEYWORD and ("int" in words)
-    kind = click.Choice(argument.choices) if argument.choices else int if whole else str
+    text = parameter.kind is Parameter.VAR_KEYWORD or "str" in words
+    number = float if words == "float" else int
+    kind = click.Choice(argument.choices) if argument.choices else str if text else number
     if not argument.option:
         metavar = argument.metavar or name.upper()
         return click.Argument([name], type=kind, nargs=argument.count, required=True, metavar=metavar)

@@ -49,6 +49,7 @@ CONSTANTS = {
     "step_chain_clk": Constant(33.0, 10.0, 400.0, "fixed part of a block's serial chain in a step: ldmatrix, about"),
     "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same where a group of warps issues and awaits wgmma"),
     "serial_clk": Constant(170.0, 10.0, 600.0, "of a step whose wgmmas wait for each other, over one whose do not"),
+    "row_scalar_clk": Constant(1.0, 0.1, 8.0, "a scalar that a step loads from a row of its own, of the load port"),
     # instructions, a warp
     "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping of a warp in a step"),
     "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, address and predicate included"),

@@ -116,8 +116,10 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
     first = np.where(in_waves, head_start, tail_start) / clk
+    cold = work.start_loads * max(arch.dram_latency_s - arch.l2_latency_s, 0.0)  # what the first of all blocks look up
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
+    terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = np.add.reduce(list(terms.values()))
     return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden)
 
@@ -151,7 +153,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     fill: FloatArray | float = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
     if work.fill_clk is not None:
         fill = work.fill_clk
-    start = k["block_start_clk"] + resident * dispatch + fill
+    looked_up = work.start_loads * arch.l2_latency_s * k["l2_latency_load"] * clk
+    start = k["block_start_clk"] + looked_up + resident * dispatch + fill
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
     store = resident * (written + work.store_clk) + work.store_chain_clk

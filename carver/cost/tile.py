@@ -78,6 +78,8 @@ class Block(Operands):
     )
     serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
     after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
+    start_loads: FloatArray = column("loads", "one after the other that a block's first copy waits for", 0)
+    row_scalars: FloatArray = column("elements", "that a step loads besides, each from a row of its own", 0)
     store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
 
     @cached_property

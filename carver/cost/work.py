@@ -61,6 +61,8 @@ class Work:
     does; None: as of several blocks."""
     fill_clk: float | None = None
     """From a block's start to its first product; None: as long as its loads take."""
+    start_loads: FloatArray | float = 0.0
+    """Loads one after the other that a block's first copy waits for."""
     scattered: FloatArray | float = 0.0
     """Bytes of sectors that stores touch more than once, over those that they fill."""
     store_clk: FloatArray | float = 0.0

@@ -283,12 +283,14 @@ def template_of(operator: str, arguments: Mapping[str, str], where: str) -> Temp
 
 
 def _value(text: str) -> Any:
-    """True, false, a whole number (also as a data frame with gaps writes it, 64.0), or the text itself."""
+    """True, false, a whole number (also as a data frame with gaps writes it, 64.0), another one, or the text itself."""
     word = text.strip().lower()
     if word in ("true", "false"):
         return word == "true"
     whole = word.removesuffix(".0")
-    return int(whole) if whole.removeprefix("-").isdecimal() else text.strip()
+    if whole.removeprefix("-").isdecimal():
+        return int(whole)
+    return float(word) if word.replace(".", "", 1).isdecimal() else text.strip()
 
 
 def records_cases(path: Path) -> Iterator[Case]:

@@ -1,9 +1,9 @@
 """CUTLASS and CuTe DSL: tile, cluster, stages and the names of schedules, as plain dicts; neither package is imported.
 
-The hints may be of any tensor-core kernel; "tilelang" is the closest of carver's profiles to CUTLASS on Hopper: one
-producer warp group, one or two that multiply, TMA into every stage. Schedules follow from the instruction set and
-the number of consumer groups. Source: CUTLASS 4, include/cutlass/gemm/dispatch_policy.hpp and the CuTe DSL examples
-of dense GEMM for Hopper and Blackwell.
+The hints may be of any tensor-core kernel. `closest` names the profile nearest to CUTLASS's: on Hopper TileLang's, with
+one producer warp group, one or two that multiply and TMA into every stage; on Blackwell Triton's, which issues tcgen05.
+Schedules follow from the instruction set and the number of consumer groups. Source: CUTLASS 4,
+include/cutlass/gemm/dispatch_policy.hpp and the CuTe DSL examples of dense GEMM for Hopper and Blackwell.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import takes
 from ..kernels.foreign import from_cutlass
@@ -21,6 +22,16 @@ from . import chosen
 from_config = from_cutlass
 
 BACKENDS = ("tilelang", "triton", "cuda")
+
+
+def closest(arch: Arch) -> str:
+    """The backend whose kernels are most like CUTLASS's on this device. ConfigError where it has no collective."""
+    if arch.cc is None or arch.cc < (8, 0):
+        raise ConfigError(
+            "CUTLASS has collectives with asynchronous copies for NVIDIA GPUs of compute capability 8.0 and later, "
+            f"and {arch.name} is {arch.isa or arch.vendor}"
+        )
+    return "triton" if arch.cc[0] == 10 else "tilelang"
 
 
 @takes(ConfigError)
@@ -98,6 +109,8 @@ def _cluster(hint: Hint) -> tuple[int, int, int]:
 
 def _matrix(hints: Iterable[Hint]) -> list[Hint]:
     found = chosen(hints, "CUTLASS", BACKENDS, "matmul")
+    for hint in found:
+        closest(hint.arch)
     if any(not hint.use_tc for hint in found):
         raise ConfigError("these hints run on the vector units, for which CUTLASS has no collective to name")
     if not (fit := [hint for hint in found if rows_fit(hint)]):

@@ -43,6 +43,8 @@ class ConfigFile:
     name: str
     configs: Mapping[int, Mapping[str, int]]
     predicted_ms: Mapping[int, float]
+    hints: Mapping[int, tuple[Hint, ...]]
+    """What each configuration was chosen for: one matmul, or both of a layer."""
 
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
@@ -94,7 +96,8 @@ def block_fp8(
 def _file(name: str, best: Mapping[int, Hint | LayerHint]) -> ConfigFile:
     """Of the best hint of each batch."""
     configs = {batch: {theirs: hint.config[ours] for ours, theirs in _KEYS.items()} for batch, hint in best.items()}
-    return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()})
+    of = {batch: (hint.up, hint.down) if isinstance(hint, LayerHint) else (hint,) for batch, hint in best.items()}
+    return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
 
 
 def _ordered(batches: Sequence[int]) -> list[int]:

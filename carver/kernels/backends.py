@@ -17,6 +17,8 @@ _TILES = {
 }
 _LAUNCH = {"nvidia": {"num_warps": 4, "num_stages": 3}, "amd": {"num_warps": 4, "num_stages": 2}}
 """Defaults of Triton 3.6 for CUDA and for HIP."""
+_UNPRICED = {"amd": ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint")}
+_TILELANG = {"num_stages": 2, "thread_num": 128, "enable_rasteration": 0}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Backend:
     """Other spellings in use for the keys of a configuration."""
     options: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By the device's vendor: keys that a configuration may lack, with the tool's default for them."""
+    unpriced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the device's vendor: options that the model has no part for; a ranking says that it left them out."""
 
     def runs_on(self, arch: Arch) -> bool:
         """Whether its kernels run on a device, rather than their tiles being advice for others."""
@@ -56,15 +60,21 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
         Backend(
             "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=(7, 0),
             without_isas=("gfx803", "gfx900", "gfx906"), by_default=True, aliases=_TILES, options=_LAUNCH,
+            unpriced=_UNPRICED,
         ),
         Backend("kernel_tuner", "Kernel Tuner's CUDA", vendors=("nvidia",), by_default=True),
         Backend("kernel_tuner_hip", "Kernel Tuner's HIP", vendors=("amd",), by_default=True),
         Backend("cpu", "carver's CPU", device_kind="cpu", source="c", by_default=True),
         Backend(
             "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=(7, 0), aliases=_TILES,
-            options=_LAUNCH,
+            options=_LAUNCH, unpriced=_UNPRICED,
         ),
-        Backend("tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0)),
+        Backend(
+            "tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0),
+            aliases={"thread_num": ("threads",), "enable_rasteration": ("enable_rasterization",)},
+            options={"nvidia": _TILELANG, "amd": _TILELANG},
+            unpriced={vendor: ("k_pack", "policy") for vendor in ("nvidia", "amd")},
+        ),
         Backend("clblast", "CLBlast's"),
         Backend("tensile", "Tensile's", vendors=("amd",)),
     )

@@ -95,9 +95,12 @@ def from_row(config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
-    """A TileLang dict in the keys that `rank(backend="tilelang")` takes; "pass_configs" is left out."""
-    ours = {theirs: key for key, theirs in (names or {}).items()}
-    return {ours.get(key, key): int(value) for key, value in config.items() if key != "pass_configs"}
+    """A TileLang dict in the keys that `rank(backend="tilelang")` takes, without what the model has no part for."""
+    backend = BACKENDS["tilelang"]
+    ours = {alias: key for key, aliases in backend.aliases.items() for alias in aliases}
+    ours |= {theirs: key for key, theirs in (names or {}).items()}
+    left_out = {"pass_configs", *backend.unpriced["nvidia"]}
+    return {ours.get(key, key): int(value) for key, value in config.items() if key not in left_out}
 
 
 def from_cutlass(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:

@@ -15,7 +15,7 @@ from ..base.given import number
 from ..base.types import FloatArray
 from ..problem.problem import Problem, counted, size
 from . import arrays
-from .matmul import scales
+from .matmul import SCALE_BLOCK, scales
 from .operator import DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
@@ -119,9 +119,10 @@ class Counts:
 class GroupedMatmulTemplate(Template):
     """C = A B of each group of rows with its own B, N x K as serving engines store weights.
 
-    `rows`: how many each of `experts` groups has; or a list of counts; or a `Routing`. A kernel gathers the rows of a
-    group and pads them to whole tiles, so what counts is how many tiles the groups make. `scale_block`: 8-bit operands
-    with one scale a row and so many elements of K of A, and a block of so many columns and elements of K of B.
+    `rows`: how many each of `experts` groups has; or a list of counts; or a `Routing`; or, with `chosen`, tokens that
+    each go to so many of `experts`, by Zipf's law of exponent `skew`. A kernel gathers the rows of a group and pads
+    them to whole tiles, so what counts is how many tiles the groups make. `scale_block`: 8-bit operands with one scale
+    a row and so many elements of K of A, and a block of so many columns and elements of K of B.
     """
 
     def __init__(
@@ -133,9 +134,11 @@ class GroupedMatmulTemplate(Template):
         in_dtype: str = "bfloat16",
         out_dtype: str | None = None,
         b_dtype: str | None = None,
-        scale_block: Sequence[int] | None = None,
+        scale_block: Sequence[int] | str | None = None,
+        chosen: int | None = None,
+        skew: float = 0.0,
     ) -> None:
-        dealt = _dealt(rows, experts)
+        dealt = _dealt(_routed(rows, experts, chosen, skew), experts)
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
         types = {"C": output_type(a, out_dtype), "A": a, "B": b}
         sizes = {"e": dealt.groups, "m": max(1, round(dealt.rows / dealt.groups)), "n": N, "k": K}
@@ -144,6 +147,19 @@ class GroupedMatmulTemplate(Template):
         options |= {f"tiles_{height}": dealt.row_tiles(height) for height in HEIGHTS}
         computes = "C[e,m,n] += A[e,m,k] * B[e,n,k]"
         super().__init__(Problem("grouped_matmul", computes, sizes, types, accumulator(a), options))
+
+
+def _routed(
+    rows: int | Sequence[int] | Routing, experts: int | None, chosen: int | None, skew: float
+) -> int | Sequence[int] | Routing:  # fmt: skip
+    """Rows as they were given, or the routing of so many tokens."""
+    if chosen is None:
+        if skew:
+            raise ProblemError("skew is of tokens that choose among experts; say with chosen how many each goes to")
+        return rows
+    if not isinstance(rows, int) or experts is None:
+        raise ProblemError(f"tokens go to chosen={chosen} of experts; got rows={rows!r}, experts={experts!r}")
+    return Routing(rows, experts, chosen, skew)
 
 
 def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing | Counts:
@@ -178,7 +194,9 @@ OPERATOR = Operator(
     "C = A B for each of EXPERTS groups of ROWS rows with its own B, N x K.",
     (
         Argument("rows"), Argument("N"), Argument("K"), Argument("experts"), DTYPE, OUT_DTYPE,
-        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"),
+        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"), SCALE_BLOCK,
+        Argument("chosen", "ROWS are tokens that each go to so many of the experts", "--chosen"),
+        Argument("skew", "the exponent of Zipf's law by which they choose", "--skew"),
     ),
     reference=reference,
 )  # fmt: skip

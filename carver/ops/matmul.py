@@ -61,7 +61,7 @@ class MatmulTemplate(Template):
         ldc: int | None = None,
         epilogue: str | Sequence[str] = (),
         static_shapes: bool = False,
-        scale_block: Sequence[int] | None = None,
+        scale_block: Sequence[int] | str | None = None,
     ) -> None:
         if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
             if with_bias or activation != "none":
@@ -109,12 +109,17 @@ class MatmulTemplate(Template):
         )
 
 
-def scales(block: Sequence[int] | None, a: str, b: str) -> tuple[int, int]:
+SCALE_BLOCK = Argument("scale_block", "columns x depth that share a scale, as 128x128", "--scale-block", metavar="NxK")
+
+
+def scales(block: Sequence[int] | str | None, a: str, b: str) -> tuple[int, int]:
     """Columns and depth of a block of scales; (0, 0) without scales within the sum."""
     if block is None:
         return 0, 0
+    if isinstance(block, str) and all(word.isdecimal() for word in block.split("x")):
+        block = [int(word) for word in block.split("x")]
     if isinstance(block, str) or not isinstance(block, Sequence) or len(block) != 2:
-        raise ProblemError(f"a block of scales is (columns, depth) such as (128, 128), got {block!r}")
+        raise ProblemError(f"a block of scales is (columns, depth) such as (128, 128), or 128x128; got {block!r}")
     if dtypes.BYTES[a] > 1 or dtypes.BYTES[b] > 1:
         raise ProblemError(f"scales a block belong to operands of 8 bits, got {a} and {b}")
     return size("scale_block[0]", block[0]), size("scale_block[1]", block[1])

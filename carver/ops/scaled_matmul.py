@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.errors import ProblemError
 from ..problem.problem import Problem
-from .matmul import MatmulTemplate
+from .matmul import SCALE_BLOCK, MatmulTemplate
 from .operator import OUT_DTYPE, Argument, Operator
 
 
@@ -22,7 +22,7 @@ class ScaledMatmulTemplate(MatmulTemplate):
         M: int,
         N: int,
         K: int,
-        scale_block: Sequence[int] = (128, 128),
+        scale_block: Sequence[int] | str = "128x128",
         in_dtype: str = "float8_e4m3",
         out_dtype: str = "bfloat16",
     ) -> None:
@@ -39,7 +39,7 @@ OPERATOR = Operator(
     "C = A B^T of 8-bit operands with a scale a block: M x K times N x K.",
     (
         Argument("M"), Argument("N"), Argument("K"),
-        Argument("in_dtype", "operands", "--dtype", metavar="TYPE"), OUT_DTYPE,
+        Argument("in_dtype", "operands", "--dtype", metavar="TYPE"), OUT_DTYPE, SCALE_BLOCK,
     ),
     reference=reference,
 )  # fmt: skip

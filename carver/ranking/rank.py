@@ -51,10 +51,12 @@ def rank(
     offered, notes = offered_kernels(problem, arch, backend)
     notes = (*too_large(problem, arch), *notes)
     words = spellings([kernel_named(problem.operator, kernel)] if kernel else offered, names)
-    given = [
-        config if isinstance(config, Hint) else in_words(adopt(config, backend, ignore), words, ignore)
-        for config in configs
-    ]
+    adopted = [config if isinstance(config, Hint) else adopt(config, backend, ignore) for config in configs]
+    unpriced = left_out(adopted, BACKENDS[backend].unpriced.get(arch.vendor, ()), offered)
+    if unpriced:
+        notes = (*notes, f"not in the model, ranked as if not set: {', '.join(unpriced)}")
+    skipped = {*ignore, *unpriced}
+    given = [c if isinstance(c, Hint) else in_words(c, words, skipped) for c in adopted]
     if kernel:
         given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
     usual = BACKENDS[backend].options.get(arch.vendor, {})
@@ -78,6 +80,13 @@ def rank(
     priced = sum(len(part.space) for part in parts)
     order = in_order(parts, len(given))
     return Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+
+
+def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:
+    """Options of the backend's tool in some configuration that the model has no part for, and no kernel a tunable."""
+    tunables = {key for kernel in offered for key in kernel.tunables}
+    found = {key for config in configs if isinstance(config, Mapping) for key in config}
+    return [key for key in unpriced if key in found - tunables]
 
 
 def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dict[str, str]:

@@ -31,8 +31,8 @@ MMA_LATENCY_CLK = 33.0
 
 READS = frozenset({
     "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr", "group_chain_clk",
-    "math_efficiency", "read_merge", "serial_clk", "smem_efficiency", "step_chain_clk", "step_instr", "step_sync_clk",
-    "store_chain", "store_instr",
+    "math_efficiency", "read_merge", "row_scalar_clk", "serial_clk", "smem_efficiency", "step_chain_clk",
+    "step_instr", "step_sync_clk", "store_chain", "store_instr",
 })  # fmt: skip
 """Constants that this module's terms read."""
 
@@ -51,6 +51,7 @@ class Step:
     issue_clk: FloatArray
     apart_clk: FloatArray
     wait_clk: FloatArray
+    start_loads: FloatArray
     spill_bytes: FloatArray
     fill_m: FloatArray
     fill_n: FloatArray
@@ -114,6 +115,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         issue_clk=instr / slots,
         apart_clk=apart,
         wait_clk=wait_clk,
+        start_loads=t.start_loads,
         spill_bytes=spill_bytes,
         fill_m=fill_m,
         fill_n=fill_n,
@@ -169,6 +171,7 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
     after = t.after_instr * t.warps / np.minimum(t.warps, t.arch.schedulers_per_sm)
+    after = after + k["row_scalar_clk"] * t.row_scalars
     return alone + fixed + k["serial_clk"] * t.serialized + widening + after
 
 
@@ -200,6 +203,7 @@ def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Fl
     scattered = t.tile_m * t.scattered_a + t.tile_n * t.scattered_b
     lanes = t.arch.warp_size
     turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK
+    turned = turned + k["row_scalar_clk"] * t.row_scalars
     out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
     return out
 

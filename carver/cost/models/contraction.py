@@ -59,6 +59,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         body_overlap=body_overlap(space, k),
         apart_clk=step.apart_clk,
         wait_clk=step.wait_clk,
+        start_loads=step.start_loads,
         facts={
             "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.out_bytes,
             "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.out_bytes,

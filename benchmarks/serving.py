@@ -1,0 +1,413 @@
+"""Measure matmuls of serving engines, `kernels/triton_moe.py`: mixtures of experts, linear layers in scaled blocks.
+
+    python benchmarks/serving.py plan --out plan.json                     what is measured; on any machine
+    python benchmarks/serving.py measure plan.json --out FILE.jsonl       on a GPU, with PyTorch and Triton
+    python benchmarks/serving.py table FILE.jsonl --out FILE.csv          as `carver evaluate` reads it
+
+Of each matmul `plan` takes the first by carver's ranking and others at random among those that it does not predict to
+be much slower, all from one pool a kind of operands, so that few kernels are compiled. `measure` compiles them side by
+side, then compares a sample of each result with PyTorch's and times it: median of five runs, L2 overwritten before
+each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+Config = dict[str, int]
+RUNS = 5
+TOLERANCE = 0.02
+SCALES = 128
+"""Columns and depth of a block of scales; depth of a group of weights of 4 bits."""
+
+
+class Layer(NamedTuple):
+    """Experts of `kind` "plain", "fp8", "block", "int8" or "int4", `topk` a token; or "linear", with neither."""
+
+    kind: str
+    experts: int
+    topk: int
+    hidden: int
+    intermediate: int
+    tokens: tuple[int, ...]
+    skews: tuple[float, ...] = (0.0,)
+
+
+class Matmul(NamedTuple):
+    kind: str
+    tokens: int
+    experts: int
+    topk: int
+    """1 in the second matmul of a layer, whose rows are gathered already; 0 in a linear layer."""
+    routed: int
+    N: int
+    K: int
+    skew: float
+
+
+FEW, MANY = (1, 16, 64, 256, 1024, 4096), (4, 32, 128, 512, 2048)
+LAYERS = [
+    Layer("plain", 8, 2, 6144, 4096, FEW),
+    Layer("plain", 128, 8, 2048, 768, FEW, (0.0,)),
+    Layer("plain", 64, 6, 2048, 1408, MANY),
+    Layer("plain", 32, 4, 2880, 1440, MANY),
+    Layer("plain", 384, 8, 3072, 256, FEW),
+    Layer("block", 256, 8, 7168, 256, FEW),
+    Layer("block", 128, 8, 2048, 768, MANY),
+    Layer("block", 160, 8, 5120, 384, FEW),
+    Layer("block", 16, 2, 5120, 2048, MANY),
+    Layer("fp8", 128, 8, 4096, 1536, (16, 256, 4096)),
+    Layer("int8", 64, 6, 2048, 1408, (16, 256, 4096)),
+    Layer("int4", 64, 6, 2048, 1408, (16, 256, 4096)),
+    Layer("plain", 64, 8, 4096, 1024, (1024,), (0.0, 0.5, 1.0, 1.5)),
+    *(Layer("linear", 1, 1, k, n, tokens) for n, k, tokens in (
+        (4608, 7168, FEW), (7168, 2048, MANY), (2112, 7168, FEW), (24576, 1536, FEW), (4096, 4096, MANY),
+        (36864, 7168, (64, 1024)), (7168, 18432, (16, 256, 2048)),
+    )),
+]  # fmt: skip
+TILES = {
+    "BLOCK_M": (16, 32, 64, 128, 256), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (32, 64, 128, 256),
+    "num_warps": (4, 8), "num_stages": (2, 3, 4, 5),
+}  # fmt: skip
+GROUPS = (1, 8, 16, 32, 64)
+POOL = {"plain": 150, "block": 100, "linear": 80, "fp8": 32, "int8": 32, "int4": 24}
+"""Kernels that are compiled of each kind."""
+FIRST, OTHERS, SLOWER = 24, 36, 4.0
+
+
+def matmuls(layer: Layer) -> list[Matmul]:
+    out = []
+    for tokens, skew in itertools.product(layer.tokens, layer.skews):
+        if layer.kind == "linear":
+            out.append(Matmul("linear", tokens, 1, 0, tokens, layer.intermediate, layer.hidden, 0.0))
+            continue
+        routed = tokens * layer.topk
+        up, down = (2 * layer.intermediate, layer.hidden), (layer.hidden, layer.intermediate)
+        out.append(Matmul(layer.kind, tokens, layer.experts, layer.topk, routed, *up, skew))
+        out.append(Matmul(layer.kind, tokens, layer.experts, 1, routed, *down, skew))
+    return out
+
+
+def template(p: Matmul, topk: int) -> Any:
+    import carver
+
+    if p.kind == "linear":
+        return carver.ScaledMatmulTemplate(p.tokens, p.N, p.K)
+    types = {"plain": ("bfloat16", None), "int8": ("bfloat16", "int8"), "int4": ("bfloat16", "int8")}
+    a, b = types.get(p.kind, ("float8_e4m3", None))
+    block = (SCALES, SCALES) if p.kind == "block" else None
+    routing = carver.Routing(p.tokens, p.experts, topk, p.skew)
+    return carver.GroupedMatmulTemplate(routing, p.N, p.K, None, a, "bfloat16", b, block)
+
+
+def tile(config: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(config[name] for name in TILES)
+
+
+def plan(options: argparse.Namespace) -> None:
+    import carver
+
+    arch, rng = carver.load_arch(options.arch), random.Random(1)
+    every = [dict(zip(TILES, values, strict=True)) for values in itertools.product(*TILES.values())]
+    grouped = [config | {"GROUP_M": group} for config in every for group in GROUPS]
+    work = [(p, layer.topk) for layer in LAYERS for p in matmuls(layer)]
+    ranked = []
+    for p, topk in work:
+        hints = template(p, topk).with_arch(arch).rank(grouped, "triton")
+        seconds, configs = hints.seconds, [grouped[i] for i in hints.indices]
+        good = [c for c, s in zip(configs, seconds, strict=True) if s < SLOWER * seconds[0] and fits(p, c)]
+        ranked.append(good)
+    pools: dict[str, set[tuple[int, ...]]] = {kind: set() for kind in POOL}
+    for depth in range(400):  # the first of every problem, then the second of every problem, ...
+        for (p, _), good in zip(work, ranked, strict=True):
+            if len(pools[p.kind]) < 0.6 * POOL[p.kind] and depth < len(good):
+                pools[p.kind].add(tile(good[depth]))
+    for kind, pool in pools.items():
+        same = (good for (p, _), good in zip(work, ranked, strict=True) if p.kind == kind)
+        left = sorted({tile(c) for good in same for c in good} - pool)
+        pool.update(rng.sample(left, min(len(left), POOL[kind] - len(pool))))
+    rows = []
+    for (p, _), good in zip(work, ranked, strict=True):
+        here = [c for c in good if tile(c) in pools[p.kind]]
+        first, rest = here[:FIRST], here[FIRST:]
+        chosen = first + rng.sample(rest, min(OTHERS, len(rest)))
+        rows.append({"problem": p._asdict(), "configs": chosen})
+    options.out.write_text(json.dumps(rows))
+    compiled = {identity(Matmul(**r["problem"]), c) for r in rows for c in r["configs"]}
+    print(len(rows), "matmuls", sum(len(r["configs"]) for r in rows), "runs", len(compiled), "kernels")
+
+
+def fits(p: Matmul, c: Config) -> bool:
+    """Within shared memory, of few enough sums a thread, and scales not deeper than a step."""
+    a, b = {"plain": (2, 2), "int8": (2, 1), "int4": (2, 0.5)}.get(p.kind, (1, 1))
+    held = (c["BLOCK_M"] * a + c["BLOCK_N"] * b) * c["BLOCK_K"] * max(1, c["num_stages"] - 1)
+    sums = c["BLOCK_M"] * c["BLOCK_N"] // (32 * c["num_warps"])
+    scaled = p.kind in ("block", "linear")
+    return held <= 227 * 1024 and 2 <= sums <= (128 if scaled else 256) and (not scaled or SCALES % c["BLOCK_K"] == 0)
+
+
+# on the GPU
+
+
+def constants(p: Matmul, c: Config) -> dict[str, Any]:
+    words: dict[str, Any] = {name: c[name] for name in TILES} | {"WHOLE_K": p.K % c["BLOCK_K"] == 0}
+    if p.kind == "linear":
+        return words | {"SCALE_N": SCALES, "SCALE_K": SCALES}
+    kind = "plain" if p.kind == "fp8" else p.kind
+    return words | {"KIND": kind, "SCALE_N": 0 if p.kind == "plain" else SCALES, "SCALE_K": SCALES}
+
+
+def identity(p: Matmul, c: Config) -> str:
+    return json.dumps([p.kind, sorted(constants(p, c).items())])
+
+
+def compile_one(job: tuple[Matmul, Config]) -> str:
+    import torch
+
+    try:
+        launch(Matmul(*job[0]), job[1], empty(Matmul(*job[0]), torch), warm=True)
+    except Exception as error:  # whatever the compiler raises, the launch raises again, and it is recorded there
+        return f"{type(error).__name__}: {error}"[:200]
+    return ""
+
+
+def empty(p: Matmul, torch: Any) -> dict[str, Any]:
+    """Types in place of tensors, for a kernel that is only compiled."""
+    x = {"plain": torch.bfloat16, "int8": torch.bfloat16, "int4": torch.bfloat16}.get(p.kind, torch.float8_e4m3fn)
+    w = {"int8": torch.int8, "int4": torch.uint8}.get(p.kind, x)
+    return {"x": x, "w": w, "out": torch.bfloat16, "xs": torch.float32, "ws": torch.float32, "gate": torch.float32,
+            "slot": torch.int32, "expert": torch.int32, "used": torch.int32, "slots": 16}  # fmt: skip
+
+
+def launch(p: Matmul, c: Config, t: Mapping[str, Any], warm: bool = False) -> Any:
+    from kernels import triton_moe
+
+    columns, group, deep = -(-p.N // c["BLOCK_N"]), c["GROUP_M"], -(-p.K // SCALES)
+    if p.kind == "linear":
+        grid = (-(-p.tokens // c["BLOCK_M"]) * columns,)
+        given = (t["x"], t["w"], t["out"], t["xs"], t["ws"], p.tokens, p.N, p.K, group, p.K, p.K, p.N, deep, deep)
+        kernel = triton_moe.scaled_matmul
+    else:
+        row_tiles, wide = -(-t["slots"] // c["BLOCK_M"]), p.K // 2 if p.kind == "int4" else p.K
+        scales = {"block": (deep, -(-p.N // SCALES) * deep, deep), "int4": (1, p.N * deep, deep), "int8": (1, p.N, 1)}
+        grid = (row_tiles * columns,)
+        given = (t["x"], t["w"], t["out"], t["xs"], t["ws"], t["gate"], t["slot"], t["expert"], t["used"], p.N, p.K,
+                 p.routed, p.topk, group, row_tiles, p.K, p.N * wide, wide, p.N,
+                 *scales.get(p.kind, (1, 1, 1)))  # fmt: skip
+        kernel = triton_moe.grouped_matmul
+    if warm:
+        return kernel.warmup(*given, grid=(1,), **constants(p, c))
+    return kernel[grid](*given, **constants(p, c))
+
+
+def routed(p: Matmul, topk: int) -> Any:
+    """The experts of each token: without replacement, by Zipf's law."""
+    import numpy as np
+
+    rng = np.random.default_rng(p.tokens)
+    weight = np.log(np.arange(1, p.experts + 1) ** -p.skew)
+    return np.argsort(-(weight + rng.gumbel(size=(p.tokens, p.experts))), axis=1)[:, :topk].astype(np.int32)
+
+
+def aligned(experts_of: Any, p: Matmul, height: int) -> dict[str, Any]:
+    """Slots by expert, those of each padded to whole tiles. As many as any routing may need, as engines have them."""
+    import numpy as np
+    import torch
+
+    flat = experts_of.reshape(-1)
+    counts = np.bincount(flat, minlength=p.experts)
+    order = np.argsort(flat, kind="stable")
+    room = len(flat) * height if len(flat) < p.experts else len(flat) + p.experts * (height - 1)
+    slots, owner = np.full(room + height, p.routed, np.int32), np.zeros(room // height + 1, np.int32)
+    at = start = 0
+    for expert, count in enumerate(counts):
+        if count:
+            tall = -(-count // height) * height
+            slots[at : at + count] = order[start : start + count]
+            owner[at // height : (at + tall) // height] = expert
+            at, start = at + tall, start + count
+    on = {"slot": slots, "expert": owner, "used": np.array([at], np.int32)}
+    return {name: torch.from_numpy(each).cuda() for name, each in on.items()} | {"slots": room}
+
+
+def weights(kind: str, experts: int, n: int, k: int) -> dict[str, Any]:
+    import torch
+
+    g = torch.Generator(device="cuda").manual_seed(1)
+    wide = k // 2 if kind == "int4" else k
+    w = torch.empty(experts, n, wide, device="cuda", dtype=empty(Matmul(kind, 1, 1, 1, 1, 1, 1, 0.0), torch)["w"])
+    for e in range(experts):
+        if w.dtype in (torch.int8, torch.uint8):
+            w[e] = torch.randint(0, 255, (n, wide), device="cuda", generator=g, dtype=torch.int16).to(w.dtype)
+        else:
+            w[e] = (torch.randn(n, wide, device="cuda", generator=g, dtype=torch.bfloat16) * 0.5).to(w.dtype)
+    deep = -(-k // SCALES)
+    shape = {"block": (experts, -(-n // SCALES), deep), "linear": (experts, -(-n // SCALES), deep),
+             "int4": (experts, n, deep), "int8": (experts, n)}.get(kind, (experts,))  # fmt: skip
+    return {"w": w, "ws": torch.rand(shape, device="cuda", generator=g) + 0.5}
+
+
+def inputs(p: Matmul, held: Mapping[str, Any]) -> dict[str, Any]:
+    import torch
+
+    g = torch.Generator(device="cuda").manual_seed(2)
+    rows = p.tokens if p.topk != 1 else p.routed
+    x = torch.randn(rows, p.K, device="cuda", generator=g, dtype=torch.bfloat16) * 0.5
+    scale = torch.rand(rows, -(-p.K // SCALES), device="cuda", generator=g) + 0.5
+    out = torch.zeros(p.routed, p.N, device="cuda", dtype=torch.bfloat16)
+    gate = torch.rand(p.routed, device="cuda", generator=g) if p.topk == 1 else torch.ones(p.routed, device="cuda")
+    return dict(held) | {"x": x.to(empty(p, torch)["x"]), "xs": scale, "out": out, "gate": gate}
+
+
+def expected(p: Matmul, t: Mapping[str, Any], experts_of: Any) -> tuple[Any, Any, Any]:
+    """Some rows and columns of the result."""
+    import torch
+
+    g = torch.Generator().manual_seed(3)
+    rows = torch.randint(0, p.routed, (12,), generator=g).cuda()
+    cols = torch.randint(0, p.N, (96,), generator=g).cuda()
+    flat = torch.from_numpy(experts_of.reshape(-1)).cuda().long()
+    source = rows // max(p.topk, 1)
+    owner = torch.zeros_like(rows) if p.kind == "linear" else flat[rows]
+    w = t["w"][owner[:, None], cols[None, :]]  # rows x cols x K
+    x = t["x"][source].float()
+    if p.kind in ("block", "linear"):
+        x = x * t["xs"][source].repeat_interleave(SCALES, 1)[:, : p.K]
+        w = w.float() * t["ws"][owner[:, None], cols[None, :] // SCALES].repeat_interleave(SCALES, 2)[:, :, : p.K]
+    elif p.kind == "int4":
+        pair = torch.stack([w & 15, w >> 4], -1).flatten(2).float() - 8
+        w = pair * t["ws"][owner[:, None], cols[None, :]].repeat_interleave(SCALES, 2)[:, :, : p.K]
+    elif p.kind == "int8":
+        w = w.float() * t["ws"][owner[:, None], cols[None, :]][:, :, None]
+    elif p.kind == "fp8":
+        x, w = x * t["xs"].view(-1)[0], w.float() * t["ws"][owner][:, None, None]
+    want = torch.einsum("rk,rck->rc", x.double(), w.double())
+    return rows, cols, want if p.kind == "linear" else want * t["gate"][rows][:, None]
+
+
+def measure(options: argparse.Namespace) -> None:
+    import torch
+
+    began = time.monotonic()
+    work = [(Matmul(**row["problem"]), row["configs"]) for row in json.loads(options.plan.read_text())]
+    jobs = {identity(p, c): (tuple(p), c) for p, configs in work for c in configs}
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
+        said = list(pool.map(compile_one, jobs.values(), chunksize=4))
+    failed = [why for why in said if why]
+    print(f"{len(failed)} of {len(jobs)} not compiled", failed[:2], f"{time.monotonic() - began:.0f} s", flush=True)
+    flush = torch.empty(2**28, dtype=torch.int8, device="cuda")
+    made: tuple[Any, dict[str, Any]] = (None, {})
+    with options.out.open("a", encoding="utf-8") as file:
+        for p, configs in work:
+            if time.monotonic() - began > options.limit:
+                print("left out:", p, flush=True)
+                continue
+            if made[0] != (p.kind, p.experts, p.N, p.K):
+                made = None, {}
+                torch.cuda.empty_cache()
+                made = (p.kind, p.experts, p.N, p.K), weights(p.kind, p.experts, p.N, p.K)
+            experts_of = routed(p, max(1, p.routed // p.tokens))
+            t = inputs(p, made[1])
+            rows, cols, want = expected(p, t, experts_of)
+            heights = {c["BLOCK_M"] for c in configs} if p.kind != "linear" else ()
+            slots = {height: aligned(experts_of, p, height) for height in heights}
+            best = math.inf
+            for c in configs:
+                given = t | slots.get(c["BLOCK_M"], {})
+                row = {"problem": p._asdict(), "config": c} | timed(p, c, given, rows, cols, want, flush)
+                best = min(best, row["time_ms"] or math.inf)
+                file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(*p, f"{best:.4f} ms {time.monotonic() - began:.0f} s", flush=True)
+
+
+def timed(p: Matmul, c: Config, t: Mapping[str, Any], rows: Any, cols: Any, want: Any, flush: Any) -> dict[str, Any]:
+    import torch
+
+    try:
+        compiled = launch(p, c, t)
+        got = t["out"][rows[:, None], cols[None, :]].double()
+        error = float((got - want).abs().max() / want.abs().max())
+        t["out"][rows] = 0
+    except Exception as raised:  # a configuration that does not run is a result
+        return {"time_ms": None, "why": f"{type(raised).__name__}: {raised}".splitlines()[0][:160]}
+    said = {"registers": compiled.n_regs, "spills": compiled.n_spills, "smem_bytes": compiled.metadata.shared}
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(RUNS)]
+    for start, end in events:
+        flush.zero_()
+        start.record()
+        launch(p, c, t)
+        end.record()
+    torch.cuda.synchronize()
+    ms = statistics.median(start.elapsed_time(end) for start, end in events)
+    return {"time_ms": ms, "error": error, "why": ""} | said
+
+
+def table(options: argparse.Namespace) -> None:
+    """The first of each matmul is left out: it was timed on a GPU that had idled."""
+    types = {"plain": ("bfloat16", ""), "fp8": ("float8_e4m3", ""), "block": ("float8_e4m3", ""),
+             "linear": ("float8_e4m3", ""), "int8": ("bfloat16", "int8")}  # fmt: skip
+    rows, seen = [], set()
+    for line in itertools.chain.from_iterable(path.read_text().splitlines() for path in options.files):
+        found = json.loads(line)
+        p, wrong = Matmul(**found["problem"]), found.get("error", 0) >= TOLERANCE
+        first, grouped = p not in seen, p.kind != "linear"
+        seen.add(p)
+        if first or p.kind not in types or grouped == options.linear:
+            continue
+        size = {"N": p.N, "K": p.K, "in_dtype": types[p.kind][0], "out_dtype": "bfloat16"}
+        of = {"operator": "scaled_matmul", "M": p.tokens} if p.kind == "linear" else {
+            "operator": "grouped_matmul", "rows": p.tokens, "experts": p.experts, "chosen": p.routed // p.tokens,
+            "skew": p.skew, "b_dtype": types[p.kind][1],
+            "scale_block": f"{SCALES}x{SCALES}" if p.kind == "block" else "",
+        }  # fmt: skip
+        ran = found["time_ms"] is not None and not wrong
+        time_ms = {"time_ms": f"{found['time_ms']:.6g}" if ran else "", "valid": int(ran)}
+        notes = {f"note.{name}": found.get(name, "") for name in ("smem_bytes", "registers", "spills")}
+        config = {f"config.{name}": value for name, value in found["config"].items()}
+        rows.append({"arch": "h200_sxm", "backend": "triton"} | of | size | config | time_ms | notes)
+    with options.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    make = commands.add_parser("plan")
+    make.add_argument("--arch", default="h200")
+    make.set_defaults(call=plan)
+    run = commands.add_parser("measure")
+    run.add_argument("plan", type=Path)
+    run.add_argument("--limit", type=float, default=300.0, help="seconds after which no matmul is begun")
+    run.set_defaults(call=measure)
+    write = commands.add_parser("table")
+    write.add_argument("files", type=Path, nargs="+")
+    write.add_argument("--linear", action="store_true", help="the linear layers, else the mixtures")
+    write.set_defaults(call=table)
+    for each in (make, run, write):
+        each.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    options.call(options)
+
+
+if __name__ == "__main__":
+    main()
