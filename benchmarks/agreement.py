@@ -52,11 +52,15 @@ OPCODES = {
 """Of the machine code; of several the first."""
 SPILL_BYTES = 16
 """That a thread may spill before it counts."""
+SECONDS = 180.0
+"""That one compilation may take."""
 MOST_SUMS = 256
 """A thread's, of what is compiled: more take minutes each."""
 
 Row = dict[str, Any]
 Config = Mapping[str, int]
+Wanted = tuple[str, str, Mapping[str, Any], Config]
+"""Declaration, target, arguments of the problem's template, configuration."""
 
 
 class Launch(NamedTuple):
@@ -324,33 +328,40 @@ def _compilable(kernel: Kernel, problem: Problem, arch: carver.Arch, config: Con
 # compiling
 
 
-def compiled(wanted: Iterable[tuple[str, str, Mapping[str, Any], Row]], known: Iterable[Row] = ()) -> Iterator[Row]:
-    """A row for each (declaration, target, problem, configuration) that `known` lacks, as they are done."""
+def rows(wanted: Iterable[Wanted]) -> Iterator[Row]:
+    """What is asked of each, as a row without facts."""
+    from carver.compiled.triton import version
+
+    for name, target, arguments, config in wanted:
+        yield {"kernel": name, "target": target, "problem": dict(arguments), "config": config, "triton": version()}
+
+
+def key(row: Mapping[str, Any]) -> str:
+    """Equal for rows of the same kernel, target, problem and configuration."""
+    return json.dumps([row[name] for name in ("kernel", "target", "problem", "config")], sort_keys=True)
+
+
+def compiled(wanted: Iterable[Wanted], known: Iterable[Mapping[str, Any]] = ()) -> Iterator[Row]:
+    """A row for each, as they are done, but for those that `known` has of this version of Triton."""
     from carver.compiled.pool import Pool
     from carver.compiled.triton import Target, specialise, version
     from carver.compiled.worker import request
 
-    here = {_key(row) for row in known if row["triton"] == version()}
-    asked: dict[str, Row] = {}
+    here = {key(row) for row in known if row["triton"] == version()}
+    asked = {key(row): row for row in rows(wanted)}
     requests = {}
-    for name, target, arguments, config in wanted:
-        row = {"kernel": name, "target": target, "problem": dict(arguments), "config": config, "triton": version()}
-        key = _key(row)
-        if key in here or key in asked:
-            continue
-        arch, problem = carver.load_arch(TARGETS[target]), problem_of(name, arguments)
-        function = source(name)
-        launch = SUBJECTS[name].launch(problem, _types(problem, target))
-        taken = {t: v for t, v in config.items() if t in function.arg_names or t in ("num_warps", "num_stages")}
-        given = specialise(function, launch.args, launch.constants, taken, Target.of(arch))
-        asked[key], requests[key] = row, request(function, given, arch)
+    for each in asked.keys() - here:
+        row = asked[each]
+        arch, problem = carver.load_arch(TARGETS[row["target"]]), problem_of(row["kernel"], row["problem"])
+        function = source(row["kernel"])
+        launch = SUBJECTS[row["kernel"]].launch(problem, _types(problem, row["target"]))
+        names = {*function.arg_names, "num_warps", "num_stages"}
+        config = {name: value for name, value in row["config"].items() if name in names}
+        given = specialise(function, launch.args, launch.constants, config, Target.of(arch))
+        requests[each] = request(function, given, arch)
     with Pool() as pool:
-        for key, reply in pool.replies(requests, 180.0):
-            yield asked[key] | _facts(reply)
-
-
-def _key(row: Mapping[str, Any]) -> str:
-    return json.dumps([row["kernel"], row["target"], row["problem"], row["config"]], sort_keys=True)
+        for each, reply in pool.replies(requests, SECONDS):
+            yield asked[each] | _facts(reply)
 
 
 def _facts(reply: Mapping[str, Any]) -> Row:
@@ -405,6 +416,8 @@ def held(row: Mapping[str, Any]) -> Agreement:
     if "refused" in row:
         return Agreement(False, not why, None, None, None, None)
     fits = row["shared_bytes"] <= arch.smem_per_block_bytes and row["tensor_columns"] <= TMEM_COLUMNS
+    if not len(space):
+        return Agreement(fits, not why, None, None, None, None)
     threads = row["config"]["num_warps"] * arch.warp_size
     most = min(arch.max_regs_per_thread, arch.regs_per_block // threads)
     need = space.at(0, "registers", 0)
@@ -554,11 +567,11 @@ def main() -> None:
         )
         write(options.record, compiled(wanted, known))
         return
-    rows = [r for r in known if r["target"] in targets and r["kernel"] in (options.kernel or SUBJECTS)]
+    chosen = [r for r in known if r["target"] in targets and r["kernel"] in (options.kernel or SUBJECTS)]
     if options.what == "table":
-        print("\n".join(shown(table(rows))))
+        print("\n".join(shown(table(chosen))))
     else:
-        print("\n".join(faults(rows)) or f"{len(rows)} picks compile, fit and do not spill")
+        print("\n".join(faults(chosen)) or f"{len(chosen)} picks compile, fit and do not spill")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ LEAST_ASYNC_BYTES = 4
 """cp.async takes 4, 8 or 16 bytes. On AMD the compiler prefetches nothing narrower on CDNA before CDNA 4."""
 DIRECT_TO_LDS = ("gfx950",)
 """CDNA's instruction sets whose loads may go to LDS directly: CDNA 4."""
+SCALE_BYTES = 4
 BARRIER_BYTES = 8
 """In shared memory, of which tcgen05 has one or two that say when it has read its operands."""
 
@@ -268,12 +269,20 @@ def converted_b(instruction: Values, b_converts: Values) -> Values:
     return (instruction >= WGMMA) & (b_converts > 0)
 
 
-def buffers_a(buffers: Values, async_a: Values) -> Values:
-    return np.where(async_a > 0, buffers, 1)
+def _unprefetched(instruction: Values, num_stages: Values) -> Values:
+    """Buffers of an operand that is no pipeline's: tcgen05 reads one while the next is stored."""
+    return np.where((instruction == TCGEN05) & (num_stages > 1), 2, 1)
 
 
-def buffers_b(buffers: Values, async_b: Values, num_stages: Values, converted_b: Values) -> Values:
-    return np.where(async_b > 0, np.where(converted_b > 0, num_stages - 1, buffers), 1)
+def buffers_a(buffers: Values, async_a: Values, instruction: Values, num_stages: Values) -> Values:
+    return np.where(async_a > 0, buffers, _unprefetched(instruction, num_stages))
+
+
+def buffers_b(
+    buffers: Values, async_b: Values, instruction: Values, num_stages: Values, converted_b: Values
+) -> Values:  # fmt: skip
+    prefetched = np.where(converted_b > 0, num_stages - 1, buffers)
+    return np.where(async_b > 0, prefetched, _unprefetched(instruction, num_stages))
 
 
 def _lane_extent(tile_m: Values, tile_n: Values, threads: Values) -> Values:
@@ -352,17 +361,22 @@ def leaving_bytes(
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
     buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
-    num_stages: Values, b_tiles: Values = 1,
+    num_stages: Values, threads: Values, b_tiles: Values = 1, kept_sums: Values = 0,
 ) -> Values:  # fmt: skip
-    """`b_tiles`: tiles of the second operand in a step, each with its own product.
+    """`b_tiles`: tiles of the second operand in a step, each with its own product. Where products are scaled before
+    they are added (`kept_sums`), scales that are loaded once for the block pass shared memory.
 
     On AMD the operands of a loop without a pipeline pass through one buffer, one after the other.
     """
     of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * b_bytes + converted_b * a_bytes)
     one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA)
-    barriers = np.where(instruction == TCGEN05, np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
+    barriers = np.where(instruction == TCGEN05, b_tiles * np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
+    # the lanes of tensor memory are rows: scales of rows are where they are needed
+    of_columns = np.where((tile_n >= threads) | (instruction == TCGEN05), tile_n, 0)
+    of_rows = np.where((tile_m >= threads) & (instruction != TCGEN05), tile_m, 0)
+    scales = np.where(np.asarray(kept_sums) > 0, SCALE_BYTES * np.maximum(of_rows, of_columns), 0)
     loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + b_tiles * of_b)
-    return np.maximum(tile_k * loaded + barriers, leaving_bytes)
+    return np.maximum(tile_k * loaded + barriers + scales, leaving_bytes)
 
 
 def serialized(

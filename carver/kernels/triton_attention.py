@@ -41,7 +41,7 @@ AMD_REGISTERS = {
     ),
     "twice": (
         (24, 3.6, 1, 2.4, 0, 0.5, 0), (24, 3.6, 1, 2.4, 0, 0.5, 0), (24, 3.6, 1, 2.4, 0.3, 0.8, 0),
-        (24, 5.6, 1, 2.4, 0.3, 0.8, 0),
+        (40, 5.6, 1, 2.4, 0.3, 0.8, 0),
     ),
     "rdna": (
         (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0.4, 1.1, 0.3),
@@ -118,8 +118,8 @@ def smem_bytes(
         buffers = np.where(num_stages == CHAINED_STAGES, 1, ahead)
         one = np.maximum(np.maximum(of_keys, of_values), p_bytes)
         return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
-    # where two groups of warps share rows they exchange a number of each
-    shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * tile_m, 0)
+    # where two groups of warps share rows they exchange a number for each lane of tensor memory
+    shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * np.maximum(tile_m, 128), 0)
     beside = np.where(instruction == TCGEN05, np.where(num_stages > 1, 4, 1) * BARRIER_BYTES + shared_rows, 0)
     kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
     one = np.maximum(of_keys, of_values + p_bytes)
@@ -143,7 +143,7 @@ def _amd_family(arch: Arch) -> str:
 
 def registers(
     arch: Arch, instruction: Values, threads: Values, num_warps: Values, num_stages: Values, warps_m: Values,
-    warps_n: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values,
+    warps_n: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
     """The scores turn into probabilities of half their width while the next product starts.
 
@@ -160,7 +160,7 @@ def registers(
             tile_k * (head + value) * words / threads,
         )  # fmt: skip
         weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
-        need = sum(weights[..., i] * part for i, part in enumerate(parts))
+        need = sum(weights[..., i] * part for i, part in enumerate(parts)) + np.where(np.asarray(p_bytes) > 0, 12, 0)
         roomy = (arch.warp_size == 64) & (num_stages > 1) & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
         return rounded(np.ceil(need + np.where(roomy, parts[1], 0)).astype(np.int64))
     rows = np.maximum(tile_m // warps_m, 16)
