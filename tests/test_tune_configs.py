@@ -162,6 +162,10 @@ def test_configs_of_other_kinds() -> None:
     assert config(clusters) == {"BLOCK": 64, "num_warps": 4, "num_stages": 2, "num_ctas": 1}
     hooked = expand([TritonConfig(pre_hook=print)], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
     assert hooked[0].config == config(fn) and hooked[0].hooks == (print, None)
+    overridden = TritonConfig()
+    overridden.ir_override = "kernel.ttir"  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match="has an ir_override, which is lost here"):
+        expand([overridden], inspect.signature(fn), {"n": 1}, lambda: carver.CPU("auto"), "fn")
     for options, said in (
         ({"num_ctas": 2}, "unknown key 'num_ctas'"), ({"maxnreg": 64}, "unknown key 'maxnreg'"),
     ):  # fmt: skip

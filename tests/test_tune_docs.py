@@ -36,6 +36,15 @@ def test_the_tests_exist() -> None:
         assert not name or f"def {name}(" in text, test
 
 
+def test_the_tests_that_the_guide_names_exist() -> None:
+    named = re.findall(r"`(test_tune\w*)::(\w+)`", GUIDE)
+    assert len(named) > 40
+    for file, name in named:
+        assert f"def {name}(" in (HERE / f"{file}.py").read_text(encoding="utf-8"), f"{file}::{name}"
+    others = GUIDE.partition("| Triton's | here |")[2].partition("| TileLang's")[0]
+    assert len(re.findall(r"^\| `test_\w+` \|", others, re.M)) == 18
+
+
 def test_environment_variables_are_those_that_doctor_prints() -> None:
     from carver.tune.doctor import SETTINGS
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +25,7 @@ from carver.base.errors import ConfigError, Foreign, RunError
 from carver.cli.main import main
 from carver.run import bench
 from carver.run.cpu import CpuDevice
-from carver.run.records import Records
+from carver.run.records import Records, RecordsError
 from carver.run.session import Session
 from carver.run.worker import Reply
 from carver.tune import archive, keys
@@ -42,7 +44,6 @@ run = CliRunner().invoke
 def test_comments_and_formatting_are_no_part_of_a_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(folder: str, text: str) -> Any:
         import importlib
-        import sys
 
         home = tmp_path / folder
         home.mkdir()
@@ -426,3 +427,47 @@ def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert run(main, ["cache", "trust"]).output == "", "others could have written it"
     (tmp_path / "config" / "trusted_caches").chmod(0o600)
     assert run(main, ["cache", "trust", str(shared), "--drop"]).output == ""
+
+
+def test_a_disk_that_runs_full_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is full nothing is kept, neither measurement nor result; half an entry is not left."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise RecordsError("database or disk is full")
+
+    def no_space(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="not kept: .*No space left on device"):
+        patch.setattr(Records, "put", full)
+        patch.setattr(os, "fsync", no_space)
+        result = tuner(scale, WAYS, ref_prog=twice).run()
+    assert result.config == {"ways": 1} and "measurements were not recorded: database or disk is full" in result.notes
+    np.testing.assert_array_equal(result.kernel(X), 2 * X)
+    assert not list(disk.tune_folder().glob("[!.]*")) and not list(disk.tune_folder().glob(".staging-*"))
+    again = tuner(scale, WAYS, ref_prog=twice).run()
+    assert again.notes == () and len(list(disk.entries())) == 1
+
+
+def test_a_full_disk_is_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tuner(scale, WAYS, ref_prog=twice).run()
+    monkeypatch.setattr("carver.base.folders.ROOM_BYTES", 1 << 62)
+    assert tuner(scale, WAYS, ref_prog=twice).run().table == kept.table
+    with pytest.warns(UserWarning, match="not kept beyond this process: .* is full"):
+        tuner(scale, [*WAYS, {"ways": 1, "delay": 1}], ref_prog=twice).run()
+    assert len(list(disk.entries())) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="mounts and users need root on Linux")
+@pytest.mark.parametrize("row", ["read-only mount", "another user", "full disk"])
+def test_caches_travel_for_real(row: str) -> None:
+    """With mounts, users and disks as they are; benchmarks/travel.py has the other rows."""
+    home = Path(__file__).parent.parent
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CARVER_")}
+    done = subprocess.run(
+        [sys.executable, str(home / "benchmarks" / "travel.py"), row], capture_output=True, text=True, check=False,
+        env=environment, timeout=300,
+    )  # fmt: skip
+    if "Operation not permitted" in done.stdout:
+        pytest.skip("this container may not mount")
+    assert done.returncode == 0 and done.stdout.count("ok  ") >= 2, done.stdout + done.stderr

@@ -52,6 +52,8 @@ ELSEWHERE = {
     "use_cuda_graph": "launches are timed between events, with the host ahead of the device",
     "prune_configs_by": "template= ranks the configs, trials= says how many are tried",
     "cache_results": "results are kept; CARVER_DISABLE_TUNE_CACHE=1 keeps them in their process",
+    "on_trial": "every candidate is a row of result.table, of the records and of the log, which "
+                "CARVER_PRINT_AUTOTUNING=1 prints",
     "use_pipeline": "what is next is compiled while a GPU measures, always",
     "enable_grouped_compile": "candidates are compiled side by side (CARVER_CPU_COUNT)",
     "group_compile_size": "candidates are compiled side by side (CARVER_CPU_COUNT)",
