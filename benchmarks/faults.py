@@ -53,6 +53,8 @@ FAULTS = {
         "writes one byte before": ("before", "wrong_result"),
         "writes over its input": ("scribble", "wrong_result"),
         "right at its first call only": ("once", "wrong_result"),
+        "writes to what an earlier call had": ("stale", "wrong_result"),
+        "hangs, and ignores SIGTERM": ("stubborn", "timeout"),
     },
     "cuda": {
         "compile error": ("compile_error", "compile_error"),
@@ -63,6 +65,7 @@ FAULTS = {
         "infinite loop": ("hang", "timeout"),
         "writes one element beyond": ("beyond", "wrong_result"),
         "writes over its input": ("scribble", "wrong_result"),
+        "writes to what an earlier call had": ("stale", "wrong_result"),
     },
 }
 """Fault -> (kernel, expected outcome)."""
@@ -70,6 +73,7 @@ FAULTS = {
 MEMORY_BYTES = 1 << 46
 HEALTHY = 3
 LONG_RUN = 8
+RUNS = ("bench", "tune", "autotune", "executor")
 
 
 def settings(kind: str, timeout_s: float) -> Settings:
@@ -151,6 +155,97 @@ def parent_killed(device: str, folder: Path, timeout_s: float) -> list[dict[str,
     )]  # fmt: skip
 
 
+def stubborn(device: str, folder: Path, timeout_s: float) -> Iterator[dict[str, Any]]:
+    """A hang on a GPU in a worker that ignores SIGTERM, as it was told before its program began."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with Records(folder / "stubborn.sqlite") as db, Bench(device, db, settings(device, timeout_s)) as bench:
+            isa = _isa(bench)
+            names = ("ok", "hang", "slow")
+            first, hung, last = measure(bench, [candidate(folder, name, 7, isa=isa) for name in names])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    kept = f"{first.ok + last.ok} of 2 healthy candidates measured"
+    yield _row("hang in a worker that ignores SIGTERM", "timeout", hung.outcome, hung.message, kept,
+               hung.outcome == "timeout" and first.ok and last.ok)  # fmt: skip
+
+
+_HOLD = """
+import sys
+import pycuda.driver as cuda
+cuda.init()
+context = cuda.Device(0).retain_primary_context()
+context.push()
+room = cuda.mem_alloc(cuda.mem_get_info()[0] - int(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+context.pop()
+"""
+LEFT_BYTES = 2 << 30
+"""What the process that takes the GPU's memory leaves: enough for a context and small arrays."""
+
+
+def memory_taken(device: str, folder: Path, timeout_s: float) -> Iterator[dict[str, Any]]:
+    """Another process has all but a little of the GPU's memory; then it ends, and the same is measured again."""
+    command = [sys.executable, "-c", _HOLD, str(LEFT_BYTES)]
+    outcomes = {}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        try:
+            if other.stdout.readline() != "held\n":
+                yield _row("memory taken by another process", "held", "not held", "", "", False)
+                return
+            for when in ("taken", "given back"):
+                store = folder / f"{when}.sqlite"
+                with Records(store) as db, Bench(device, db, settings(device, timeout_s)) as bench:
+                    isa = _isa(bench)
+                    large = candidate(folder, "ok", 8, workspace_bytes=2 * LEFT_BYTES, isa=isa)
+                    small = [candidate(folder, "ok", i, isa=isa) for i in (9, 10)]
+                    outcomes[when] = measure(bench, [small[0], large, small[1]])
+                other.stdin.close()
+                other.wait(30)
+        finally:
+            other.kill()
+    during, after = outcomes["taken"], outcomes["given back"]
+    kept = f"{sum(m.ok for m in (during[0], during[2]))} of 2 small candidates measured meanwhile; afterwards " \
+           f"{sum(m.ok for m in after)} of 3"  # fmt: skip
+    fine = during[1].outcome == "out_of_memory" and during[0].ok and during[2].ok and all(m.ok for m in after)
+    yield _row("memory taken by another process", "out_of_memory", during[1].outcome, during[1].message, kept, fine)
+
+
+def two_tunings(device: str, folder: Path, timeout_s: float) -> Iterator[dict[str, Any]]:
+    """Two processes that tune at once, with one cache: the device is leased to one at a time."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--device", device, "--timeout", str(timeout_s)]
+    environment = {**os.environ, "CARVER_CACHE_DIR": str(folder / "cache")}
+    runs = [
+        subprocess.Popen([*command, "--run", str(folder), "--kind", f"hints {rows}"], env=environment,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rows in (4096, 4097)
+    ]  # fmt: skip
+    said = []
+    for run in runs:
+        try:
+            out, err = run.communicate(timeout=120)
+            said.append(out.strip() or err.strip()[-200:])
+        except subprocess.TimeoutExpired:
+            run.kill()
+            said.append("not within 120 s")
+    fine = all(run.returncode == 0 for run in runs)
+    yield _row("two tunings on one device", "ok", "ok" if fine else "lost", "; ".join(said),
+               f"{sum(run.returncode == 0 for run in runs)} of 2 tunings complete", fine)  # fmt: skip
+
+
+def tuned_hints(device: str, rows: int) -> None:
+    """What `two_tunings` starts: the first four hints of a small operator, each of which must work."""
+    import carver
+
+    template = carver.ElementwiseTemplate((rows, 1024), "float32").with_arch(device)
+    found = template.tune(4, template.own_backend, warmup=1, rep=20, timeout=20)
+    print(f"{len(found.table)} candidates: {found.stopped}")
+    if not all(m.ok for m in found.table):
+        raise SystemExit(f"{[(m.outcome, m.message) for m in found.table if not m.ok]}")
+
+
 def long_run(device: str, folder: Path, timeout_s: float, kind: str = "") -> None:
     """What `parent_killed` starts, kills and starts again."""
     path = Path(os.environ["CARVER_CACHE_DIR"]) / "records.sqlite" if kind else folder / "parent.sqlite"
@@ -161,11 +256,11 @@ def long_run(device: str, folder: Path, timeout_s: float, kind: str = "") -> Non
 
 def random_kills(device: str, folder: Path, count: int, seed: int = 0, only: str = "") -> list[dict[str, Any]]:
     """SIGKILL to a process of a run, drawn among all of them, after a time that is drawn; the command again, until it
-    is through; and so on. A row for each kind of run: by `carver.run.bench`, by the tuner, by the tuner's executor."""
+    is through; and so on. A row for each kind of run: a benchmark, a tuner, a decorated function, an executor."""
     rng, rows = random.Random(seed), []
-    for kind in (only,) if only else ("bench", "tune", "executor"):
+    for kind in (only,) if only else RUNS:
         killed, whole, lost, twice, orphans, left = 0, 0, 0, 0, 0, 0
-        while killed < count // 3:
+        while killed < count // len(RUNS):
             home = folder / f"{kind}{whole}"
             (home / "tmp").mkdir(parents=True)
             mark = f"CARVER_FAULTS={uuid.uuid4().hex}"
@@ -175,7 +270,7 @@ def random_kills(device: str, folder: Path, count: int, seed: int = 0, only: str
             seen: dict[str, Measurement] = {}
             while True:
                 run = subprocess.Popen([*command, "--kind", kind], env=environment, start_new_session=True)
-                while run.poll() is None and killed < count // 3:
+                while run.poll() is None and killed < count // len(RUNS):
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         run.wait(rng.uniform(0.05, 3.0))
                     if victims := _marked(mark):
@@ -220,12 +315,15 @@ def _marked(mark: str, also: str = "") -> list[int]:
 
 
 def tuned_run(device: str, folder: Path, kind: str) -> None:
-    """A tuning of eight C kernels in this process's workers, or in those of an executor."""
+    """A tuning of eight C kernels: by a tuner, at the call of a decorated function, in the workers of an executor."""
     import tuned
 
     import carver
 
     configs = [{"ways": 2, "delay": 20000 + i} for i in range(LONG_RUN)]
+    if kind == "autotune":
+        carver.autotune(configs=configs, ref_prog=tuned.twice, warmup=1, rep=10, search="exhaustive")(tuned.scale)(1000)
+        return
     made = carver.AutoTuner.from_kernel(tuned.scale, configs, (1000,)).set_profile_args(
         ref_prog=tuned.twice, warmup=1, rep=10, search="exhaustive"
     )
@@ -239,7 +337,8 @@ def tuned_run(device: str, folder: Path, kind: str) -> None:
 def table(device: str, timeout_s: float, limit_s: float = math.inf) -> Iterator[dict[str, Any]]:
     """The rows, as soon as they are known. What fails by itself, or is not begun within the limit, is a row too."""
     began = time.monotonic()
-    for part in (inside, worker_killed, parent_killed):
+    gpu = device.startswith("cuda")
+    for part in (inside, *((stubborn, memory_taken) if gpu else ()), two_tunings, worker_killed, parent_killed):
         name = part.__name__.replace("_", " ")
         if time.monotonic() - began > limit_s:
             yield _row(name, "begun", "not begun", f"{limit_s:g} s were up", "", False)
@@ -303,10 +402,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0, help="so many SIGKILLs at random in place of the table")
     parser.add_argument("--seed", type=int, default=0, help="of the random kills")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--kind", default="", help="bench, tune or executor alone: a third of the kills")
+    parser.add_argument("--kind", default="", help=f"one of {', '.join(RUNS)} alone: its share of the kills")
     args = parser.parse_args()
     if args.run:
-        if args.kind in ("tune", "executor"):
+        if args.kind.startswith("hints"):
+            tuned_hints(args.device, int(args.kind.split()[1]))
+        elif args.kind in ("tune", "autotune", "executor"):
             tuned_run(args.device, args.run, args.kind)
         else:
             long_run(args.device, args.run, args.timeout, args.kind)

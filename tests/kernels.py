@@ -31,6 +31,9 @@ CPU = {
     "alarm": "for (int64_t i = 0; i < n; i++) Y[i] = X[i]; ualarm(1, 0);",
     "greedy limit": "for (int64_t i = 0; i < n; i++) Y[i] = X[i];"
         "struct rlimit none = {0, 0}; setrlimit(RLIMIT_NOFILE, &none); setrlimit(RLIMIT_AS, &none);",
+    "stubborn": "signal(SIGTERM, SIG_IGN); signal(SIGINT, SIG_IGN); for (volatile int64_t i = 0;; i++) Y[0] = X[0];",
+    "stale": "static float *kept; if (kept) *kept = 7; kept = (float *)X;"
+        "for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
     "slow": "usleep(20000); for (int64_t i = 0; i < n; i++) Y[i] = X[i];",
 }
 """Bodies of `void run(const float *X, float *Y, char *workspace, int64_t n)`, which should copy X to Y."""
@@ -45,6 +48,7 @@ CUDA = {
     "trap": "if (i == 0) __trap();",
     "beyond": "if (i < n) Y[i] = X[i]; if (i == 0) Y[n] = 0;",
     "scribble": "if (i < n) { Y[i] = X[i]; ((float *)X)[i] = 0; }",
+    "stale": "if (i < n) Y[i] = X[i]; if (i == 0) { if (kept) *kept = 7; kept = (float *)X; }",
     "slow": "if (i == 0) for (long long t = clock64(); clock64() - t < 40000000;) {} if (i < n) Y[i] = X[i];",
 }
 """Bodies of a kernel with the same parameters and the index i."""
@@ -60,7 +64,8 @@ void run(const float *X, float *Y, char *workspace, int64_t n) {{
     {body}
 }}
 """
-_CUDA_FILE = """extern "C" __global__ void run(const float *X, float *Y, char *workspace, long long n) {{
+_CUDA_FILE = """__device__ float *kept;
+extern "C" __global__ void run(const float *X, float *Y, char *workspace, long long n) {{
     const long long i = blockIdx.x * 256ll + threadIdx.x;
     {body}
 }}

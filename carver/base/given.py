@@ -12,7 +12,7 @@ import re
 import sys
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -247,9 +247,10 @@ def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, An
                 return len(value) == len(inner) and all(fits(v, k, scope) for v, k in zip(value, inner, strict=True))
             return not inner or all(fits(v, inner[0], scope) for v in value)
         case "Iterable" | "Collection":
-            if isinstance(value, Sequence) and not isinstance(value, _TEXT):
-                return not inner or all(fits(v, inner[0], scope) for v in value)
-            return isinstance(value, Iterable) and not isinstance(value, _TEXT)
+            if isinstance(value, _TEXT) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
+                return False
+            again = isinstance(value, Collection)  # others can be walked once, by who takes them
+            return not again or not inner or all(fits(v, inner[0], scope) for v in value)
     cls = scope.get(kind)
     plain = isinstance(cls, type) and cls is not Any and not getattr(cls, "_is_protocol", False)
     return not plain or isinstance(value, cls)  # type: ignore[arg-type]
