@@ -43,6 +43,7 @@ from carver.ranking.kernel import rank_kernel
 from carver.ranking.trial import checked, example, trial
 from carver.run.records import Measurement, Records
 from carver.tune import cache as tuned
+from carver.tune.plan import Tuning
 
 ARCHS = ("h200", "a100", "t4", "mi300x", "m2_max", "cpu_avx2", "cpu_avx512")
 DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "int8", "int32")
@@ -672,6 +673,11 @@ def compiled_kernels(drawn: Any, _: Path) -> object:
     return rank_kernel(given.pop("kernel"), given.pop("configs"), arch=carver.load_arch("h200"), **given)
 
 
+def tunings(drawn: dict[str, Any], _: Path) -> object:
+    made = Tuning.of(drawn)
+    return made.settings(), made.checker()
+
+
 ENTRIES = {
     entry.name: entry
     for entry in (
@@ -695,6 +701,7 @@ ENTRIES = {
         Entry("texts", text_cases(), texts),
         Entry("exports", export_cases(), exports),
         Entry("portfolios", portfolio_cases(), portfolios),
+        Entry("settings", arguments(Tuning), tunings),
         Entry("rank_kernel", kernel_cases(), compiled_kernels),
     )
 }

@@ -139,8 +139,8 @@ def test_topk_may_be_a_numpy_integer(topk: int) -> None:
 @pytest.mark.parametrize(("configs", "error", "says"), [
     ([], ConfigError, "no configurations given"),
     ({"BLOCK_M": 64}, ConfigError, "rank takes a list of configurations, or lists of values by key"),
-    ("BLOCK_M", ConfigError, "rank takes a list of configurations, got str"),
-    (None, ConfigError, "rank takes a list of configurations, got NoneType"),
+    ("BLOCK_M", ConfigError, "rank takes a list of configurations, got 'BLOCK_M'"),
+    (None, ConfigError, "rank takes a list of configurations, got None"),
     ([GOOD, {"BLOCK_M": 64}], ConfigError, "lacks BLOCK_K, BLOCK_N"),
     ([GOOD | {"BLOCK_L": 1}], ConfigError, "unknown key 'BLOCK_L'; did you mean"),
     ([GOOD | {"num_warps": 4.5}], ConfigError, "num_warps must be a whole number from 0 to 2^31, got 4.5"),

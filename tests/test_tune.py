@@ -261,9 +261,9 @@ def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: p
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"warmup": -1}, "warmup must be a whole number of runs"), ({"rep": 0}, "rep must be"),
+        ({"warmup": -1}, "warmup must be a whole number of at least 0"), ({"rep": 0}, "rep must be"),
         ({"timeout": 0}, "timeout must be a time above 0"), ({"timeout": float("inf")}, "timeout must be"),
-        ({"trials": 1.5}, "trials must be a whole"), ({"seconds": "x"}, "seconds must be above 0"),
+        ({"trials": 1.5}, "trials must be a whole"), ({"seconds": "x"}, "seconds must be a number"),
         ({"trials": 0}, "trials must be above 0"),
         ({"search": "ranked"}, "no search 'ranked'; did you mean 'rank'"), ({"slow_factor": 1}, "slow_factor"),
         ({"search": "random", "early_stop": True}, "early_stop belongs to the search 'rank'"),

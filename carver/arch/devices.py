@@ -18,7 +18,7 @@ from typing import Any
 
 from ..base.errors import ArchError
 from ..base.folders import config_folder
-from ..base.given import text_of
+from ..base.given import shown, text_of
 from ..base.shipped import folder
 from . import detect
 from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
@@ -75,12 +75,16 @@ def to_plain(arch: Arch) -> str | dict[str, Any]:
 
 def _shipped(name: str) -> Arch | None:
     path = folder("arch") / f"{name}.toml"
-    return read(path, path.stat().st_mtime_ns) if path.is_file() else None
+    return read(path, path.stat().st_mtime_ns) if re.fullmatch(r"\w{1,100}", name) and path.is_file() else None
 
 
 def from_plain(given: str | Mapping[str, Any]) -> Arch:
     """The device that `to_plain` wrote. Raises ArchError for names and descriptors that are none."""
-    return (_shipped(given) or load(given)) if isinstance(given, str) else build(dict(given))
+    if isinstance(given, str):
+        return _shipped(given) or load(given)
+    if not isinstance(given, Mapping):
+        raise ArchError(f"a device is a name or what its file holds, got {shown(given)}")
+    return build(dict(given))
 
 
 def match(device_name: str) -> Arch | None:
@@ -270,7 +274,7 @@ def _known_as(name: str) -> Path | None:
     A device's name comes before an ISA's: "680" is a GTX 680. A copy of a descriptor that keeps its aliases answers to
     them, but not to the name of the one that it was copied from.
     """
-    if re.fullmatch(r"\w+", name):
+    if re.fullmatch(r"\w{1,100}", name):
         files = (where / f"{name}.toml" for where in (own_folder(), folder("arch")))
         if found := next((path for path in files if path.is_file()), None):
             return found

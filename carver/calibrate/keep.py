@@ -18,6 +18,7 @@ from typing import Any
 
 from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
 from ..arch.devices import own_folder
+from ..base.errors import ConfigError
 from ..cost.constants import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every, operators
 from .cuda import matrix_name, matrix_rows
@@ -232,9 +233,16 @@ def about(arch: Arch, command: str) -> dict[str, Any]:
     return {"date": str(date.today()), "device": device, "command": command}
 
 
+def check_target(path: Path) -> None:
+    """Raises ConfigError where a descriptor would take the place of what is no plain file: a device, a pipe."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is no plain file, which a descriptor would replace; name another")
+
+
 def write(arch: Arch, path: Path | None = None) -> Path:
     """The descriptor in the user's folder, where it is found before the shipped one; whole or not at all."""
     target = path or own_folder() / f"{arch.name}.toml"
+    check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=".writing-", suffix=".part", delete=False) as file:
         file.write(to_toml(arch))

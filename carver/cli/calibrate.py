@@ -78,7 +78,10 @@ def _device(
     device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool, as_json: bool
 ) -> None:
     from ..calibrate.device import calibrate, keep_descriptor
+    from ..calibrate.keep import check_target
 
+    if out is not None:
+        check_target(out)
     with _progress(not quiet and sys.stderr.isatty()) as say:
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
     path = keep_descriptor(found, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import io
 import json
 import sys
@@ -47,9 +48,10 @@ class _Commands(click.Group):
         except CarverError as error:
             _fail(error)
         except OSError as error:
-            if error.filename is None:  # a closed pipe, which click knows
+            if error.errno == errno.EPIPE:  # which click knows
                 raise
-            _fail(ConfigError(f"{error.filename}: {error.strerror}"))
+            what = "what was to be written" if error.filename is None else error.filename
+            _fail(ConfigError(f"{what}: {error.strerror or error}"))
 
 
 def _fail(error: CarverError) -> NoReturn:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError, DeviceError, nearest
-from ..base.given import shown, whole
+from ..base.given import index, shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
 
 ALIGNED = 16
@@ -170,8 +170,8 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
             return param.annotation_type or kind, special and aligned and value % ALIGNED == 0
         case float():
             return param.annotation_type or "fp32", False
-    if hasattr(value, "__index__"):
-        return _type_of(param, int(value))
+    if (number := index(value)) is not None:
+        return _type_of(param, number)
     raise ConfigError(
         f"argument {param.name!r} is a {type(value).__name__}; a tensor is given as carver.Tensor(dtype, shape), a "
         "descriptor as carver.Descriptor(tensor, block_shape), a number by its value"

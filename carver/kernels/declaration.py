@@ -341,7 +341,7 @@ def every(operator: str) -> tuple[Kernel, ...]:
     One of the user's that has the name of a shipped one is used in its place. Folders are read once a process.
     """
     home = folder("templates") / operator
-    if not (home / "op.toml").is_file():
+    if operator not in operators():
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
     own = {path.name: path for path in sorted((own_folder() / operator).glob("*.toml")) if path.name != "op.toml"}
     shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}

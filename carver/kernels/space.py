@@ -18,6 +18,7 @@ from ..arch.descriptor import Arch, Matrix
 from ..arch.occupancy import TMEM_COLUMNS
 from ..base.dtypes import BYTES
 from ..base.errors import ConfigError, nearest
+from ..base.given import index, shown
 from ..base.types import BoolArray, FloatArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
@@ -408,10 +409,11 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
             row[name] = int(value)
         elif isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TUNABLE:
             row[name] = int(value)  # as a spreadsheet or a data frame with gaps holds it
-        elif not hasattr(value, "__index__") or not 0 <= value.__index__() <= MAX_TUNABLE:
-            raise ConfigError(f"configuration {place}: {name} must be a whole number from 0 to 2^31, got {value!r}")
+        elif (number := index(value)) is None or not 0 <= number <= MAX_TUNABLE:
+            said = f"{name} must be a whole number from 0 to 2^31, got {shown(value)}"
+            raise ConfigError(f"configuration {place}: {said}")
         else:
-            row[name] = value.__index__()
+            row[name] = number
     return row
 
 

@@ -229,8 +229,9 @@ def size(name: str, value: object) -> int:
 
 
 def counted(name: str, value: object, least: int = 0) -> int:
-    """A whole number that is no size, of at least so much."""
+    """A whole number that is no size, of at least so much, and in 64 bits."""
     number = index(value)
-    if number is None or number < least:
-        raise ProblemError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    if number is None or not least <= number <= MAX_COUNT:
+        most = " and at most 2^62" if number is not None and number > MAX_COUNT else ""
+        raise ProblemError(f"{name} must be a whole number of at least {least}{most}, got {shown(value)}")
     return number

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..base.given import takes
+from ..base.given import shown, takes
 from ..cost.pricing import Priced, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
@@ -45,8 +45,8 @@ def rank(
     """
     if isinstance(configs, Mapping):
         configs = combinations(configs)
-    if isinstance(configs, str) or not isinstance(configs, Iterable):
-        raise ConfigError(f"rank takes a list of configurations, got {type(configs).__name__}")
+    if isinstance(configs, str) or not isinstance(configs, Iterable) or not getattr(configs, "ndim", 1):
+        raise ConfigError(f"rank takes a list of configurations, got {shown(configs)}")
     backend = kernel_named(problem.operator, kernel).backend if kernel else backend
     offered, notes = offered_kernels(problem, arch, backend)
     notes = (*too_large(problem, arch), *notes)

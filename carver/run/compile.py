@@ -28,11 +28,13 @@ from typing import Any, Literal
 
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
 from ..base.folders import check_owner, kept, private, scratch, sweep
+from ..base.given import shown
 from ..base.shipped import folder
 from . import warden
 from .render import Source
 
 TIMEOUT_S = 300.0
+VERSION_S = 30.0
 _LOG_BYTES = 1 << 20
 _BUILDING = "building-"
 _LOOK_S = 0.05
@@ -153,22 +155,31 @@ def compile_source(
     key = source.key(compiler.identity)
     if found := _cached(kept("binaries"), key) or _cached(home := private("binaries"), key):
         return found
+    try:
+        with scratch(home, _BUILDING) as workshop:
+            return _kept(source, compiler, workshop, home / key, timeout_s or TIMEOUT_S, stop)
+    except OSError as e:
+        raise CompilerFailed(f"{source.path.name}: {home}: {e.strerror or e}; make room there") from None
+
+
+def _kept(
+    source: Source, compiler: Compiler, workshop: Path, where: Path, timeout_s: float, stop: threading.Event | None
+) -> Binary:
+    """Compiles in a folder of its own and publishes what came out under `where`."""
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
-    with scratch(home, _BUILDING) as workshop:
-        out = workshop / f"out{suffix}"
-        began = time.perf_counter()
-        try:
-            log = _made(source, compiler, out, timeout_s or TIMEOUT_S, stop)
-        except CompilerFailed:
-            log = _made(source, compiler, out, timeout_s or TIMEOUT_S, stop)
-        seconds = time.perf_counter() - began
-        sha256 = _sha256(out)
-        entry = workshop / "entry.json"
-        path = home / f"{key}-{sha256[:16]}{suffix}"
-        entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
-        for made, public in ((out, path), (entry, home / f"{key}.json")):
-            made.chmod(0o600)
-            made.replace(public)
+    out, entry = workshop / f"out{suffix}", workshop / "entry.json"
+    began = time.perf_counter()
+    try:
+        log = _made(source, compiler, out, timeout_s, stop)
+    except CompilerFailed:
+        log = _made(source, compiler, out, timeout_s, stop)
+    seconds = time.perf_counter() - began
+    sha256 = _sha256(out)
+    path = where.with_name(f"{where.name}-{sha256[:16]}{suffix}")
+    entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
+    for made, public in ((out, path), (entry, where.with_name(f"{where.name}.json"))):
+        made.chmod(0o600)
+        made.replace(public)
     return Binary(path, sha256, log, seconds, cached=False)
 
 
@@ -275,24 +286,33 @@ def sweep_binaries() -> None:
 
 @lru_cache(maxsize=8)
 def _nvcc(path: Path, modified_ns: int) -> Compiler:
-    done = _process([str(path), "--version"])
-    release = re.search(r"V\d[\d.]*", done.stdout)
-    if done.returncode or release is None:
-        raise DeviceError(f"{path} --version failed: {(done.stdout + done.stderr).strip()}")
+    release = re.search(r"V\d[\d.]*", said := _version(path))
+    if release is None:
+        raise DeviceError(f"{path} --version names no release: {shown(said)}")
     return Compiler("nvcc", path, release[0], _NVCC_FLAGS)
+
+
+def _version(path: Path) -> str:
+    """What a compiler says of itself, in at most `VERSION_S`."""
+    try:
+        done = _process([str(path), "--version"], VERSION_S)
+    except (subprocess.TimeoutExpired, OSError) as e:
+        raise DeviceError(f"{path} --version failed: {e}") from None
+    if done.returncode or not done.stdout.strip():
+        said = (done.stdout + done.stderr).strip() or "it says nothing"
+        raise DeviceError(f"{path} --version failed: {shown(said)}; it must be a compiler that names its version")
+    return done.stdout
 
 
 @lru_cache(maxsize=8)
 def _cc(path: Path, modified_ns: int) -> Compiler:
-    version = _process([str(path), "--version"])
-    if version.returncode:
-        raise DeviceError(f"{path} --version failed: {(version.stdout + version.stderr).strip()}")
+    version = _version(path).strip().splitlines()[0]
     for native in ("-march=native", "-mcpu=native"):  # clang on Arm knew only the second for long
         macros = _process([str(path), native, "-dM", "-E", "-x", "c", os.devnull])
         if not macros.returncode:
             # The instruction set of this machine is part of the key: a cache folder may be shared by several.
             isa = hashlib.sha256(macros.stdout.encode()).hexdigest()[:16]
-            return Compiler("cc", path, f"{version.stdout.splitlines()[0]} isa {isa}", (native,))
+            return Compiler("cc", path, f"{version} isa {isa}", (native,))
     raise DeviceError(f"{path} takes neither -march=native nor -mcpu=native; set CC to gcc or clang")
 
 

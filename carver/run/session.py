@@ -29,6 +29,7 @@ from ..base.errors import (
     nearest,
 )
 from ..base.folders import scratch
+from ..base.given import number, shown, whole
 from ..problem.problem import Problem
 from .compile import sweep_binaries
 from .device import Program, c_compiler, compile_source, cuda_compiler
@@ -37,6 +38,11 @@ from .spec import retargeted
 from .stand import Stand
 from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict
 from .worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
+
+MOST_S = 1e7
+"""Four months."""
+MOST_RUNS = 1_000_000
+MOST_ROUNDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("budget_s", "timeout_s"):
-            if not 0 < _number(name, getattr(self, name)) < math.inf:
-                raise ConfigError(f"{name} must be a time above 0 in seconds, got {getattr(self, name)!r}")
-        if not _number("slow_factor", self.slow_factor) > 1:
-            raise ConfigError(f"slow_factor must be above 1, got {self.slow_factor!r}")
-        for name, least in (("warmup", 0), ("rep", 1), ("rounds", 1)):
-            value = _number(name, getattr(self, name))
-            if not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} must be a whole number of runs, at least {least}, got {value!r}")
+            number(name, getattr(self, name), ConfigError, 1e-6, MOST_S)
+        slow = self.slow_factor
+        if isinstance(slow, bool) or not isinstance(slow, int | float) or not slow > 1:
+            raise ConfigError(f"slow_factor must be a number above 1, got {shown(slow)}")
+        for name, least, most in (("warmup", 0, MOST_RUNS), ("rep", 1, MOST_RUNS), ("rounds", 1, MOST_ROUNDS)):
+            given = whole(name, getattr(self, name), ConfigError, least, most)
+            object.__setattr__(self, name, given)
 
     def fit(self, problem: Problem) -> None:
         """Raises ConfigError if a name is no tensor of the problem."""
@@ -79,12 +84,6 @@ class Settings:
             for name in getattr(self, setting):
                 if name not in allowed:
                     raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(str(name), allowed)}")
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name} must be a number, got {value!r}")
-    return value
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError
+from ..base.given import index
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
@@ -357,7 +358,7 @@ def number_type(value: Any) -> str:
 def dim3(what: str, value: Any) -> tuple[int, int, int]:
     """A launch extent as three counts."""
     sizes = tuple(value) if isinstance(value, Iterable) else (value,)
-    whole = all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() > 0 for n in sizes)
+    whole = all((number := index(n)) is not None and number > 0 for n in sizes)
     if not 1 <= len(sizes) <= 3 or not whole:
         raise ConfigError(f"{what} must be one to three whole numbers above 0, got {value!r}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]

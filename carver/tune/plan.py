@@ -13,6 +13,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
+from ..base.given import fits, in_words, shown
 from ..ops.template import Template
 from ..run.check import Checker, OperatorReference, guarded
 from ..run.inputs import (
@@ -114,6 +115,10 @@ class Tuning:
         return cls(**given)
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            value, kind = getattr(self, each.name), str(each.type)
+            if each.name != "slow_factor" and not fits(value, kind, globals()):  # infinity is no limit there
+                raise ConfigError(f"{each.name} must be {in_words(kind)}, got {shown(value)}")
         self.supply_type = TensorSupplyType.of(self.supply_type)
         strategy(self.search)
         if not callable(self.objective) and self.objective not in OBJECTIVES:

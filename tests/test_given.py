@@ -1,0 +1,291 @@
+"""What comes from outside: bounded, checked once, refused with a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.base import given
+from carver.base.errors import ArchError, CarverError, CompilerFailed, ConfigError, DeviceError, KernelError
+from carver.calibrate.keep import write
+from carver.cli.main import main
+from carver.evaluate import tables
+from carver.evaluate.cases import read_csv
+from carver.kernels.declaration import every
+from carver.run.compile import _LOG_BYTES, _process, c_compiler, compile_source
+from carver.run.records import Measurement, Records, RecordsError
+from carver.run.session import Settings
+
+H200 = carver.load_arch("h200")
+M = carver.MatmulTemplate(512, 512, 512)
+
+
+def refused(*words: str, file: Path | None = None) -> str:
+    """What the program says where it ends with 2; whatever it raises is this test's failure."""
+    done = CliRunner().invoke(main, [str(file) if word == "FILE" else word for word in words])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == 2, done.output
+    return " ".join(done.stderr.split())
+
+
+# Bounds
+
+
+def test_inputs_of_an_elementwise_operator_are_bounded() -> None:
+    for more in (("--inputs", "1000000000"), ("--broadcast", "3000000")):
+        said = refused("recommend", "elementwise", "64", "64", "--arch", "h200", *more)
+        assert "inputs and broadcast are together at most 63" in said
+
+
+def test_rounds_are_bounded() -> None:
+    with pytest.raises(ConfigError, match="rounds must be a whole number of at least 1 and at most 10000"):
+        Settings(rounds=1_000_000_000, budget_s=1)
+
+
+@pytest.mark.parametrize("wrap", [carver.OpTemplate, carver.Chain])
+def test_blanks_in_notation_take_no_time(wrap: Callable[..., Any]) -> None:
+    with pytest.raises(carver.CarverError, match="a statement of 500"):
+        wrap(f"C[m] +={' ' * 50_000}A[m,k] * B[k]", m=1, k=1)
+    text = f"{' ' * 50_000}C[m,n] += A[m,k] * B[k,n]{' ' * 50_000}"  # around a statement they say nothing
+    assert wrap(text, m=1, n=1, k=1)
+
+
+def test_what_a_file_unpacks_to_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(given.content, "__defaults__", (1 << 20,))
+    monkeypatch.setattr(given.text_of, "__defaults__", (1 << 20,))
+    bomb = gzip.compress(bytes(4 << 20))
+    assert len(bomb) < 10_000
+    for name in ("a.json.gz", "a.csv.gz"):
+        (tmp_path / name).write_bytes(bomb)
+    for read in (lambda: list(tables.read(tmp_path / "a.json.gz")), lambda: read_csv(tmp_path, "a")):
+        with pytest.raises(ConfigError, match="holds more than 1 MiB, unpacked"):
+            read()
+    (tmp_path / "b.toml").write_bytes(bytes(4 << 20))
+    with pytest.raises(ArchError, match="holds more than 1 MiB"):
+        carver.load_arch(tmp_path / "b.toml")
+
+
+def test_a_compiler_that_prints_300_mb(tmp_path: Path) -> None:
+    loud = [sys.executable, "-c", "import sys\nfor i in range(300): sys.stdout.write('x' * 1000000)"]
+    assert len(_process(loud, 60.0).stdout) == _LOG_BYTES
+
+
+def test_experts_are_bounded() -> None:
+    for rows in (lambda: carver.Routing(2**40, 2**40), lambda: carver.GroupedMatmulTemplate(1, 64, 64, 2**40)):
+        with pytest.raises(carver.CarverError, match="at most 65536 experts"):
+            rows()
+
+
+# Errors of ours
+
+
+@pytest.mark.parametrize("text", ["", "[", "null", "7", "[]", "{}", '{"hints": []}', "[" * 100_000, "9" * 5000,
+                                  '{"rank": NaN}', "\x00", 3, None, b"\xff"])  # fmt: skip
+def test_hints_of_any_text(text: Any) -> None:
+    with pytest.raises(ConfigError):
+        carver.Hint.from_json(text)
+
+
+def test_a_hint_with_any_value_changed() -> None:
+    hint = M.with_arch(H200).recommend_hints(1, "triton")[0].to_dict()
+    for name in hint:
+        for value in (None, "x", -1.5, [], {}, {"a": None}, float("nan"), "../../../etc"):
+            try:
+                carver.Hint.from_dict(hint | {name: value}).explain()
+            except CarverError:
+                continue
+
+
+@pytest.mark.parametrize(
+    "configs",
+    [[{"tile_shape": 3}], [{"mma_tiler_mn": "x"}], [{"block_sizes": [1, 2, None]}],
+     [{"predicted_ms": 1, "BLOCK_M": []}], 3, None, "x", np.array(3), [None], [[]], {"BLOCK_M": 64}, [{1: 2}]],
+)  # fmt: skip
+def test_any_configurations(configs: Any) -> None:
+    with pytest.raises(CarverError):
+        M.with_arch(H200).rank(configs)
+
+
+@pytest.mark.parametrize("size", [np.array([1, 2]), np.zeros((2, 2)), [64], "64", 64.0, 1j, float("inf"), None, int])
+def test_sizes_are_whole_numbers(size: Any) -> None:
+    for make in (lambda: carver.MatmulTemplate(size, 64, 64), lambda: carver.ElementwiseTemplate((size, 64)),
+                 lambda: carver.MoETemplate(64, 8, 2, size, 64), lambda: M.with_arch(H200).recommend_hints(size),
+                 lambda: carver.Tensor("float16", (size,))):  # fmt: skip
+        with pytest.raises(CarverError, match="whole number"):
+            make()
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "given.toml"
+    for content in (b"\xff\xfe\x00", b"x = " + b"[" * 5000, b"x = " + b"9" * 5000, b"\x00", b"", b"[sm]\n[sm]"):
+        path.write_bytes(content)
+        with pytest.raises(ArchError):
+            carver.load_arch(path)
+        for words in (("check", "FILE", "--operator", "matmul"), ("explain", "hint", "FILE"),
+                      ("inspect", "x.py:y", "--args", "FILE", "--arch", "h200"),
+                      ("recommend", "matmul", "64", "64", "64", "--arch", "FILE")):  # fmt: skip
+            assert refused(*words, file=path)
+
+
+def test_an_operator_is_no_path() -> None:
+    for name in ("../matmul", "9" * 5000, "", "/etc"):
+        with pytest.raises(KernelError, match="no operator"):
+            every(name)
+
+
+def test_older_than_anything(tmp_path: Path) -> None:
+    with Records(tmp_path / "records.sqlite") as db:
+        for days in (1e300, float("nan"), -1.0, "x"):
+            with pytest.raises(RecordsError, match="older_than_days must be a number from 0"):
+                db.prune(older_than_days=days)  # type: ignore[arg-type]
+
+
+def measurement(**changed: Any) -> Measurement:
+    hint = M.with_arch(H200).recommend_hints(1, "triton")[0]
+    known: dict[str, Any] = {
+        "run_id": "r", "candidate": "c", "outcome": "ok", "operator": "matmul", "problem": hint.problem.to_dict(),
+        "kernel": "triton", "backend": "triton", "config": dict(hint.config), "arch": "h200", "device": "d",
+        "host": "h", "rounds_ms": ((1.0,),), "median_ms": 1.0,
+    }  # fmt: skip
+    return Measurement(**{**known, **changed})
+
+
+def test_sizes_of_an_imported_row_are_numbers(tmp_path: Path) -> None:
+    row = {"carver_record": 1, **measurement().to_dict()}
+    with Records(tmp_path / "records.sqlite") as db:
+        for odd in ("NaN", {"m": "NaN"}, None, 3):
+            with pytest.raises(RecordsError, match="sizes of its problem are"):
+                db.import_([json.dumps(row | {"problem": {"sizes": odd}})])
+        for odd in ("NaN", "1e999", "Infinity"):
+            with pytest.raises(RecordsError, match=r"not JSON: .* is no finite number"):
+                db.import_([json.dumps(row).replace('"median_ms": 1.0', f'"median_ms": {odd}')])
+        assert db.import_([json.dumps(row)]) == (1, 0)
+    done = CliRunner().invoke(main, ["records", "--database", str(tmp_path / "records.sqlite"), "list"])
+    assert done.exit_code == 0 and "1 of 1" in done.output
+
+
+def test_what_was_imported_is_no_command_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    with Records(path) as db:
+        db.put(measurement(device="\x1b[2J\x07red", message="\x1b]0;title\x07", uuid="abc"))
+    for words in (["list"], ["show", "abc"]):
+        done = CliRunner().invoke(main, ["records", "--database", str(path), *words])
+        assert done.exit_code == 0 and "\\x1b[2J" in done.output
+        assert not {"\x1b", "\x07"} & set(done.output)
+
+
+def test_looking_makes_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "new.sqlite"
+    for words in (["list"], ["show", "a"], ["prune", "--older-than", "1"], ["export"]):
+        assert "there is no database" in refused("records", "--database", str(path), *words)
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("body", ["exit 0", "exit 1", "echo; exit 0", "kill -9 $$"])
+def test_a_compiler_that_names_no_version(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cc"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("CC", str(path))
+    with pytest.raises(DeviceError, match="--version failed"):
+        c_compiler()
+
+
+def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    from kernels import candidate
+
+    program = candidate(tmp_path, "ok").program
+    assert program is not None
+    compiler = c_compiler()
+
+    def full(*_: Any) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(CompilerFailed, match="No space left on device; make room there"):
+        compile_source(program.source, compiler)
+    monkeypatch.undo()
+    if Path("/dev/full").exists():
+        words = ("export", "csv", "matmul", "64", "64", "64", "--arch", "h200", "-o", "/dev/full")
+        assert "No space left on device" in refused(*words)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("line", ["smem_bytes_per_clk = 5e-324", "sfu_per_clk = 5e-324", "lsu_per_clk = 1e300",
+                                  "l2_bytes_per_clk_per_sm = 5e-324", "sm_count = 99999999999999999999",
+                                  "float32 = 5e-324", "flops_per_clk_per_sm = 5e-324"])  # fmt: skip
+def test_rates_of_a_device_are_plausible(line: str, tmp_path: Path) -> None:
+    name = line.partition(" ")[0]
+    text = carver.arch.devices.to_toml(H200)
+    old = next(each for each in text.splitlines() if each.startswith(f"{name} ="))
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, line, 1))
+    with pytest.raises(ArchError, match=f"{name}.*(outside|must lie between)"):
+        carver.load_arch(path)
+
+
+def test_a_replaced_number_leaves_predictions_numbers() -> None:
+    for name in ("dram_bytes_per_s", "l2_bytes_per_s", "clock_hz", "sfu_per_clk"):
+        for value in (5e-324, 1e300, float("nan"), float("inf")):
+            with pytest.raises(ArchError):
+                H200.replace(**{name: value})
+
+
+TUNABLES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
+HEADER = f"operator,arch,backend,M,N,K,{','.join(f'config.{name}' for name in TUNABLES)},time_ms\n"
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "0", "-1", ""])
+def test_a_time_that_is_none_is_said_with_its_line(time: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEADER}matmul,h200,triton,64,64,64,64,64,32,4,3,1\nmatmul,h200,triton,64,64,64,32,64,32,4,3,{time}\n")
+    with pytest.raises(ConfigError, match="line 3, column time_ms: takes milliseconds above 0"):
+        list(tables.read(path))
+    assert "line 3, column time_ms" in refused("evaluate", "FILE", "--workers", "1", file=path)
+
+
+@pytest.mark.parametrize("time", ["NaN", "Infinity", "-1.0", "null", '"x"'])
+def test_a_confirmed_time_that_is_none_is_said_with_its_row(time: str, tmp_path: Path) -> None:
+    problem = M.problem.to_dict()
+    config = dict(M.with_arch(H200).recommend_hints(1, "triton")[0].config)
+    case = {"rows": [["triton", config, 1.0, 1.0, "ok"], ["triton", config, 1.0, "TIME", "ok"]], "library_ms": None,
+            "problem": problem, "arch": "h200", "backend": "triton", "kind": ""}  # fmt: skip
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"cases": [case]}).replace('"TIME"', time).encode()))
+    with pytest.raises(ConfigError, match="case 0, row 1: ok, so its time is milliseconds above 0"):
+        list(tables.read(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_descriptor_takes_no_devices_place(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, Path("/dev/null"), tmp_path):
+        with pytest.raises(ConfigError, match="is no plain file"):
+            write(H200, path)
+    assert "is no plain file" in refused("calibrate", "--out", "FILE", file=fifo)
+    assert stat.S_ISFIFO(fifo.stat().st_mode) and stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert write(H200, tmp_path / "mine.toml").is_file()
+
+
+def test_more_parts_than_blocks_of_keys() -> None:
+    template = carver.FlashAttentionTemplate(batch=1, heads=8, seq=128, head_dim=64, seq_kv=1024).with_arch(H200)
+    config = dict(template.recommend_hints(1, "triton")[0].config)
+    with pytest.raises(carver.base.errors.NoCandidates) as none:
+        template.rank([config | {"SPLIT_KV": 1_741_390}])
+    assert "each part of the keys has a block of them" in none.value.removed
