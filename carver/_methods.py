@@ -14,6 +14,7 @@ from .base.errors import ProblemError
 from .ops.template import Template
 from .ranking.explain import Explanation
 from .ranking.hint import Hint
+from .ranking.learn import learn
 from .ranking.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def explain(ranking: Ranking, i: int = 0) -> Explanation:
     from .ops.elsewise import explained
 
     return explained(ranking[i])
+
+
+method(Ranking, "learn")(learn)
 
 
 @method(Ranking)

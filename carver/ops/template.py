@@ -20,6 +20,7 @@ from ..kernels.foreign import combinations
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
+from ..ranking.profile import Given
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
 from ..ranking.recommend import recommend, recommend_problems
@@ -55,14 +56,19 @@ class Template:
         return own_backend(self._device(), self.problem.operator)
 
     @takes(ConfigError, besides="topk")
-    def recommend_hints(self, topk: int = 10, backend: str | None = None, kernel: str | None = None) -> Ranking:
+    def recommend_hints(
+        self, topk: int = 10, backend: str | None = None, kernel: str | None = None, profile: Given | None = None
+    ) -> Ranking:
         """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
 
         `backend` is "cuda" or "cpu" (carver's own kernels), "triton" or another tool that templates/ has a declaration
         for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles. `kernel` names one
-        kernel, such as a declaration of your own, whatever its backend.
+        kernel, such as a declaration of your own, whatever its backend. `profile` is what was learnt of it before: a
+        ranking's `profile`, or a file of it.
         """
         topk = counted("topk", topk, 1)
+        if profile is not None:
+            return recommend(self.problem, self._device(), topk, backend, kernel=kernel, profile=profile)
         key = (topk, backend, kernel) if self.arch else (topk, backend, kernel, TUNED_ON.get())
         if key not in self._answers:
             self._answers[key] = recommend(self.problem, self._device(), topk, backend, kernel=kernel)
@@ -72,35 +78,41 @@ class Template:
     def rank(
         self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
         kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
-        compiled: None = ..., call: Call | None = ...,
+        compiled: None = ..., call: Call | None = ..., profile: Given | None = ...,
     ) -> Ranking: ...
     @overload
     def rank(
         self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
         kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
-        compiled: int, call: Call | None = ...,
+        compiled: int, call: Call | None = ..., profile: Given | None = ...,
     ) -> KernelRanking: ...
     @takes(ConfigError, besides="configs|compiled|call")
     def rank(
         self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = "triton", *,
         kernel: str | None = None, names: Mapping[str, str] | None = None, ignore: Collection[str] = (),
-        compiled: int | None = None, call: Call | None = None,
+        compiled: int | None = None, call: Call | None = None, profile: Given | None = None,
     ) -> Ranking | KernelRanking:  # fmt: skip
         """Your own configurations, in that backend's vocabulary, in the order of their predicted times.
 
         A list of them, or lists of values by key: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
-        carver's keys to yours, keys in `ignore` are left out; see `carver.ranking.recommend.rank`.
+        carver's keys to yours, keys in `ignore` are left out; `profile` is what was learnt of the kernel before; see
+        `carver.ranking.rank.rank`.
 
         With `compiled` the first so many are compiled for the device and ranked anew by what came out; `call` is the
         Triton kernel that they are configurations of. What does not compile or fit is in `rejected`.
         """
         listed = combinations(configs) if isinstance(configs, Mapping) else configs
         if compiled is None:
-            return rank(self.problem, self._device(), listed, backend, kernel=kernel, names=names, ignore=ignore)
+            return rank(
+                self.problem, self._device(), listed, backend, kernel=kernel, names=names, ignore=ignore,
+                profile=profile,
+            )  # fmt: skip
         if call is None:
             raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
         plain = [dict(config.config if isinstance(config, Hint) else config) for config in listed]
-        ranking = rank(self.problem, self._device(), plain, backend, kernel=kernel, names=names, ignore=ignore)
+        ranking = rank(
+            self.problem, self._device(), plain, backend, kernel=kernel, names=names, ignore=ignore, profile=profile
+        )
         return call.rank(plain, self._device(), ranking.indices[: counted("compiled", compiled, 1)])
 
     def portfolio(
@@ -137,9 +149,10 @@ class Template:
 
 
 def recommend_many(
-    templates: Iterable[Template], arch: Arch | str | os.PathLike[str], topk: int = 10, backend: str | None = None
-) -> list[Ranking]:
-    """`with_arch(arch).recommend_hints(topk, backend)` of every template, in the order given.
+    templates: Iterable[Template], arch: Arch | str | os.PathLike[str], topk: int = 10, backend: str | None = None,
+    profile: Given | None = None,
+) -> list[Ranking]:  # fmt: skip
+    """`with_arch(arch).recommend_hints(topk, backend, profile=profile)` of every template, in the order given.
 
     Problems that differ in sizes alone are priced in one pass, which takes a fraction of the time. Raises what a single
     query raises, of the first template that has no answer.
@@ -148,7 +161,7 @@ def recommend_many(
     if odd := [t for t in given if not isinstance(t, Template)]:
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(odd[0])}")
     device = arch if isinstance(arch, Arch) else load(arch)
-    return recommend_problems([template.problem for template in given], device, topk, backend)
+    return recommend_problems([template.problem for template in given], device, topk, backend, profile)
 
 
 def wide(dtype: str) -> str:

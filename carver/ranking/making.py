@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -62,6 +62,17 @@ def make_hint(
         cached_tensors=tuple(inputs[:2]) if problem.contracts and smem_bytes else (), details=details,
         limited_by=limited_by,
         band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
+    )  # fmt: skip
+
+
+def retold(hint: Hint, seconds: float, half_band: float, text: str) -> Hint:
+    """The hint with the time [s] and band that measurements gave it; its terms take the same factor."""
+    factor = seconds * 1e3 / hint.predicted_ms
+    details = dict(hint.details) | {name: hint.details[name] / factor for name in ("tflops", "roofline_share")}
+    return replace(
+        hint, predicted_ms=seconds * 1e3, terms_ms={name: t * factor for name, t in hint.terms_ms.items()},
+        details=details, band_ms=(seconds * 1e3 * float(np.exp(-half_band)), seconds * 1e3 * float(np.exp(half_band))),
+        calibrated=text,
     )  # fmt: skip
 
 

@@ -20,7 +20,9 @@ from ..kernels.space import given_space
 from ..problem.problem import Problem
 from .fastest import in_order
 from .hint import Hint
+from .learn import with_profile
 from .offers import offered_kernels, too_large
+from .profile import Given
 from .ranking import Ranking
 
 
@@ -34,12 +36,14 @@ def rank(
     kernel: str | None = None,
     names: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
+    profile: Given | None = None,
 ) -> Ranking:
     """The user's own configurations in the order of their predicted times.
 
     `configs` is a list of them, or lists of values by key: then every combination. `names` maps carver's keys to other
     spellings, keys in `ignore` are left out, and keys that the backend's tool has a default for may be lacking.
-    `kernel` says which of an operator's kernels they are of, where their keys do not.
+    `kernel` says which of an operator's kernels they are of, where their keys do not. `profile` is what was learnt of
+    this kernel before: a ranking's `profile`, or a file of it as JSON.
 
     Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
     """
@@ -79,7 +83,8 @@ def rank(
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
     priced = sum(len(part.space) for part in parts)
     order = in_order(parts, len(given))
-    return Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+    made = Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+    return with_profile(made, profile)
 
 
 def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:

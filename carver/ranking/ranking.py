@@ -13,7 +13,26 @@ from ..base.types import FloatArray
 from ..cost.pricing import Priced
 from ..problem.problem import Problem
 from .hint import Hint
-from .making import make_hint
+from .making import make_hint, retold
+from .profile import Profile
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was learnt of one candidate: its time [s], half its band's width in logarithms, and from what."""
+
+    seconds: float
+    half_band: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What measurements say of a ranking's candidates: see `carver.ranking.learn`."""
+
+    profile: Profile
+    told: Mapping[tuple[int, int], Told]
+    """By (part, row); a candidate of which nothing was learnt is not in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +60,8 @@ class Ranking(Sequence[Hint]):
     notes: tuple[str, ...] = ()
     given: int = 0
     """How many configurations the user gave; 0 where carver chose among its own."""
+    learnt: Learnt | None = None
+    """What measurements taught; None where the model alone has spoken."""
     _hints: dict[int, Hint] = field(default_factory=dict, init=False, repr=False)
     """Those that were looked at, by place."""
 
@@ -57,7 +78,9 @@ class Ranking(Sequence[Hint]):
         place = range(len(self.order))[i]
         if place not in self._hints:
             part, row = self.order[place]
-            self._hints[place] = make_hint(self.problem, self.parts[part], row, place + 1, self.backend, self.notes)
+            hint = make_hint(self.problem, self.parts[part], row, place + 1, self.backend, self.notes)
+            told = self.learnt.told.get((part, row)) if self.learnt else None
+            self._hints[place] = retold(hint, told.seconds, told.half_band, told.text) if told else hint
         return self._hints[place]
 
     def __iter__(self) -> Iterator[Hint]:
@@ -71,10 +94,24 @@ class Ranking(Sequence[Hint]):
     @property
     def seconds(self) -> FloatArray:
         """Predicted times, best first. [s]"""
-        return np.array([self.parts[part].estimate.seconds[row] for part, row in self.order])
+        told = self.learnt.told if self.learnt else {}
+        return np.array([
+            told[at].seconds if at in told else self.parts[at[0]].estimate.seconds[at[1]] for at in self.order
+        ])  # fmt: skip
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """What `learn` has learnt, as JSON: of which kernel and device, from what measurements, constants moved.
+
+        `rank`, `recommend_hints` and `recommend_many` take it as `profile=`, for this problem or another.
+        """
+        if self.learnt is None:
+            return Profile(f"{self.problem.operator}/{self.backend}", self.arch.name).to_dict()
+        return self.learnt.profile.to_dict()
 
     # What `carver._methods` adds; the functions stand in the layers that they are named after.
     explain: ClassVar[Callable[..., Any]]
+    learn: ClassVar[Callable[..., Ranking]]
     benchmark: ClassVar[Callable[..., Any]]
     plot: ClassVar[Callable[..., Any]]
     plot_roofline: ClassVar[Callable[..., Any]]

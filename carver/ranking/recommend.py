@@ -14,9 +14,13 @@ from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.enumeration import enumerate_many, sizes_of
 from ..problem.problem import Problem, counted
 from .fastest import fastest
+from .learn import with_profile
 from .offers import default_backend, offered_kernels, too_large
+from .profile import Given
 from .ranking import Ranking
 
+RECONSIDERED = 200
+"""Candidates that a profile puts in order."""
 TOGETHER = 64
 """Problems that are priced at once: their columns fit a core's cache."""
 
@@ -30,12 +34,14 @@ def recommend(
     *,
     advised: bool = True,
     kernel: str | None = None,
+    profile: Given | None = None,
 ) -> Ranking:
     """The `topk` fastest candidates of carver's own space for a backend, by the model.
 
     `kernel` names the one kernel of the operator that is looked at, whatever its backend. With `advised=False` of all
-    that can run, those that a kernel's [avoid] leaves out among them.
-    Raises NoCandidates when no kernel can run the problem on the device.
+    that can run, those that a kernel's [avoid] leaves out among them. With a `profile`, what was learnt before, they
+    are the best of the RECONSIDERED fastest by the model alone. Raises NoCandidates
+    when no kernel can run the problem on the device.
     """
     only = kernel_named(problem.operator, kernel) if kernel else None
     chosen = only.backend if only else backend or default_backend(problem, arch)
@@ -43,15 +49,18 @@ def recommend(
     offered = tuple(each for each in offered if only in (None, each))
     if not advised:
         offered = tuple(replace(each, avoid={}) for each in offered)
-    return _recommend([problem], arch, counted("topk", topk, 1), chosen, offered, notes)[0]
+    topk = counted("topk", topk, 1)
+    wanted = topk if profile is None else max(topk, RECONSIDERED)
+    return with_profile(_recommend([problem], arch, wanted, chosen, offered, notes)[0], profile)[:topk]
 
 
 @takes(ConfigError, besides="topk")
 def recommend_problems(
-    problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None
+    problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, profile: Given | None = None
 ) -> list[Ranking]:
     """`recommend` of each problem, in the order given. Problems that differ in sizes alone are priced in one pass."""
     topk = counted("topk", topk, 1)
+    wanted = topk if profile is None else max(topk, RECONSIDERED)
     kinds: dict[Problem, list[int]] = {}
     for place, problem in enumerate(problems):
         kinds.setdefault(problem.sizeless, []).append(place)
@@ -62,9 +71,9 @@ def recommend_problems(
         step = TOGETHER if all(model_of(kernel).many for kernel in offered) else 1
         for start in range(0, len(places), step):
             some = places[start : start + step]
-            answers = _recommend([problems[i] for i in some], arch, topk, chosen, offered, notes)
+            answers = _recommend([problems[i] for i in some], arch, wanted, chosen, offered, notes)
             found |= zip(some, answers, strict=True)
-    return [found[place] for place in range(len(problems))]
+    return [with_profile(found[place], profile)[:topk] for place in range(len(problems))]
 
 
 def _recommend(
