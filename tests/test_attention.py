@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import carver
 from carver.base.errors import ConfigError, ProblemError
-from carver.cost.models.attention import causal_tiles
+from carver.cost.models.attention import causal_tiles, key_tiles
 from carver.cost.pricing import price
 from carver.evaluate import tables
 from carver.kernels.declaration import kernels
 from carver.kernels.space import Space, given_space
+from carver.run import reference
 
 TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
 
@@ -300,3 +301,68 @@ def test_a_part_of_the_keys_has_keys() -> None:
     ranking = op.rank([config | {"SPLIT_KV": split} for split in (16, 17, 1741390)])
     assert ranking.indices == [0]
     assert set(ranking.reasons.values()) == {"each part of the keys has a block of them"}
+
+
+@given(
+    st.integers(1, 300), st.integers(1, 300), st.integers(1, 400), st.sampled_from([16, 64, 128]),
+    st.sampled_from([16, 32, 128]),
+)  # fmt: skip
+def test_a_window_is_counted(queries: int, keys: int, window: int, own: int, tile: int) -> None:
+    keys = max(queries, keys)
+    problem = carver.FlashAttentionTemplate(1, 1, seq=queries, seq_kv=keys, causal=True, window=window).problem
+    last = np.arange(queries) + keys - queries
+    first = np.maximum(last - window + 1, 0)
+    assert problem.attended_pairs == (last - first + 1).sum()
+    assert problem.seen_keys == last[-1] - first[0] + 1
+    walked = [-(-(last[b : b + own][-1] + 1) // tile) - first[b] // tile for b in range(0, queries, own)]
+    mean, most = key_tiles(problem, np.array([own]), np.array([tile]))
+    assert mean[0] == pytest.approx(np.mean(walked)) and most[0] == max(walked)
+
+
+def test_a_window_that_holds_every_key_is_none() -> None:
+    config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
+    plain = carver.FlashAttentionTemplate(2, 8, seq=2048, head_dim=128, causal=True)
+    wide, narrow = (
+        carver.FlashAttentionTemplate(2, 8, seq=2048, head_dim=128, causal=True, window=keys) for keys in (2048, 256)
+    )
+    assert wide.problem.attended_pairs == plain.problem.attended_pairs
+    ms = [op.with_arch("h200").rank([config])[0].predicted_ms for op in (plain, wide, narrow)]
+    assert ms[1] == pytest.approx(ms[0], rel=1e-9) and ms[2] < 0.5 * ms[0]
+
+
+def test_a_window_and_a_cap_against_sums_written_out() -> None:
+    op = carver.FlashAttentionTemplate(1, 1, seq=3, head_dim=16, causal=True, window=2, softcap=2)
+    x = {name: a.astype(np.float64) for name, a in reference.draw(op.problem, 1).items()}
+    q, k, v = (x[name].reshape(3, 16) for name in "QKV")
+    expected = []
+    for i in range(3):
+        seen = range(max(0, i - 1), i + 1)
+        weights = np.exp([2 * np.tanh(q[i] @ k[j] / 2) for j in seen])
+        expected.append(sum(w * v[j] for w, j in zip(weights / weights.sum(), seen, strict=True)))
+    np.testing.assert_allclose(reference.expected(op.problem, x)[0].reshape(3, 16), expected)
+
+
+def test_a_capped_score_costs_more_and_a_page_a_load() -> None:
+    config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
+    size = dict(batch=2, heads=8, seq=2048, head_dim=128)
+    ms = [
+        carver.FlashAttentionTemplate(**size, **more).with_arch("h200").rank([config])[0].predicted_ms
+        for more in ({}, {"softcap": 50}, {"page": 16})
+    ]
+    assert 1.02 * ms[0] < ms[1] < 2 * ms[0] and ms[0] < ms[2] < 1.05 * ms[0]
+    with pytest.raises(ProblemError, match="takes causal=True"):
+        carver.FlashAttentionTemplate(**size, window=64)
+
+
+def test_a_kernel_with_a_window_as_it_was_measured() -> None:
+    """No constant was fitted on it, and its kernel was not looked at."""
+    table = (Path(__file__).parent / "data" / "h200" / "zoo.jsonl.gz").read_bytes()
+    rows = [json.loads(line) for line in gzip.decompress(table).splitlines()]
+    for problem, (heads, seq, head, window) in enumerate(((32, 8192, 128, 1024), (64, 4096, 64, 512))):
+        ran = [r for r in rows if (r["kernel"], r["problem"]) == ("window_attention", problem) and r["time_ms"]]
+        op = carver.FlashAttentionTemplate(
+            1, heads, seq=seq, head_dim=head, causal=True, window=window, in_dtype="bfloat16"
+        )
+        ranking = op.with_arch("h200").rank([row["config"] for row in ran], "triton")
+        ms = np.array([row["time_ms"] for row in ran])
+        assert ms[ranking.indices[:1]].min() <= 1.05 * ms.min()

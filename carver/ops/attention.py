@@ -28,8 +28,10 @@ class FlashAttentionTemplate(Template):
     """O = softmax(Q K^T) V for `batch` sequences of `seq` queries and `seq_kv` keys (as many where not given).
 
     Q is batch x heads x seq x head_dim, K and V have `kv_heads` heads (all where not given), each shared by
-    heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key.
-    `visited` is for block-sparse masks: how many keys each query's block walks.
+    heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key, with
+    a `window` the last so many keys up to its own. `visited` is for block-sparse masks: how many keys each query's
+    block walks. `softcap`: scores s become softcap * tanh(s / softcap). `page`: keys lie in pages of so many, which a
+    table of each sequence lists.
     """
 
     def __init__(
@@ -45,6 +47,9 @@ class FlashAttentionTemplate(Template):
         out_dtype: str | None = None,
         value_dim: int | None = None,
         visited: int | None = None,
+        window: int | None = None,
+        softcap: int | None = None,
+        page: int | None = None,
     ) -> None:
         shared = size("kv_heads", heads if kv_heads is None else kv_heads)
         if size("heads", heads) % shared:
@@ -53,6 +58,8 @@ class FlashAttentionTemplate(Template):
             raise ProblemError(f"causal must be True or False, got {causal!r}")
         if causal and visited is not None:
             raise ProblemError(f"a block-sparse mask says itself what is visited; give causal or visited={visited}")
+        if window is not None and not causal:
+            raise ProblemError(f"a sliding window ends with the query's own key: window={window} takes causal=True")
         kind = dtypes.canonical(in_dtype)
         if kind in ("int8", "int32", "float64"):
             raise ProblemError(f"attention takes floats of at most 32 bits, got in_dtype={in_dtype!r}")
@@ -62,6 +69,8 @@ class FlashAttentionTemplate(Template):
             "s": seq if seq_kv is None else seq_kv,
         }  # fmt: skip
         options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
+        more = {"window": window, "softcap": softcap, "page": page}
+        options |= {name: size(name, value) for name, value in more.items() if value is not None}
         types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
         computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"
         super().__init__(Problem("attention", computes, sizes, types, "float32", options))
@@ -89,6 +98,10 @@ def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any
     seen = xp.ones((queries, keys), dtype=bool)
     if problem.options.get("causal"):
         seen = xp.tril(seen, keys - queries)
+    if "window" in problem.options:
+        seen = xp.triu(seen, keys - queries - problem.options["window"] + 1)
+    if cap := problem.options.get("softcap"):
+        scores = cap * xp.tanh(scores / cap)
     if "visited" in problem.options:
         raise ProblemError("a block-sparse mask says how many keys are visited and not which: it has no reference")
     weights = arrays.softmax(xp.where(seen, scores, -xp.inf), xp)
@@ -101,7 +114,8 @@ def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Cal
     """torch's fused attention; its causal mask starts at the first key, so it needs as many keys as queries."""
     q, k, v = operands
     causal = bool(problem.options.get("causal"))
-    if xp is np or "visited" in problem.options or (causal and q.shape[-2] != k.shape[-2]):
+    own = {"visited", "window", "softcap", "page"} & problem.options.keys()
+    if xp is np or own or (causal and q.shape[-2] != k.shape[-2]):
         return None
     shared = (q.reshape(q.shape[0], -1, *q.shape[-2:]), k, v)
     attend = xp.nn.functional.scaled_dot_product_attention
@@ -117,6 +131,9 @@ OPERATOR = Operator(
         Argument("kv_heads", "heads of keys and values; as many as HEADS", "--kv-heads"),
         Argument("seq_kv", "keys; as many as queries", "--seq-kv"),
         Argument("causal", "a query sees the keys up to its own", "--causal"),
+        Argument("window", "and no more than so many of them", "--window"),
+        Argument("softcap", "scores become CAP tanh(score / CAP)", "--softcap", metavar="CAP"),
+        Argument("page", "keys lie in pages of so many", "--page"),
     ),
     reference=reference,
     library=library,

@@ -150,7 +150,8 @@ class Problem:
     def attended_pairs(self) -> int:
         """Those pairs, of one head, that are multiplied.
 
-        Causal: the last query sees every key, each query before it one fewer. Block-sparse: every query `visited`.
+        Causal: the last query sees every key, each query before it one fewer; no more than the last `window` of them.
+        Block-sparse: every query `visited`.
         """
         queries, keys = (self.sizes[axis] for axis in self.words.mask)
         if "visited" in self.options:
@@ -158,13 +159,25 @@ class Problem:
         if not self.options.get("causal"):
             return queries * keys
         rows = min(queries, keys)
-        return rows * (rows + 1) // 2 + queries * max(keys - queries, 0)
+        least, most = keys - rows + 1, min(self.options.get("window", keys), keys)
+        short = max(0, most - least + 1)  # rows that see fewer than `most`, or just as many
+        return short * (least + most) // 2 + (rows - short) * most
+
+    @property
+    def seen_keys(self) -> int | None:
+        """Keys that some query sees, of each of which a mask says how many; None where it is all."""
+        if "visited" in self.options:
+            return min(self.options["visited"], self.sizes[self.words.mask[1]])
+        if "window" in self.options:
+            queries, keys = (self.sizes[axis] for axis in self.words.mask)
+            return min(keys, queries + self.options["window"] - 1)
+        return None
 
     @cached_property
     def compulsory_bytes(self) -> int:
         """Each input read once, the output written once; of masked keys those that a query visits. [bytes]"""
-        keys = self.words.mask[1] if "visited" in self.options else ""
-        seen = min(1.0, self.options["visited"] / self.sizes[keys]) if keys else 1.0
+        keys = self.words.mask[1] if self.seen_keys is not None else ""
+        seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
         return sum(
             ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name)
             for t in self.statement.tensors

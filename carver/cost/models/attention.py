@@ -45,6 +45,12 @@ LSE_BYTES = 8
 INDEX_LOADS = 2
 """Loads one behind the other with which a block-sparse kernel finds its first block of keys: the count, the index."""
 
+TABLE_LOADS = 1
+"""Loads with which a kernel finds a step's keys in their pages before it copies them."""
+CAP_OPS = 5
+"""Vector instructions of a score that is capped: tanh(x) = 1 - 2 / (exp(2x) + 1), with an exponential and a reciprocal
+on the special-function units."""
+
 READS = frozenset({
     "copy_instr", "fragment_instr", "group_chain_clk", "l2_efficiency", "l2_usable", "math_efficiency",
     "smem_efficiency", "split_each_s", "split_s", "step_chain_clk", "step_instr", "store_chain", "store_instr",
@@ -119,7 +125,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows_scored = rows_padded * c.score_copies
     tile_flops = 2 * tk * (rows_scored * head + rows_padded * value)
     products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
-    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rows_padded * value)
+    capped = "softcap" in problem.options
+    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rows_padded * value, capped)
     soft_clk = exp_clk + vector_clk
     # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
@@ -177,6 +184,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         steps=steps,
         ahead=np.where(busy > 0, c.ahead, np.inf),
         exposed=(1.0 + sparse) / steps,
+        start_loads=TABLE_LOADS if "page" in problem.options else 0.0,
         math_clk=math_clk * busy,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
         smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
@@ -201,20 +209,23 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     )  # fmt: skip
 
 
-def softmax_clk(arch: Arch, scores: FloatArray, accumulators: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def softmax_clk(
+    arch: Arch, scores: FloatArray, accumulators: FloatArray, capped: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Clocks of an SM's special-function units and of its vector units in one step, and the instructions. [clk]
 
     Every score is exponentiated and every accumulator rescaled.
     """
-    vector_ops = scores * SCORE_OPS + accumulators
-    return scores / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, (vector_ops + scores) / arch.warp_size
+    vector_ops = scores * (SCORE_OPS + (CAP_OPS if capped else 0)) + accumulators
+    special = scores * (3 if capped else 1)
+    return special / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, (vector_ops + special) / arch.warp_size
 
 
 def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Tiles of keys that a block walks: the mean over the blocks, and the most. [tiles]
 
     Causal: block i of `own_queries` queries sees ceil((last query + 1 + keys - queries) / tile_k) tiles, the last
-    query all keys. Source: counting.
+    query all keys. With a window it begins with the tile of the first key that its first query sees. Source: counting.
     """
     queries, keys = problem.sizes["q"], problem.sizes["s"]
     if "visited" in problem.options:
@@ -223,9 +234,25 @@ def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> 
     most = np.ceil(keys / tile_k)
     if not problem.options.get("causal"):
         return most, most
+    if "window" in problem.options:
+        return _window_tiles(queries, keys, problem.options["window"], own_queries, tile_k)
     pairs, which = np.unique(np.stack([own_queries, tile_k]).astype(np.int64), axis=1, return_inverse=True)
     mean = np.array([causal_tiles(queries, keys, int(m), int(t)) / -(-queries // int(m)) for m, t in pairs.T])
     return mean[which.reshape(-1)], most
+
+
+def _window_tiles(
+    queries: int, keys: int, window: int, own_queries: FloatArray, tile_k: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Tiles of keys from that of the first key which a block's first query sees to that of its last query's own."""
+    walked = {}
+    for m, t in np.unique(np.stack([own_queries, tile_k]).astype(np.int64), axis=1).T:
+        first = np.arange(0, queries, m) + keys - queries
+        end = np.minimum(first + m, keys)
+        tiles = np.ceil(np.maximum(end, 0) / t) - np.maximum(first - window + 1, 0) // t
+        walked[int(m), int(t)] = float(tiles.mean()), float(tiles.max())
+    found = np.array([walked[int(m), int(t)] for m, t in zip(own_queries, tile_k, strict=True)])
+    return found[:, 0], found[:, 1]
 
 
 def causal_tiles(queries: int, keys: int, own_queries: int, tile_k: int) -> int:
@@ -274,9 +301,10 @@ def keys_read(
     per_head = grid / heads_kv / split
     at_once = np.maximum(np.minimum(arch.sm_count * resident, grid) / split, 1.0)
     passes = per_head / np.minimum(per_head, at_once)
-    live = np.maximum(at_once / per_head, 1.0) * keys * row_bytes
+    seen = keys if problem.seen_keys is None else problem.seen_keys
+    live = np.maximum(at_once / per_head, 1.0) * (seen if "window" in problem.options else keys) * row_bytes
     hit = np.clip(k["l2_usable"] * arch.l2_bytes / live, 0.0, 1.0)
-    once = heads_kv * row_bytes * min(problem.options.get("visited", keys), keys)
+    once = heads_kv * row_bytes * seen
     again = heads_kv * row_bytes * np.minimum(walked, keys) * (passes - 1)
     return once + (1 - hit) * again, hit
 
