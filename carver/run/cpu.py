@@ -194,10 +194,12 @@ class CpuDevice:
     def baseline_s(self) -> float:
         """Of a pass over `_BASELINE_BYTES` on all cores, the best of five. [s]"""
         self._flusher()
-        timed, disturbed = self._timed, self._disturbed
-        best = min(self.time(lambda: self._stream(_BASELINE_BYTES), 5, cold=False))
-        self._timed, self._disturbed = timed, disturbed  # which are of candidates
-        return best
+        samples = []
+        for _ in range(5):
+            began = time.perf_counter_ns()
+            self._stream(_BASELINE_BYTES)
+            samples.append((time.perf_counter_ns() - began) * 1e-9)
+        return min(samples)
 
     def _flusher(self) -> Callable[[], None]:
         """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
