@@ -1,6 +1,7 @@
 """What carver's first picks of other projects' kernels lose, ranked by what Triton makes of them, with no GPU.
 
     python benchmarks/compiled.py TABLE [--attention FILE.py:NAME] [--block-fp8 FILE.py:NAME] [--arch h200]
+                                        [--compiled 20]
 
 TABLE is JSON, gzipped or not: `results`, each with `problem`, `configs` and `times` in ms (null: did not run), and
 `kind` where it holds several kernels. Those of kind "tma" are `kernels/triton_zoo.py:matmul_persistent`; those of other
@@ -10,7 +11,8 @@ projects are named on the command line, and are not part of carver:
     --block-fp8   SGLang's `_w8a8_block_fp8_matmul`
 
 Prints, for each problem, the time of the best of the first k picks over the best measured, the predicted over the
-measured time of the first, and what k random configurations would lose.
+measured time of the first, and what k random configurations would lose. With --compiled N the operator's declaration
+picks the N that are compiled, and what the declaration alone loses is printed as well.
 """
 
 from __future__ import annotations
@@ -50,6 +52,10 @@ class Case(NamedTuple):
     grid: Callable[[Mapping[str, Any]], tuple[int, ...]]
     constants: Mapping[str, Any] = {}
     values: Mapping[str, Any] = {}
+    op: Any = None
+    """The operator whose declaration describes the kernel roughly."""
+    declared: Sequence[Config] = ()
+    """The configurations in the declaration's words."""
 
 
 class Score(NamedTuple):
@@ -62,12 +68,21 @@ class Score(NamedTuple):
     """Predicted over measured time of the first pick."""
 
 
-def score(case: Case, arch: carver.Arch) -> Score:
+def declared(case: Case, arch: carver.Arch) -> carver.Ranking:
+    return case.op.with_arch(arch).rank(case.declared or case.configs)
+
+
+def score(case: Case, arch: carver.Arch, compiled: int | None = None) -> Score:
     """Rank all configurations that ran, and some that did not; only those that ran are picks."""
     ranking = carver.rank_kernel(
         case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, constants=case.constants,
         values=case.values, progress=sys.stderr.isatty(),
+        screen=declared(case, arch).indices[:compiled] if compiled else None,
     )  # fmt: skip
+    return scored(case, ranking)
+
+
+def scored(case: Case, ranking: carver.Ranking | carver.KernelRanking) -> Score:
     ran = [hint for hint in ranking if case.times[hint.index] is not None]
     taken = np.array([case.times[hint.index] for hint in ran], float)
     every = np.sort([t for t in case.times if t is not None])
@@ -111,7 +126,9 @@ def attention(row: Mapping[str, Any], kernel: Any) -> Case:
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
         return p["batch"], p["heads"], -(-p["seq"] // known["BLOCK_M"])
 
-    return Case(f"attention {tuple(p.values())}", kernel, row["configs"], row["times"], args, grid, constants, values)
+    op = carver.FlashAttentionTemplate(**p)
+    name = f"attention {tuple(p.values())}"
+    return Case(name, kernel, row["configs"], row["times"], args, grid, constants, values, op)
 
 
 def descriptors(row: Mapping[str, Any], arch: carver.Arch) -> Case:
@@ -119,7 +136,9 @@ def descriptors(row: Mapping[str, Any], arch: carver.Arch) -> Case:
     a, b, c = (carver.Tensor(dtype, shape) for shape in ((m, k), (n, k), (m, n)))
     args = {"a_ptr": a, "b_ptr": b, "c_ptr": c, "M": m, "N": n, "K": k}
     name = f"tensor descriptors {(dtype, m, n, k)}"
-    return Case(name, triton_zoo.matmul_persistent, row["configs"], row["times"], args, lambda known: (arch.sm_count,))
+    op = carver.MatmulTemplate(m, n, k, in_dtype=dtype, trans_B=True)
+    kernel = triton_zoo.matmul_persistent
+    return Case(name, kernel, row["configs"], row["times"], args, lambda known: (arch.sm_count,), op=op)
 
 
 def block_fp8(row: Mapping[str, Any], kernel: Any) -> Case:
@@ -140,7 +159,10 @@ def block_fp8(row: Mapping[str, Any], kernel: Any) -> Case:
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
         return (-(-m // known["BLOCK_SIZE_M"]) * -(-n // known["BLOCK_SIZE_N"]),)
 
-    return Case(f"block fp8 {(m, n, k)}", kernel, configs, row["times"], args, grid, {"needs_masking": False})
+    types = {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16"}
+    op = carver.MatmulTemplate(m, n, k, **types, trans_B=True, scale_block=(128, 128))
+    name, constants = f"block fp8 {(m, n, k)}", {"needs_masking": False}
+    return Case(name, kernel, configs, row["times"], args, grid, constants, op=op, declared=row["configs"])
 
 
 def cases(table: Mapping[str, Any], options: argparse.Namespace, arch: carver.Arch) -> Iterator[Case]:
@@ -160,6 +182,7 @@ def main() -> None:
     parser.add_argument("--attention", help="FILE.py:NAME")
     parser.add_argument("--block-fp8", help="FILE.py:NAME")
     parser.add_argument("--arch", default="h200")
+    parser.add_argument("--compiled", type=int, metavar="N", help="of the declaration's ranking, the first N")
     options = parser.parse_args()
     arch = carver.load_arch(options.arch)
     opened = gzip.open if options.table.suffix == ".gz" else open
@@ -167,8 +190,10 @@ def main() -> None:
         table = json.load(file)
     scores: dict[str, list[Score]] = {}
     for case in cases(table, options, arch):
-        found = score(case, arch)
-        scores.setdefault(case.name.partition(" (")[0], []).append(found)
+        kind = case.name.partition(" (")[0]
+        scores.setdefault(kind, []).append(score(case, arch, options.compiled))
+        if options.compiled:
+            scores.setdefault(f"{kind}, the declaration alone", []).append(scored(case, declared(case, arch)))
     for kind, found_of_kind in scores.items():
         print(kind)
         print(report(found_of_kind))

@@ -13,6 +13,7 @@ PyTorch, Triton, fla-core, liger-kernel and SGLang's wheel (of which its Mamba-2
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -127,21 +128,32 @@ CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, .
     "fla gated linear attention": (gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
     "fla gated delta rule": (gated_delta_rule, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
     "fla simple GLA": (simple_gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
-    "fla gated RMS norm": (rms_norm_gated, ((8192, 4096), (65536, 128), (2048, 8192))),
-    "fla layer norm": (layer_norm, ((8192, 4096), (65536, 512), (2048, 8192))),
+    "fla gated RMS norm": (rms_norm_gated, ((65536, 128), (8192, 4096), (2048, 8192))),
+    "fla layer norm": (layer_norm, ((65536, 512), (8192, 4096), (2048, 8192))),
     "liger DyT": (dyt, ((8192, 4096), (2048, 8192), (16384, 2048))),
     "liger SwiGLU MLP": (swiglu_mlp, ((2048, 2048, 5632), (4096, 4096, 4096), (1024, 4096, 1408))),
     "SGLang Mamba-2": (mamba2, ((1, 4096, 64, 64), (4, 2048, 32, 64), (1, 16384, 24, 64))),
 }
+MODULES = {
+    "fla gated linear attention": "fla.ops.gla", "fla gated delta rule": "fla.ops.gated_delta_rule",
+    "fla simple GLA": "fla.ops.simple_gla", "fla gated RMS norm": "fla.modules.norm.fused_norm_gate",
+    "fla layer norm": "fla.modules.norm.layernorm", "liger DyT": "liger_kernel.ops.dyt",
+    "liger SwiGLU MLP": "liger_kernel.ops.mlp",
+    "SGLang Mamba-2": "sglang.kernels.ops.mamba.triton_ops.ssd_combined",
+}  # fmt: skip
+"""Imported by all processes at once, before the first of them has its turn."""
 
 
 def one(name: str, topk: int, count: int, warm: bool, out: Path) -> None:
     """One case in this process, so many of its shapes."""
     import torch
+    import triton  # noqa: F401
 
     import carver
 
     make, shapes = CASES[name]
+    importlib.import_module(MODULES[name])
+    sys.stdin.readline()
     log = carver.enable_triton(topk) if topk else None
     torch.ones(1, device="cuda").sum().item()
     rows = []
@@ -212,28 +224,27 @@ def main() -> None:
     print(f"not installed: {', '.join(missing)}" if missing else "all libraries are here", flush=True)
     until = time.monotonic() + options.limit
     wanted = [name for name in CASES if not options.only or any(word in name for word in options.only.split(","))]
-    with tempfile.TemporaryDirectory() as reference:
-        for name in wanted:
-            for topk in options.topk.split(","):
-                left = until - time.monotonic()
-                if left < 20:
-                    print("out of time", flush=True)
-                    return
-                with tempfile.TemporaryDirectory() as caches:
-                    folders = {"TRITON_CACHE_DIR": f"{caches}/triton", "CARVER_CACHE_DIR": f"{caches}/carver"}
-                    environment = os.environ | folders | {"REFERENCE": reference}
-                    command = [sys.executable, str(Path(__file__).resolve()), "--out", str(options.out.resolve())]
-                    command += ["--one", name, "--topk", topk, "--shapes", str(options.shapes)]
-                    for extra in ([], ["--warm"]) if options.warm else ([],):
-                        try:
-                            done = subprocess.run(
-                                [*command, *extra], check=False, timeout=until - time.monotonic(), env=environment
-                            )
-                        except subprocess.TimeoutExpired:
-                            print(f"{name} topk {topk}: out of time", flush=True)
-                            return
-                        if done.returncode:
-                            print(f"{name} topk {topk}: ended with {done.returncode}", flush=True)
+    runs = [(name, topk, warm) for name in wanted for topk in options.topk.split(",")
+            for warm in ((False, True) if options.warm else (False,))]  # fmt: skip
+    with tempfile.TemporaryDirectory() as home:
+        started = [start(*run, Path(home), options) for run in runs]
+        for process, run in zip(started, runs, strict=True):
+            try:
+                process.communicate("go\n", timeout=max(until - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                print(f"{run}: out of time", flush=True)
+                process.kill()
+            if process.returncode:
+                print(f"{run}: ended with {process.returncode}", flush=True)
+
+
+def start(name: str, topk: str, warm: bool, home: Path, options: argparse.Namespace) -> subprocess.Popen[str]:
+    """A process that imports what it needs, and waits for its turn."""
+    caches = home / f"{name}-{topk}"
+    folders = {"TRITON_CACHE_DIR": f"{caches}/triton", "CARVER_CACHE_DIR": f"{caches}/carver", "REFERENCE": str(home)}
+    command = [sys.executable, str(Path(__file__).resolve()), "--out", str(options.out.resolve()), "--one", name]
+    command += ["--topk", topk, "--shapes", str(options.shapes), *(["--warm"] if warm else [])]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=os.environ | folders)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -66,7 +67,10 @@ def _device(arch: Arch) -> str:
 
 
 def save(key: str, facts: Facts, used: Used) -> None:
-    store.save(key, {"facts": asdict(facts), "values": used.digests})
+    plain = asdict(facts)
+    for access in plain["accesses"]:  # JSON has no word for what is not known
+        access["stride_bytes"] = None if math.isnan(access["stride_bytes"]) else access["stride_bytes"]
+    store.save(key, {"facts": plain, "values": used.digests})
 
 
 def load(key: str, values: Mapping[str, Any]) -> Facts | None:
@@ -77,11 +81,14 @@ def load(key: str, values: Mapping[str, Any]) -> Facts | None:
     ):
         return None
     kept = entry["facts"]
+    accesses: list[dict[str, Any]] = [
+        {name: math.nan if value is None else value for name, value in access.items()} for access in kept["accesses"]
+    ]
     return Facts(**{
         **kept,
         "grid": tuple(kept["grid"]),
         "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in kept["loops"]),
         "asides": tuple((times, span_of(span)) for times, span in kept["asides"]),
         "straight": span_of(kept["straight"]),
-        "accesses": tuple(AccessFacts(**access) for access in kept["accesses"]),
+        "accesses": tuple(AccessFacts(**access) for access in accesses),
     })  # fmt: skip

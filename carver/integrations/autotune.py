@@ -23,7 +23,7 @@ from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
 from ..compiled.forks import Forks
-from ..compiled.triton import Compiled, Target, build_launcher, compile_launched
+from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
 
@@ -200,6 +200,7 @@ def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: 
     """Copies of this process that compile what Triton would at the launch of each configuration."""
     launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
     target = Target.of(arch)
+    function_of(kernel).cache_key  # noqa: B018 - a hash of its source and all it calls, made once for all copies
 
     def build(place: int) -> Compiled:
         return compile_launched(kernel.run, target, asked(configs[place]))
