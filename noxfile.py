@@ -37,6 +37,14 @@ def docs(session: nox.Session) -> None:
     session.run("mkdocs", *(session.posargs or ["build", "--strict"]))
 
 
+@nox.session(python="3.11")
+@nox.parametrize("triton", ["3.3.1", "3.9.0"])
+def tritons(session: nox.Session, triton: str) -> None:
+    """Kernels of every construct, ranked with an old and a new Triton: `nox -s tritons`, about a minute each."""
+    session.install("-e", ".", f"triton=={triton}")
+    session.run("python", "tests/any_kernels.py", *(session.posargs or ["--arch", "h100"]))
+
+
 @nox.session
 def goldens(session: nox.Session) -> None:
     """Rewrite tests/golden from the model as it is. Look at the difference before you commit it."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
+from .isa.banks import conflicts
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
 
@@ -99,7 +100,9 @@ def matrix_rates(arch: Arch) -> list[list[Any]]:
 def read_machines(codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]]) -> list[Machine]:
     """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read."""
     cubins = [code for code in codes if isinstance(code, bytes)]
-    read = sass.read_many(cubins) if cubins else [gcn.read(code) for code in codes if isinstance(code, str)]
+    read = [gcn.read(code) for code in codes if isinstance(code, str)]
+    if cubins:
+        read = [replace(each, conflicts=conflicts(each.instructions)) for each in sass.read_many(cubins)]
     return [_machine(each, isa, matrix) for each in read]
 
 

@@ -18,7 +18,7 @@ from ..base.errors import CompileError, ConfigError
 from . import store
 
 SECONDS = 120.0
-READER = 9
+READER = 10
 """Version of what is read off machine code; code that is kept on disk is read again where it differs."""
 BATCH = 24
 """Codes that one process disassembles at once."""

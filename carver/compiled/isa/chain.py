@@ -156,7 +156,11 @@ def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
     each = code.instructions[i]
     group = table.group(each.opcode)
     lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items() if pipe not in table.shared}
-    return tuple((pipe, max(clk, lanes.get(pipe, 0.0))) for pipe, clk in pipe_clk(group, each.opcode, code.warp_size))
+    passes = code.conflicts.get(i, 1.0)
+    return tuple(
+        (pipe, max(clk, lanes.get(pipe, 0.0)) * (passes if pipe == "lsu" else 1.0))
+        for pipe, clk in pipe_clk(group, each.opcode, code.warp_size)
+    )
 
 
 def _nvidia(

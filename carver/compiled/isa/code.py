@@ -6,8 +6,8 @@ code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Waits = tuple[tuple[frozenset[str], int], ...]
@@ -95,8 +95,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942"); `straight` are the indices outside of
-    loops; `optional` stretches outside of innermost loops that a branch forwards may pass by."""
+    """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942").
+
+    straight: indices outside of loops
+    optional: stretches outside of innermost loops that a branch forwards may pass by
+    conflicts: passes over the banks of shared memory that accesses take over those that they need, by index, where that
+        is known to be more
+    """
 
     isa: str
     kernel: str
@@ -106,6 +111,7 @@ class Code:
     loops: tuple[Loop, ...]
     straight: tuple[int, ...]
     optional: tuple[tuple[int, ...], ...] = ()
+    conflicts: Mapping[int, float] = field(default_factory=dict)
 
     def all_loops(self) -> list[Loop]:
         """Every loop, outer ones before those inside them, in the order of the code."""

@@ -73,6 +73,7 @@ NEVER = ("!PT", "!UPT")
 
 def work(code: Code, indices: Iterable[int], table: Table) -> Work:
     """Of the instructions at `indices`, each once."""
+    indices = list(indices)
     instructions = [code.instructions[i] for i in indices]
     counted = Counter(each.opcode for each in instructions if each.predicate not in NEVER)
     pipes = defaultdict[str, float](float, issue=len(instructions) / table.issue_per_clk)
@@ -100,6 +101,10 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
         for each in instructions:
             if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
                 factors[found[0]] += found[1]
+    for i in indices:
+        if (passes := code.conflicts.get(i, 1.0)) > 1.0:
+            opcode = code.instructions[i].opcode
+            pipes["lsu"] += (passes - 1.0) * dict(pipe_clk(table.group(opcode), opcode, code.warp_size))["lsu"]
     block = defaultdict[Matrix, float](float)
     for each in instructions:
         role = table.group(each.opcode).role

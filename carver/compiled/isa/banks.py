@@ -1,0 +1,228 @@
+"""Conflicts of shared memory's banks in NVIDIA's machine code, from the addresses that the lanes of a warp compute.
+
+The integer instructions of a kernel are run once, in the order of the code, both sides of a branch from the same state,
+for the 32 lanes of its first warp. What is the same for all lanes and not known is taken to be 0, since it moves all
+addresses alike; accesses whose addresses depend on what is loaded are taken to be free of conflicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .code import Instruction
+from .sass import registers
+from .summary import width_bytes
+
+LANES, BANKS, WORD_BYTES, LINE_BYTES = 32, 32, 4, 128
+SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS"})
+BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
+Lanes: TypeAlias = Any
+"""An integer of each lane, as a NumPy array; None where lanes differ in a way that is not known."""
+
+SAME = np.zeros(LANES, np.int64)
+SPLIT = re.compile(r",(?![^\[{]*[\]}])")
+REGISTER = re.compile(r"^(R\d+|P\d)$")
+FIRST = re.compile(r"(R|P)(\d+)")
+PREDICATES = tuple(f"P{n}" for n in range(7))
+REGISTERS = re.compile(r"\bR\d+\b")
+IMMEDIATE = re.compile(r"^(0x[0-9a-f]+|\d+)$")
+BASE = re.compile(r"\[([^\]]*)\]")
+COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
+    "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
+}  # fmt: skip
+
+
+def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
+    """Passes over the banks of accesses to shared memory, over those that their bytes need, by index: those above 1."""
+    held: dict[str, Lanes] = {}
+    elsewhere: dict[int, dict[str, Lanes]] = {}
+    """What registers hold where a branch forwards leads."""
+    found = {}
+    for i in _addressing(instructions):
+        each = instructions[i]
+        if each.mnemonic in BRANCHES:
+            if each.target is not None and each.target > each.address:
+                elsewhere.setdefault(each.target, dict(held))
+            if not each.predicate and i + 1 < len(instructions):  # what follows is reached from elsewhere
+                held = dict(elsewhere.get(instructions[i + 1].address, held))
+        elif each.mnemonic not in SHARED:
+            _run(each, held)
+        elif (passes := _passes(each, held)) > 1.0:
+            found[i] = passes
+    return found
+
+
+def _addressing(instructions: Sequence[Instruction]) -> list[int]:
+    """Accesses to shared memory, what computes their addresses, and branches, in the order of the code."""
+    needed: set[str] = set()
+    found = []
+    for i in reversed(range(len(instructions))):
+        each = instructions[i]
+        if each.mnemonic in BRANCHES:
+            found.append(i)
+            continue
+        if each.mnemonic in SHARED:
+            found.append(i)
+            if place := BASE.search(each.operands):
+                needed.update(REGISTERS.findall(place[1]))
+        if not _may_write(each, needed):
+            continue
+        reads, writes = registers(each.opcode, each.operands)
+        if each.mnemonic == "R2P":
+            writes = PREDICATES
+        if needed.isdisjoint(writes):
+            continue
+        if not each.predicate:
+            needed.difference_update(writes)
+        if each.mnemonic not in SHARED:
+            found.append(i)
+            needed.update(name for name in (*reads, each.predicate.lstrip("!")) if REGISTER.match(name))
+    return found[::-1]
+
+
+def _may_write(each: Instruction, needed: set[str]) -> bool:
+    """Whether one of some registers may be among those that an instruction writes: up to four from the first named."""
+    named = FIRST.match(each.operands)
+    if named is None or named[1] == "P":
+        return (named is not None or each.mnemonic == "R2P") and not needed.isdisjoint(PREDICATES)
+    first = int(named[2])
+    return any(f"R{first + n}" in needed for n in range(4))
+
+
+def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
+    place = BASE.search(each.operands)
+    if place is None:
+        return 1.0
+    address = SAME
+    for part in re.split(r"\+(?=[^+])", place[1]):
+        value = _operand(part, held)
+        if value is None:
+            return 1.0
+        address = address + value
+    width = width_bytes(each.opcode)
+    if each.mnemonic in ("LDSM", "STSM"):  # each lane names the 16 bytes of a row of 8
+        address, width = address[: 8 * max(width // 4, 1)], 16
+    together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
+    passes = 0
+    for lanes in address.reshape(-1, together):
+        words = np.unique(lanes[:, None] // WORD_BYTES + np.arange(max(width // WORD_BYTES, 1)))
+        passes += int(np.bincount(words % BANKS).max())
+    return passes / (len(address) // together)
+
+
+def _run(each: Instruction, held: dict[str, Lanes]) -> None:
+    """What an instruction leaves in the registers that it writes."""
+    kind = each.mnemonic
+    if kind == "R2P":  # bits of a register into predicates
+        parts = [part.strip() for part in SPLIT.split(each.operands)]
+        source, mask = _operand(parts[1], held), int(parts[2], 0) if len(parts) > 2 else 0x7F
+        held.update({f"P{n}": None if source is None else source >> n & 1 for n in range(7) if mask >> n & 1})
+        return
+    _, writes = registers(each.opcode, each.operands)
+    if not writes or writes[0].startswith("U"):
+        return
+    parts = [part.strip() for part in SPLIT.split(each.operands)]
+    given = [_operand(part, held) for part in parts]
+    if kind in ("S2R", "CS2R"):
+        value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
+    elif kind.startswith("LD") or kind in ("SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "VOTE"):
+        value = None
+    else:
+        value = None if any(v is None for v in given[1:4]) else _integer(each, parts, given)
+        guard = _operand(each.predicate, held) if each.predicate else SAME
+        if value is None and all(v is not None and _same(v) for v in (guard, *given[1:])):
+            value = SAME
+    rest = SAME if value is not None and _same(value) else None
+    held.update(dict.fromkeys(writes[1:], rest))
+    if kind in ("ISETP", "LOP3") and PREDICATE.match(parts[0]):
+        held[parts[0]] = value
+        return
+    held[writes[0]] = value
+
+
+PREDICATE = re.compile(r"^P\d$")
+
+
+def _same(value: Lanes) -> bool:
+    return bool((value == value[0]).all())
+
+
+def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
+    """A register, predicate or immediate; what is the same for all lanes is 0."""
+    word = text.strip().removesuffix(".reuse")
+    sign, word = word[:1] if word[:1] in "-~!" else "", word.lstrip("-~!")
+    if REGISTER.match(word):
+        value = held.get(word, SAME)
+    elif IMMEDIATE.match(word):
+        value = np.full(LANES, int(word, 0), np.int64)
+    elif word.startswith("R") and word[1:2].isdigit():  # half of a register, or one of another width
+        value = held.get(word.partition(".")[0], SAME)
+        value = value if value is not None and _same(value) else None
+    else:  # RZ, PT, uniform registers, constants, barriers
+        value = SAME if word not in ("PT", "UPT") else SAME + 1
+    if value is None or not sign:
+        return value
+    return -value if sign == "-" else ~value if sign == "~" else 1 - (value != 0)
+
+
+def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) -> Lanes:
+    """The result of the integer instructions that addresses are made of; None of others."""
+    opcode = each.opcode
+    a, b, c = (*given[1:4], *[SAME] * 3)[:3]
+    value: Lanes = None
+    match each.mnemonic:
+        case "MOV" | "R2UR":
+            value = a
+        case "VIADD":
+            value = a + b
+        case "IADD3" if ".X" not in opcode and len(parts) >= 4 and not PREDICATE.match(parts[1]):
+            value = a + b + c
+        case "IMAD":
+            if ".MOV" in opcode:
+                value = c
+            elif ".SHL" in opcode or ".IADD" in opcode or opcode in ("IMAD", "IMAD.U32"):
+                value = a * b + c
+        case "LEA" if not PREDICATE.match(parts[1]):
+            shift = next((int(part, 0) for part in reversed(parts) if IMMEDIATE.match(part)), 0)
+            if opcode == "LEA":
+                value = (a << shift) + b
+            elif opcode == "LEA.HI":
+                value = ((a & 0xFFFFFFFF) >> (32 - shift)) + b
+        case "SHF":
+            shift = int(b[0]) & 31
+            if opcode.startswith("SHF.L"):
+                value = a << shift
+            elif opcode.endswith(".HI") and parts[1] in ("RZ", "URZ"):
+                value = (c & 0xFFFFFFFF if "U32" in opcode else c) >> shift
+            elif opcode.startswith("SHF.R") and parts[3] in ("RZ", "URZ"):
+                value = (a & 0xFFFFFFFF) >> shift
+        case "SGXT":
+            bits = int(b[0])
+            value = a & ((1 << bits) - 1)
+            if ".U32" not in opcode:
+                value = value - ((value >> (bits - 1) & 1) << bits)
+        case "SEL":
+            value = np.where(given[3] != 0, a, b) if len(given) > 3 and given[3] is not None else None
+        case "LOP3":
+            first = 2 if PREDICATE.match(parts[0]) else 1
+            inputs = given[first : first + 3]
+            if not any(v is None for v in inputs):
+                found = _logic(inputs[0], inputs[1], inputs[2], int(parts[first + 3], 0))
+                value = (found != 0).astype(np.int64) if first == 2 else found
+        case "ISETP":
+            compare = COMPARE.get(opcode.split(".")[1])
+            if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
+                value = compare(given[2], given[3]).astype(np.int64)
+    return value if value is None else (value + 2**31) % 2**32 - 2**31
+
+
+def _logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:
+    value = np.zeros(LANES, np.int64)
+    for n in range(8):
+        if table >> n & 1:
+            value |= (a if n & 4 else ~a) & (b if n & 2 else ~b) & (c if n & 1 else ~c)
+    return value

@@ -1,0 +1,56 @@
+"""Conflicts of banks, from addresses that lanes compute; the figures are counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from carver.compiled.isa.banks import conflicts
+from carver.compiled.isa.code import Instruction
+
+TID = ("S2R", "R0, SR_TID.X")
+
+
+def code(*lines: tuple[str, str]) -> list[Instruction]:
+    return [Instruction(16 * i, "", opcode, operands) for i, (opcode, operands) in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("address", "access", "passes"),
+    [
+        (("IMAD.SHL.U32", "R1, R0, 0x4, RZ"), ("STS", "[R1+UR4], R9"), 1.0),
+        (("IMAD.SHL.U32", "R1, R0, 0x8, RZ"), ("LDS", "R9, [R1+0x40]"), 2.0),
+        (("IMAD.SHL.U32", "R1, R0, 0x80, RZ"), ("STS.U8", "[R1], R9"), 32.0),
+        (("IMAD", "R1, R0, 0x84, RZ"), ("LDS", "R9, [R1]"), 1.0),  # a row of 33 words
+        (("IMAD.SHL.U32", "R1, R0, 0x10, RZ"), ("LDS.128", "R8, [R1]"), 1.0),
+        (("IMAD.SHL.U32", "R1, R0, 0x80, RZ"), ("LDSM.16.M88.4", "R8, [R1]"), 8.0),  # rows of 128 bytes, not swizzled
+        (("LOP3.LUT", "R1, R0, 0x3, RZ, 0xc0, !PT"), ("LDS.U8", "R9, [R1]"), 1.0),  # one word for all
+    ],
+)
+def test_lanes_that_meet_in_a_bank_take_turns(
+    address: tuple[str, str], access: tuple[str, str], passes: float
+) -> None:
+    assert conflicts(code(TID, address, access)).get(2, 1.0) == passes
+
+
+def test_a_swizzle_is_seen() -> None:
+    """Rows of 128 bytes whose 16-byte pieces are exchanged by the row: ldmatrix finds each in banks of its own."""
+    lines = code(
+        TID, ("LOP3.LUT", "R1, R0, 0x7, RZ, 0xc0, !PT"), ("IMAD.SHL.U32", "R2, R1, 0x80, RZ"),
+        ("IMAD.SHL.U32", "R3, R1, 0x10, RZ"), ("LOP3.LUT", "R4, R2, R3, RZ, 0x3c, !PT"),
+        ("LDSM.16.M88.4", "R8, [R4]"),
+    )  # fmt: skip
+    assert not conflicts(lines)
+
+
+def test_what_is_loaded_is_not_known() -> None:
+    assert not conflicts(code(TID, ("LDG.E", "R1, desc[UR4][R0.64]"), ("IMAD.SHL.U32", "R2, R1, 0x80, RZ"),
+                              ("STS", "[R2], R9")))  # fmt: skip
+
+
+def test_both_sides_of_a_branch_start_alike() -> None:
+    """R1 is shifted on one side and on the other, not twice."""
+    side = ("IMAD.SHL.U32", "R1, R1, 0x4, RZ")
+    lines = code(TID, ("MOV", "R1, R0"), ("BRA", "0x50"), side, ("BRA", "0x60"), side, ("STS", "[R1], R9"))
+    lines[2] = lines[2]._replace(predicate="P1", target=0x50)
+    lines[4] = lines[4]._replace(target=0x60)
+    assert not conflicts(lines)
