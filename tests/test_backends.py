@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 from cases import KERNELS
 
@@ -51,3 +55,16 @@ def test_every_backend_has_a_kernel_and_every_source_a_backend() -> None:
 def test_a_backend_that_is_not_there_is_told_by_name(declaration: Callable[..., Kernel]) -> None:
     with pytest.raises(KernelError, match="unknown backend 'tritn'; did you mean 'triton'"):
         declaration('backend = "tritn"\nmodel = "stream"\n[tunables]\nB = [1]\n[schedule]\nblocks = "B"\n')
+
+
+def test_the_persistent_matmul_as_it_was_measured() -> None:
+    """Shared memory to the byte, and the order of tiles."""
+    table = (Path(__file__).parent / "data" / "h200" / "zoo.jsonl.gz").read_bytes()
+    rows = [row for line in gzip.decompress(table).splitlines() if (row := json.loads(line)).get("shared")]
+    for problem, (m, n, k) in enumerate(((4096, 4096, 4096), (2048, 8192, 2048), (8192, 1024, 1024))):
+        ran = [row for row in rows if (row["kernel"], row["problem"]) == ("matmul_persistent", problem)]
+        op = carver.MatmulTemplate(m, n, k, trans_B=True).with_arch("h200")
+        ranking = op.rank([row["config"] for row in ran], "triton_tma")
+        assert [hint.launch.smem_bytes for hint in ranking] == [ran[hint.index]["shared"] for hint in ranking]
+        ms = np.array([row["time_ms"] for row in ran])
+        assert ms[ranking.indices[:5]].min() <= 1.06 * ms.min()

@@ -48,7 +48,7 @@ gird = ["1"]
 dram_eficiency = 0.9
 """
 SAYS = {
-    1: "unknown backend 'tritn'; did you mean 'triton'?",
+    1: "unknown backend 'tritn'; did you mean 'triton' or 'triton_tma'?",
     2: "the compiler's columns need 'num_stages'",
     4: "unknown key 'colour'",
     8: "a list of whole numbers or an expression is wanted, got ['a']",

@@ -50,6 +50,7 @@ class Block(Operands):
     threads: FloatArray | None = column("threads", "of a block; whole warps where it is not said", None)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
+    resident_most: FloatArray | None = column("blocks", "that an SM holds at most, of a persistent grid", None)
     copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
     single_copy_instr: FloatArray | None = column(
         "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None

@@ -70,6 +70,9 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
             options=_LAUNCH, unpriced=_UNPRICED,
         ),
         Backend(
+            "triton_tma", "Triton's persistent", vendors=("nvidia",), least_cc=(9, 0), aliases=_TILES, options=_LAUNCH,
+        ),
+        Backend(
             "tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0),
             aliases={"thread_num": ("threads",), "enable_rasteration": ("enable_rasterization",)},
             options={"nvidia": _TILELANG, "amd": _TILELANG},

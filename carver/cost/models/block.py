@@ -72,6 +72,8 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
     t = read_columns(Block, space, arch=arch, problem=space.problem)
     own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
     resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers, t.tmem_columns)
+    if t.resident_most is not None:
+        resident = np.minimum(resident, t.resident_most)
     slots = issue_per_clk(arch)
     flops = tile_flops(t)
     math_clk = arithmetic(t, k, flops)
