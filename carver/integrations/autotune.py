@@ -109,7 +109,8 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
     """From now on each `triton.autotune` kernel of this process is ranked for the arguments of its first call.
 
     The first `topk` configurations (3 unless given) are timed by Triton; with 1, or CARVER_TUNING=off, none is, and
-    tuning takes no memory of the GPU. Raises DeviceError where there is no GPU and `arch` names none, ConfigError
+    tuning takes no memory of the GPU. Lists that are quicker timed whole than ranked are compiled side by side and not
+    ranked. Raises DeviceError where there is no GPU and `arch` names none, ConfigError
     where Triton is missing or its tuner is enabled already.
     """
     try:
