@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..arch.descriptor import Arch
+from ..base.errors import KernelError
 from ..kernels.space import Space, flops_per_s
 from ..problem.problem import Problem
 from .check import model_of
@@ -23,12 +24,16 @@ class Priced:
 
 
 def price(space: Space) -> tuple[Work, Estimate]:
-    """The cost model's answer for every candidate of a space."""
+    """The cost model's answer for every candidate of a space. Raises KernelError where numbers of its declaration make
+    no time."""
     kernel, arch = space.kernel, space.arch
     model = model_of(kernel)
     k = resolve(kernel, arch)
-    work = model.work(space, k)
-    return work, estimate(work, arch, k)
+    try:
+        work = model.work(space, k)
+        return work, estimate(work, arch, k)
+    except ArithmeticError as error:
+        raise KernelError(f"{kernel.operator}/{kernel.name} cannot be priced with these constants: {error}") from None
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

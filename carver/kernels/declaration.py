@@ -18,7 +18,7 @@ from typing import Any
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder
-from ..base.given import text_of, toml_of
+from ..base.given import is_number, shown, text_of, toml_of
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
@@ -224,9 +224,9 @@ class _Reader:
         return {}
 
     def number(self, table: str, key: str, value: object) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        self.fault(table, key, f"a number is wanted, got {value!r}")
+        if is_number(value):
+            return float(value)  # type: ignore[arg-type]
+        self.fault(table, key, f"a number is wanted, got {shown(value)}")
         return 0.0
 
     def expression(self, table: str, key: str, text: object) -> Expression:

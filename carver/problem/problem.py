@@ -53,6 +53,8 @@ class Problem:
         names = {t.name for t in s.tensors}
         if self.dtypes.keys() != names:
             raise ProblemError(f"{s} has tensors {', '.join(sorted(names))}; got dtypes for {', '.join(self.dtypes)}")
+        if clash := self.options.keys() & (sizes.keys() | names):
+            raise ProblemError(f"option {min(clash)!r} has the name of an axis or a tensor of {s}")
         freeze = object.__setattr__
         freeze(self, "sizes", FrozenDict(sizes))
         freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
