@@ -164,13 +164,14 @@ def _plain(annotation: str) -> str:
     return re.sub(rf"(?<![\w.])(?!{known})[A-Za-z_][\w.]*", "Mapping | None", annotation)
 
 
-def takes(error: Error, besides: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function raise `error` for an argument that is not of its annotation. Parameters whose name matches
-    `besides` are left to the function. Classes that are imported for annotations alone are not looked at."""
+    `besides` are left to the function, of those that match `words` it is only seen to that they can be a key, as a
+    string or any library's element type. Classes that are imported for annotations alone are not looked at."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         kinds = {
-            name: p.annotation
+            name: "Hashable" if re.search(words, name) else p.annotation
             for name, p in inspect.signature(function).parameters.items()
             if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
         }
@@ -233,6 +234,8 @@ def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, An
             return isinstance(value, str)
         case "Callable":
             return callable(value)
+        case "Hashable":
+            return getattr(type(value), "__hash__", None) is not None and not isinstance(value, tuple)
         case "Literal":
             return any(repr(value).strip("'\"") == word.strip("'\"") for word in inner)
         case "Mapping" | "dict":
@@ -259,7 +262,8 @@ def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, An
 _WORDS = {
     "int": ("a whole number", "whole numbers"), "float": ("a number", "numbers"), "str": ("a string", "strings"),
     "bool": ("true or false", "true or false"), "Mapping": ("a mapping", "mappings"), "dict": ("a mapping", "mappings"),
-    "Callable": ("a function", "functions"), "None": ("None", "None"), "Any": ("anything", "anything"),
+    "Callable": ("a function", "functions"), "Hashable": ("the name of a type", "names of types"),
+    "None": ("None", "None"), "Any": ("anything", "anything"),
 }  # fmt: skip
 
 
@@ -275,4 +279,3 @@ def in_words(annotation: str, *, plural: bool = False) -> str:
         else:
             out.append(_WORDS.get(kind, (f"a {kind}", f"{kind} objects"))[plural])
     return " or ".join(dict.fromkeys(out))
-

@@ -122,7 +122,7 @@ class Comparison:
 class Chain:
     """Statements in the order of their computation, with the size of each axis."""
 
-    @takes(ProblemError, besides="dtype$")
+    @takes(ProblemError, words="dtype$")
     def __init__(self, *statements: str, in_dtype: str = "float16", **sizes: int) -> None:
         if not statements:
             raise ProblemError("a chain needs at least one statement, such as 'C[m,n] += A[m,k] * B[k,n]'")

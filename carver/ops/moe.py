@@ -40,7 +40,7 @@ class MoETemplate:
     operands in blocks with a scale each.
     """
 
-    @takes(ProblemError, besides="dtype$")
+    @takes(ProblemError, words="dtype$")
     def __init__(
         self,
         tokens: int,

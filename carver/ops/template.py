@@ -39,7 +39,7 @@ class Template:
     def __init_subclass__(cls) -> None:
         """What the constructor of an operator's template is given is checked by its annotations."""
         if "__init__" in vars(cls):
-            cls.__init__ = takes(ProblemError, besides="dtype$")(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = takes(ProblemError, words="dtype$")(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, problem: Problem, arch: Arch | None = None) -> None:
         self.problem = problem
