@@ -3,8 +3,8 @@
     git worktree add --detach /tmp/before COMMIT
     python benchmarks/overhead.py --before /tmp/before --repeats 9
 
-Each runs `carver bench` of the 20 first hints of a small sum, compiled before, in turns, `--fresh` each time: both are met
-by the same noise. Wall-clock seconds of the whole command, medians, and the ratio.
+Each runs `carver bench` of the 20 first hints of a small sum, compiled before, in turns, `--fresh` each time: both are
+met by the same noise. Wall-clock seconds of the whole command, medians, and the ratio.
 """
 
 from __future__ import annotations
