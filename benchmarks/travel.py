@@ -123,6 +123,10 @@ def another_user(home: Path) -> Iterator[Row]:
     yield "of root, read by a user", said(found), hit(found)
     for path in (cache, *cache.rglob("*")):
         os.chown(path, SOMEBODY, SOMEBODY)
+    cache.chmod(0o700)
+    found = run(cache, before=entered, user=NOBODY, CARVER_TRUST_CACHE=str(cache))
+    yield "trusted, who lets nobody read it", said(found), "lets nobody read it" in found.get("error", "")
+    cache.chmod(0o755)
     found = run(cache, before=entered, user=NOBODY)
     refused = "belongs to another user" in found.get("error", "") and "carver cache trust" in found["error"]
     yield "of one user, read by another", said(found), refused

@@ -59,11 +59,18 @@ def is_writable(folder: Path) -> bool:
 
 
 def kept(*names: str) -> Path:
-    """The same in the cache as it is: to be read, if it is there."""
+    """The same in the cache as it is: to be read, if it is there. Raises DeviceError where this user may not."""
     folder = cache_folder()
-    for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
-        if place.exists():
-            check_owner(place)
+    try:
+        for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
+            if place.exists():
+                check_owner(place)
+        folder.joinpath(*names).exists()
+    except PermissionError:
+        raise DeviceError(
+            f"the cache folder {folder} is another user's, who lets nobody read it: have them run 'chmod -R go+rX "
+            f"{folder}', or set CARVER_CACHE_DIR to another folder"
+        ) from None
     return folder.joinpath(*names)
 
 

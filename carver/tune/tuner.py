@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, Foreign, RunError
-from ..base.folders import cache_folder, check_owner, is_writable, lease, private
+from ..base.folders import cache_folder, check_owner, is_writable, kept, lease, private
 from ..ops.template import Template
 from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
@@ -206,9 +206,9 @@ class AutoTuner:
 
     def _cached(self, plan: Plan) -> AutotuneResult | None:
         folder = cache.tune_folder() / plan.key
-        if not folder.exists():
-            return None
         try:
+            if not kept("tune", plan.key).exists():
+                return None
             check_owner(folder)
             found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device, trust=True)
         except (Foreign, ConfigError, DeviceError) as e:
