@@ -261,10 +261,11 @@ def declared(name: str) -> Kernel:
 
 def source(name: str) -> Any:
     """The function that a declaration describes."""
-    from kernels import triton_declared, triton_transpose
+    from carver.compiled.worker import kernel_at
 
     operator = name.partition("/")[0]
-    return triton_transpose.transpose if operator == "transpose" else getattr(triton_declared, operator)
+    file = "triton_transpose" if operator == "transpose" else "triton_declared"
+    return kernel_at(f"{HERE / 'kernels' / file}.py:{operator}")
 
 
 def problem_of(name: str, arguments: Mapping[str, Any]) -> Problem:

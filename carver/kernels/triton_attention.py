@@ -36,7 +36,7 @@ AMD_REGISTERS = {
         (28, 2.8, 2.65, 0, 0.6, 0, 2.25),
     ),
     "transposing": (
-        (40, 1.7, 1.7, 0, 0, 0, 0.8), (40, 2.2, 2.1, 0, 0, 0, 1.6), (40, 2.2, 2.1, 0, 0, 0, 1.6),
+        (40, 1.7, 1.7, 0, 0, 0, 0.8), (40, 2.0, 2.1, 0, 0, 0, 1.6), (40, 2.0, 2.1, 0, 0, 0, 1.6),
         (30, 2.1, 2.1, 0, 0.95, 1.7, 2.1),
     ),
     "twice": (
@@ -161,7 +161,8 @@ def registers(
         )  # fmt: skip
         weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
         need = sum(weights[..., i] * part for i, part in enumerate(parts)) + np.where(np.asarray(p_bytes) > 0, 12, 0)
-        roomy = (arch.warp_size == 64) & (num_stages > 1) & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
+        roomy = (num_stages > 1) & (num_stages < CHAINED_STAGES) & (arch.warp_size == 64)
+        roomy = roomy & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
         return rounded(np.ceil(need + np.where(roomy, parts[1], 0)).astype(np.int64))
     rows = np.maximum(tile_m // warps_m, 16)
     scores, sums = rows * tile_k // (32 * warps_n), rows * value // (32 * warps_n)

@@ -1,0 +1,96 @@
+"""What carver says of Triton's kernels against what Triton's compiler made of them, recorded and anew, with no GPU."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import agreement  # noqa: E402
+
+RECORDS = ROOT / "tests" / "data" / "agreement"
+HELD_OUT = agreement.read(RECORDS / "held_out.jsonl.gz")
+"""Drawn anew (`--seed 1`) when the columns had been mended."""
+COMPILED = agreement.read(RECORDS / "mended.jsonl.gz") + HELD_OUT
+PICKS = agreement.read(RECORDS / "picks.jsonl.gz")
+EXACT, SPILLS = 0.98, 0.8
+"""Of the configurations of a kernel that compile: shared memory to the byte, and whether 16 bytes a thread spill."""
+LESS_EXACT = {"transpose/triton": 0.85, "reduction/triton": 0.95}
+"""Where the results of a tile change their layout within a warp."""
+RATIO = (0.5, 2.0)
+"""Of carver's registers over the compiler's, in the median of a kernel on a target."""
+MEMORY_BOUND = ("reduction/triton", "elementwise/triton", "window/triton", "transpose/triton")
+"""Kernels whose registers decide nothing: they are not asked for."""
+LIVE = 2
+"""Configurations of each kernel and target that are compiled anew."""
+
+
+@pytest.mark.parametrize("kernel", agreement.SUBJECTS)
+def test_declarations_say_what_the_compiler_made(kernel: str) -> None:
+    rows = [row for row in COMPILED if row["kernel"] == kernel]
+    assert {row["target"] for row in rows} == set(agreement.TARGETS)
+    found = agreement.line(rows)
+    assert found.wrongly_refused == 0 and found.fits >= 0.99
+    assert found.shared >= LESS_EXACT.get(kernel, EXACT)
+    assert math.isnan(found.kind) or found.kind == 1.0
+    assert found.spills >= SPILLS
+
+
+@pytest.mark.parametrize("kernel", ["matmul/triton", "attention/triton"])
+def test_so_they_do_of_what_they_were_not_mended_on(kernel: str) -> None:
+    lines = agreement.table([row for row in HELD_OUT if row["kernel"] == kernel])
+    assert len(lines) >= 8  # targets
+    for found in lines.values():
+        assert found.wrongly_refused == 0 and found.fits >= 0.99 and found.shared >= 0.96 and found.kind == 1.0
+
+
+@pytest.mark.parametrize("target", agreement.TARGETS)
+def test_registers_are_near_on_every_target(target: str) -> None:
+    lines = agreement.table([row for row in COMPILED if row["target"] == target])
+    for (kernel, _), found in lines.items():
+        if kernel not in MEMORY_BOUND:
+            assert RATIO[0] <= found.registers[1] <= RATIO[1], kernel
+
+
+def test_what_is_recorded_of_first_picks_fits_and_does_not_spill() -> None:
+    assert {(row["kernel"], row["target"]) for row in PICKS} == {
+        (kernel, target) for kernel in agreement.PICKED for target in agreement.TARGETS
+    }
+    assert not list(agreement.faults(PICKS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", agreement.TARGETS)
+def test_first_picks_fit_and_do_not_spill(target: str) -> None:
+    """Those that are in the record are not compiled."""
+    pytest.importorskip("triton")
+    wanted = [
+        (name, target, problem, config)
+        for name in agreement.PICKED
+        for problem, config in agreement.picked(name, target)
+    ]
+    known = {agreement.key(row): row for row in PICKS}
+    rows = [*agreement.compiled(wanted, PICKS)]
+    rows += [known[k] for k in map(agreement.key, agreement.rows(wanted)) if k in known]
+    assert len(rows) >= len(wanted) and not list(agreement.faults(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", agreement.TARGETS)
+def test_the_compiler_still_makes_what_is_recorded(target: str) -> None:
+    triton = pytest.importorskip("triton")
+    recorded = [
+        row
+        for name in ("matmul/triton", "attention/triton")
+        for row in [r for r in COMPILED if (r["kernel"], r["target"]) == (name, target) and "refused" not in r][:LIVE]
+    ]
+    if any(row["triton"] != triton.__version__ for row in recorded):
+        pytest.skip(f"the record is Triton {recorded[0]['triton']}'s")
+    wanted = [(row["kernel"], target, row["problem"], row["config"]) for row in recorded]
+    again = {agreement.key(row): row for row in agreement.compiled(wanted)}
+    assert [again[agreement.key(row)] for row in recorded] == recorded
