@@ -43,13 +43,15 @@ def kernel(case: Case) -> tuple[str, str, str]:
     return case.problem.operator, case.backend, spaces(case)[0].kernel.name
 
 
-def thinned(cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
+def thinned(
+    cases: Sequence[Case], rng: np.random.Generator, problems: int = MOST_CASES, most_rows: int = MOST_ROWS
+) -> list[Case]:
     """A sample of the cases, and of the candidates of each the fastest tenth of the sample and a share of the rest."""
-    chosen = [cases[i] for i in sorted(rng.permutation(len(cases))[:MOST_CASES])]
+    chosen = [cases[i] for i in sorted(rng.permutation(len(cases))[:problems])]
     out = []
     for case in chosen:
-        rows = rng.permutation(len(case.configs))[:MOST_ROWS]
-        fastest = np.argsort(np.where(np.isfinite(case.seconds), case.seconds, np.inf))[: MOST_ROWS // 10]
+        rows = rng.permutation(len(case.configs))[:most_rows]
+        fastest = np.argsort(np.where(np.isfinite(case.seconds), case.seconds, np.inf))[: most_rows // 10]
         rows = np.unique(np.concatenate([rows, fastest]))
         out.append(dataclasses.replace(case, configs=[case.configs[i] for i in rows], seconds=case.seconds[rows]))
     return out

@@ -149,11 +149,16 @@ def test_bands_are_quantiles_over_problems() -> None:
     assert high == pytest.approx(0.128, abs=0.02)
 
 
-@pytest.mark.parametrize("device, kind", [
-    ("h200", "same kind"), ("h100_sxm", "family"), ("a100", "other device"), ("mi300x", "other device"),
+@pytest.mark.parametrize("device, kind, mark", [
+    ("h200", "same kind", "measured on this device"), ("h100_sxm", "family", "same family"),
+    ("a100", "other device", "datasheet only"), ("mi300x", "other device", "datasheet only"),
 ])  # fmt: skip
-def test_a_hint_says_where_its_constants_are_from(device: str, kind: str) -> None:
-    hint = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")[0]
+def test_a_hint_says_where_its_constants_are_from(device: str, kind: str, mark: str) -> None:
+    ranking = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")
+    hint = ranking[0]
+    for said in (str(ranking), ranking._repr_html_(), hint.to_json()):
+        assert f"{mark}: " in (plain := " ".join(said.split()))
+        assert "NVIDIA H200" in plain.partition(mark)[2]
     kernel = next(k for k in carver.kernels.declaration.kernels("matmul", "triton") if k.name == "triton")
     known = trust(kernel, carver.load_arch(device))
     assert known.kind == kind
@@ -210,7 +215,7 @@ def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> Non
     assert resolve(kernel, mine)["launch_s"] == row["constants"]["launch_s"]
     assert trust(kernel, mine).kind == "this device"
     after = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
-    assert after.calibrated.startswith("calibrated for this kernel on this device")
+    assert after.calibrated.startswith("measured on this device: calibrated for this kernel on this device")
     assert after.predicted_ms != before.predicted_ms
     assert archs.load("h100_sxm").fitted == ()
     (again,) = json.loads(run("calibrate", "--from", measured_csv, "--json"))

@@ -34,13 +34,23 @@ WIDENED: dict[Kind, float] = {
 
 On tables of GPUs and kernels that no constant was fitted to, 80 % to 100 % of measured times fall inside;
 docs/calibration.md has the list."""
+MARKS: dict[Kind, str] = {
+    "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
+    "family": "same family", "other device": "datasheet only", "other kernel": "datasheet only",
+    "priors": "datasheet only",
+}  # fmt: skip
+"""What a ranking rests on: times of this kernel on the device or one of its kind, on one of its family or with other
+types, or nothing but what documents say of the device."""
 UNSTATED = 0.35
 """Either side of the band of a fitted kernel whose table does not state that side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Where a kernel's constants on a device come from. `low` and `high` are in logarithms of measured / predicted."""
+    """Where a kernel's constants on a device come from, a mark first (`MARKS`).
+
+    `low` and `high` are in logarithms of measured / predicted.
+    """
 
     kind: Kind
     text: str
@@ -63,8 +73,7 @@ def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
         return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high)
     said = kernel.fitted
     if "device" not in said:
-        text = "calibrated on this device, but not for this kernel" if here else "priors; nobody measured this kernel"
-        return _made("priors", text, 0.0, 0.0)
+        return _made("priors", "rates calibrated, this kernel not" if here else "nobody measured this kernel", 0.0, 0.0)
     low, high = float(said.get("error_low", -UNSTATED)), float(said.get("error_high", UNSTATED))
     if kernel.constants_of:
         return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high)
@@ -72,15 +81,16 @@ def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
     if any(found.name == arch.name for found in there) and not arch.replaced:
         if dtype and dtype not in said.get("dtypes", (dtype,)):
             return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high)
-        return _made("same kind", f"fitted on {said['device']}, {said['date']}", low, high)
+        return _made("same kind", f"{said['device']}, {said['date']}", low, high)
     if any((found.vendor, found.isa) == (arch.vendor, arch.isa) for found in there):
-        return _made("family", f"fitted on {said['device']}, of the same family ({arch.isa})", low, high)
-    return _made("other device", f"fitted on {said['device']}, another kind of device", low, high)
+        return _made("family", f"fitted on {said['device']}, also {arch.isa}", low, high)
+    return _made("other device", f"fitted on {said['device']}", low, high)
 
 
 def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
     more, middle = WIDENED[kind], (low + high) / 2
-    return Trust(kind, text, middle - hypot(middle - low, more), middle + hypot(high - middle, more))
+    low, high = middle - hypot(middle - low, more), middle + hypot(high - middle, more)
+    return Trust(kind, f"{MARKS[kind]}: {text}", low, high)
 
 
 def share_within(errors: FloatArray, band: tuple[float, float]) -> float:
