@@ -63,8 +63,8 @@ def cases(path: Path) -> list[Case]:
     return list(read(path, lambda remark: None))
 
 
-def tuned(case: Case, profile: Any, trials: int, batch: int) -> tuple[list[float], list[float], Any]:
-    """Measured times in the order of learning and in rank order [s], inf for what failed, and the profile after it."""
+def tuned(case: Case, profile: Any, trials: int, batch: int) -> tuple[list[float], list[float], Any, list[int]]:
+    """Measured times in the order of learning and in rank order [s], inf for what failed, the profile, the order."""
     times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
     start = carver.ranking.rank.rank(case.problem, case.arch, case.configs, case.backend)
     ranking = start if profile is None else carver.ranking.rank.rank(
@@ -77,7 +77,7 @@ def tuned(case: Case, profile: Any, trials: int, batch: int) -> tuple[list[float
         if not left:
             break
         ranking = ranking.learn({i: float(times[i]) * 1e3 if np.isfinite(times[i]) else None for i in took})
-    return [float(times[i]) for i in tried], [float(times[i]) for i in start.indices], ranking.profile
+    return [float(times[i]) for i in tried], [float(times[i]) for i in start.indices], ranking.profile, tried
 
 
 def slowdowns(times: Sequence[float], best: float, counts: Sequence[int]) -> list[float]:
@@ -89,7 +89,7 @@ def replay(group: Sequence[Case], trials: int, batch: int, counts: Sequence[int]
     """Of shape (problems, 2, counts): learning and rank order."""
     profile, out = None, []
     for case in group:
-        learnt, ranked, profile = tuned(case, profile, trials, batch)
+        learnt, ranked, profile, _ = tuned(case, profile, trials, batch)
         out.append([slowdowns(times, case.best_s, counts) for times in (learnt, ranked)])
     return np.array(out)
 

@@ -229,7 +229,8 @@ SUBJECTS = [
     Subject(
         "causal_attention", zoo.causal_attention,
         tuple({"batch": b, "heads": h, "kv_heads": kv, "seq": s, "head": d}
-              for b, h, kv, s, d in ((2, 32, 8, 4096, 128), (8, 16, 16, 1024, 64), (1, 24, 24, 3000, 128))),
+              for b, h, kv, s, d in ((2, 32, 8, 4096, 128), (8, 16, 16, 1024, 64), (1, 24, 24, 3000, 128),
+                                     (1, 32, 8, 8192, 128), (16, 12, 12, 512, 64))),
         {"BLOCK_M": (32, 64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3, 4)},
         args=lambda p, c: qkv(p, p["kv_heads"]) | {
             "scale": p["head"] ** -0.5, "seq": p["seq"], "stride_z": p["heads"] * p["seq"] * p["head"],
@@ -275,7 +276,8 @@ SUBJECTS = [
     ),
     Subject(
         "matmul_split_k", zoo.matmul_split_k,
-        ({"M": 16, "N": 6144, "K": 4096}, {"M": 128, "N": 4096, "K": 11008}, {"M": 1024, "N": 1024, "K": 8192}),
+        ({"M": 16, "N": 6144, "K": 4096}, {"M": 128, "N": 4096, "K": 11008}, {"M": 1024, "N": 1024, "K": 8192},
+         {"M": 32, "N": 14336, "K": 4096}, {"M": 512, "N": 2048, "K": 4096}),
         TILE | PIPE | {"SPLIT_K": (1, 2, 4, 8)},
         args=lambda p, c: matmul_args(p, (p["K"], p["N"]), out="float32") | {
             "stride_am": p["K"], "stride_bk": p["N"], "stride_cm": p["N"]},
@@ -286,7 +288,8 @@ SUBJECTS = [
     ),
     Subject(
         "matmul_persistent", zoo.matmul_persistent,
-        ({"M": 4096, "N": 4096, "K": 4096}, {"M": 2048, "N": 8192, "K": 2048}, {"M": 8192, "N": 1024, "K": 1024}),
+        ({"M": 4096, "N": 4096, "K": 4096}, {"M": 2048, "N": 8192, "K": 2048}, {"M": 8192, "N": 1024, "K": 1024},
+         {"M": 8192, "N": 8192, "K": 4096}, {"M": 1024, "N": 14336, "K": 4096}),
         TILE | PIPE | {"GROUP_M": (8,)},
         args=lambda p, c: matmul_args(p, (p["N"], p["K"])),
         grid=lambda p, c: (min(SMS, tiles(p, c)),),
@@ -460,17 +463,21 @@ def serve() -> None:
     torch.cuda.init()
     replies, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
+        began = time.monotonic()
         try:
             compile_one(*json.loads(line))
             why = ""
         except Exception as error:  # whatever a compiler raises is the answer
             why = f"{type(error).__name__}: {error}".strip().splitlines()[0][:200]
-        replies.write(json.dumps(why) + "\n")
+        replies.write(json.dumps([why, time.monotonic() - began]) + "\n")
         replies.flush()
 
 
-def compile_all(jobs: list[tuple[str, int, Config]], processes: int, until: float) -> dict[str, str]:
-    """Why each of the jobs that do not compile does not, by `key`. One that takes longer than COMPILE_S is ended."""
+def compile_all(jobs: list[tuple[str, int, Config]], processes: int, until: float, out: Path) -> dict[str, str]:
+    """Why each of the jobs that do not compile does not, by `key`. One that takes longer than COMPILE_S is ended.
+
+    What each took goes to a file beside `out`: no more than a look-up for what another problem's code is the same as.
+    """
     import selectors
 
     command = [sys.executable, str(Path(__file__).resolve()), "serve"]
@@ -503,8 +510,10 @@ def compile_all(jobs: list[tuple[str, int, Config]], processes: int, until: floa
                 continue
             _, job, _ = busy.pop(process.pid)
             line = process.stdout.readline()
-            if why := json.loads(line) if line else "the compiler's process ended":
+            why, seconds = json.loads(line) if line else ("the compiler's process ended", None)
+            if why:
                 failed[key(*job)] = why
+            record(out.with_suffix(".compiles.jsonl"), *job, None, why, compile_s=seconds)
             if line:
                 start(process)
             else:
@@ -589,7 +598,35 @@ def measure_case(subject: Subject, index: int, configs: list[Config], out: Path,
                 raise
 
 
-def measure_here(only: str, count: int, out: Path, limit: float) -> None:
+def triton_chooses(subject: Subject, index: int, configs: list[Config], out: Path) -> None:
+    """One call of `triton.autotune` over the list, whose code is compiled already: what it takes and chooses."""
+    import torch
+    import triton
+
+    problem = subject.problems[index]
+    tensors = {n: draw(t, i) for i, (n, t) in enumerate(subject.args(problem, configs[0]).items())
+               if isinstance(t, Tensor)}  # fmt: skip
+    names = set(subject.kernel.arg_names)
+    listed = [
+        triton.Config({k: v for k, v in c.items() if k in names}, num_warps=c["num_warps"], num_stages=c["num_stages"])
+        for c in configs
+    ]
+    tuned = triton.autotune(listed, key=[])(subject.kernel)
+    given = {k: v for k, v in subject.args(problem, configs[0]).items() if k in names and k not in configs[0]}
+    torch.cuda.synchronize()
+    began = time.monotonic()
+
+    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
+        return subject.grid(problem, {k: meta[k] for k in configs[0] if k in meta})
+
+    tuned[grid](**{**given, **tensors, **subject.constants(problem)})
+    torch.cuda.synchronize()
+    best = {**tuned.best_config.kwargs, "num_warps": tuned.best_config.num_warps,
+            "num_stages": tuned.best_config.num_stages}  # fmt: skip
+    record(out.with_suffix(".autotuner.jsonl"), subject.name, index, best, None, seconds=time.monotonic() - began)
+
+
+def measure_here(only: str, count: int, out: Path, limit: float, own: bool = False) -> None:
     """Measure what is not yet in the file, in this process: a fault of a kernel ends it."""
     import torch
     import triton
@@ -601,6 +638,11 @@ def measure_here(only: str, count: int, out: Path, limit: float) -> None:
         if left and time.monotonic() < until:
             began = time.monotonic()
             measure_case(subject, i, left, out, until)
+            if own and time.monotonic() < until:
+                try:
+                    triton_chooses(subject, i, left, out)
+                except Exception as error:  # whatever Triton's tuner raises; the table is what matters
+                    print(f"{subject.name} {i}: triton.autotune: {type(error).__name__}: {error}".splitlines()[0])
             print(f"{subject.name} {dict(subject.problems[i])}: {time.monotonic() - began:.1f} s", flush=True)
             torch.cuda.empty_cache()
 
@@ -611,7 +653,7 @@ def measure(options: argparse.Namespace) -> None:
     done = recorded(out)
     jobs = [(s.name, i, c) for s, i, c in cases(options.only, options.configs) if key(s.name, i, c) not in done]
     processes = max(1, len(os.sched_getaffinity(0)) - 1)
-    failed = compile_all(jobs, processes, began + 0.6 * options.limit)
+    failed = compile_all(jobs, processes, began + 0.6 * options.limit, out)
     print(f"{len(jobs) - len(failed)} of {len(jobs)} compiled in {time.monotonic() - began:.0f} s", flush=True)
     for name, i, c in jobs:
         if (why := failed.get(key(name, i, c))) and not why.startswith("no time"):
@@ -619,6 +661,7 @@ def measure(options: argparse.Namespace) -> None:
     command = [sys.executable, str(Path(__file__).resolve()), "here", "--out", str(out)]
     while (left := until - time.monotonic()) > 5:
         more = ["--limit", str(left), "--only", options.only, "--configs", str(options.configs)]
+        more += ["--own"] if options.own else []
         try:
             code = subprocess.run([*command, *more], check=False, timeout=left).returncode
         except subprocess.TimeoutExpired:
@@ -670,6 +713,7 @@ def main() -> None:
         command.add_argument("--only", default="", help="names of kernels, with commas")
         command.add_argument("--limit", type=float, default=540.0, help="seconds for all")
         command.add_argument("--configs", type=int, default=CONFIGS)
+        command.add_argument("--own", action="store_true", help="run Triton's own autotuner over each list, too")
     scoring = commands.add_parser("score")
     scoring.add_argument("table", type=Path)
     scoring.add_argument("--only", default="", help="names of kernels, with commas")
@@ -680,7 +724,7 @@ def main() -> None:
         case "serve":
             serve()
         case "here":
-            measure_here(options.only, options.configs, options.out, options.limit)
+            measure_here(options.only, options.configs, options.out, options.limit, options.own)
         case "measure":
             measure(options)
         case "score":

@@ -316,7 +316,7 @@ def test_defaults() -> None:
     s = Tuning()
     c = s.checker()
     assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
-    assert s.supply_type is TensorSupplyType.Auto and s.search == "rank" and not s.early_stop and not s.skip_check
+    assert s.supply_type is TensorSupplyType.Auto and s.search == "learn" and not s.early_stop and not s.skip_check
 
 
 @pytest.mark.gpu

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.evaluate.cases import Case
 from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
+from carver.tune import profiles
 from carver.tune.search import (
     DOUBT,
     PRIOR_SPREAD,
+    STRATEGIES,
     BudgetSpent,
     Choices,
     Residuals,
@@ -282,3 +285,61 @@ def test_exhaustive_measures_in_rank_order() -> None:
     table = Table(TRUE)
     exhaustive(choices(), table)
     assert table.asked[0] == BEST
+
+
+def test_learning_stops_when_nothing_left_can_win() -> None:
+    op = carver.MatmulTemplate(2048, 4096, 4096).with_arch("h200")
+    configs = [{"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "num_warps": w, "num_stages": 3}
+               for m, n, k, w in product((64, 128), (64, 128, 256), (32, 64), (4, 8))]  # fmt: skip
+    ranking = op.rank(configs)
+    predicted = np.full(len(configs), np.nan)
+    predicted[ranking.indices] = ranking.seconds
+    times = np.where(np.isnan(predicted), np.inf, 1.1 * predicted)
+    table = Table(list(times))
+    said = STRATEGIES["learn"](Choices(configs, predicted, 1, ranking), table)
+    assert "nothing left is likely to win" in said
+    assert table.asked[:3] == ranking.indices[:3]
+    assert len(table.asked) < len(ranking)
+    assert times[table.asked].min() == times.min()
+
+
+def test_learning_without_predictions_tries_all_as_given() -> None:
+    table = Table(TRUE)
+    assert "all" in STRATEGIES["learn"](Choices(GRID, np.full(len(GRID), np.nan)), table)
+    assert table.asked == list(range(len(GRID)))
+
+
+def test_learning_goes_on_where_what_is_priced_fails() -> None:
+    op = carver.MatmulTemplate(2048, 4096, 4096).with_arch("h200")
+    configs = [{"BLOCK_M": 64, "BLOCK_N": n, "BLOCK_K": 64, "num_warps": 4, "num_stages": 3} for n in (64, 128)]
+    table = Table([math.inf, math.inf, 1.0])
+    choices = Choices([*configs, {"BLOCK_M": 1}], np.array([1.0, 1.0, np.nan]), 1, op.rank(configs))
+    STRATEGIES["learn"](choices, table)
+    assert sorted(table.asked) == [0, 1, 2]
+
+
+def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    op = carver.MatmulTemplate(2048, 4096, 4096).with_arch("h200")
+    ranking = op.recommend_hints(4, "triton", profile=op.recommend_hints(4, "triton").profile)
+    profiles.save("mine", ranking.learn({ranking[0]: 1.0}))
+    found = profiles.load("mine", ranking)
+    assert found is not None
+    assert [m.ms for m in found.measured] == [1.0]
+    name = "mine.matmul.triton.h200_sxm"
+    run = CliRunner().invoke
+    assert f"{name}  1 measurements of 1 problems" in run(main, ["profile", "list"]).output
+    assert "matmul/triton on h200_sxm" in run(main, ["profile", "show", name]).output
+    assert json.loads(run(main, ["profile", "show", name, "--json"]).output) == found.to_dict()
+    (tmp_path / "profiles" / "odd.json").write_text("{}")
+    assert "odd  unusable: not a profile" in run(main, ["profile", "list"]).output
+    assert run(main, ["profile", "drop", name]).exit_code == 0
+    assert profiles.load("mine", ranking) is None
+    assert "no profile" in run(main, ["profile", "drop", name]).output
+
+
+def test_one_search_can_be_replayed() -> None:
+    table = Path(__file__).parent / "data" / "h200" / "block_fp8.csv"
+    told = CliRunner().invoke(main, ["simulate", str(table), "--most", "2", "--search", "learn", "--json"])
+    assert {row["search"] for row in json.loads(told.output)["summary"]} == {"learn"}
+    assert "no search 'lern'" in CliRunner().invoke(main, ["simulate", str(table), "--search", "lern"]).output

@@ -36,7 +36,7 @@ from .check import check
 from .evaluate import evaluate
 from .inspect import call_of, inspect_command
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
-from .tune import bench_call, cache, doctor, simulate
+from .tune import bench_call, cache, doctor, profile, simulate
 
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
 
@@ -269,7 +269,7 @@ main.add_command(records)
 cli_export.wire(main)
 main.add_command(evaluate)
 main.add_command(calibrate)
-for command in (bench_call, cache, check, doctor, simulate):
+for command in (bench_call, cache, check, doctor, profile, simulate):
     main.add_command(command)
 
 

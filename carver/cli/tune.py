@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..base.errors import ConfigError
+from ..base.errors import ConfigError, nearest
 from ..base.folders import cache_folder
 from ..base.table import Column, console, rich_table, screen_width
 from .bench import OUTPUT, as_json
@@ -144,6 +144,57 @@ def why(key: str, other: str | None, as_json: bool) -> None:
         console().print(table)
 
 
+@click.group()
+def profile() -> None:
+    """What tuning taught of kernels, by kernel and device."""
+
+
+@profile.command("list")
+@as_json
+def list_profiles(as_json: bool) -> None:
+    """Every profile: its name, device, and from how many measurements it is."""
+    from ..tune.profiles import every
+
+    found = list(every())
+    if as_json:
+        rows = [{"name": path.stem, "problem": what} if isinstance(what, str) else
+                {"name": path.stem, "of": what.of, "device": what.device, "measurements": len(what.measured),
+                 "problems": what.problems} for path, what in found]  # fmt: skip
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for path, what in found:
+        said = f"unusable: {what}" if isinstance(what, str) else str(what)
+        click.echo(f"{path.stem}  {said}")
+    click.echo(f"{len(found)} in {cache_folder() / 'profiles'}")
+
+
+@profile.command("show")
+@click.argument("name")
+@as_json
+def show_profile(name: str, as_json: bool) -> None:
+    """The constants that measurements moved, as factors on where they start; --json prints the whole profile."""
+    from ..tune.profiles import named, read
+
+    found = read(named(name))
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=1))
+        return
+    click.echo(f"{found.of} on {found.device}: {found}")
+    for constant, moved in found.constants.items():
+        click.echo(f"  {constant:40s} x {moved['factor']:<8.4g} +/- {100 * moved['deviation']:.0f} %")
+
+
+@profile.command("drop")
+@click.argument("names", nargs=-1, required=True)
+def drop_profiles(names: tuple[str, ...]) -> None:
+    """Forget what was learnt of kernels, by the NAMES that 'carver profile list' prints."""
+    from ..tune.profiles import named
+
+    for path in [named(name) for name in names]:
+        path.unlink()
+    click.echo(f"{len(names)} deleted")
+
+
 @click.command("bench-call")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
 @click.option("--rounds", type=click.IntRange(1), default=200, show_default=True, help="Of 100 calls each.")
@@ -188,20 +239,26 @@ def doctor(as_json: bool) -> None:
     "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True, help="What compiling one takes. [s]"
 )
 @click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")
+@click.option("--search", "searches", multiple=True, metavar="NAME", help="This strategy only; repeatable.")
 @as_json
-def simulate(tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, as_json: bool) -> None:
+def simulate(
+    tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, searches: tuple[str, ...],
+    as_json: bool,
+) -> None:  # fmt: skip
     """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
-    from ..evaluate.simulate import Cost, table, to_dict
+    from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
     from ..evaluate.simulate import simulate as replay_all
     from ..evaluate.tables import read
 
+    if unknown := [name for name in searches if name not in SEARCHES]:
+        raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")
     cases: list[Any] = []
     for path in tables:
         found = list(read(path, tell_or_fail))
         cases += found[:: -(-len(found) // most)] if found else []
     if not cases:
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
-    traces = replay_all(cases, seeds, Cost(compile_s=compile_s, rep=rep))
+    traces = replay_all(cases, seeds, Cost(compile_s=compile_s, rep=rep), searches or tuple(SEARCHES))
     if as_json:
         click.echo(json.dumps(to_dict(traces), indent=1))
         return

@@ -1,6 +1,6 @@
 """Search strategies on recorded tables: trials and seconds until one is within 1 % of the best measured.
 
-    carver simulate TABLE
+    carver simulate TABLE [--search NAME]
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import numpy as np
 
 from ..base.table import WIDTH, Column, rich_table
 from ..base.types import FloatArray
-from ..tune.search import Choices, exhaustive, genetic, local, random_order, rank_order
+from ..ranking.profile import Profile
+from ..ranking.rank import rank
+from ..tune.search import Choices, exhaustive, genetic, learn, local, random_order, rank_order
 from .cases import Case
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Cost:
 
 
 SEARCHES: Mapping[str, Callable[..., str]] = {
+    "learn": learn,
     "rank order + early stop": partial(rank_order, early_stop=True),
     "rank order": rank_order,
     "local, from the ranking": local,
@@ -67,9 +70,11 @@ class Trace:
     reached: float
     """The best measured time over that of its own best: its share of the possible speed."""
     exhaustive_s: float
+    tried: tuple[int, ...] = ()
+    """Places of the candidates, in the order in which they were measured."""
 
 
-def choices_of(case: Case) -> tuple[Choices, FloatArray]:
+def choices_of(case: Case, profile: Profile | None = None) -> tuple[Choices, FloatArray]:
     """The candidates of a case that the rules let pass, with predictions [s] and measured times [s], inf where failed.
 
     What the model rejects is tried by nobody but counts for the best.
@@ -80,7 +85,8 @@ def choices_of(case: Case) -> tuple[Choices, FloatArray]:
     given = np.argsort(keep)  # strategies must not see the ranking in the order of the list
     times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
     configs = [case.configs[i] for i in keep[given]]
-    return Choices(configs, predicted[given]), times[keep[given]]
+    own = rank(case.problem, case.arch, configs, case.backend, profile=profile) if ranking else None
+    return Choices(configs, predicted[given], ranking=own), times[keep[given]]
 
 
 def replay(
@@ -92,13 +98,13 @@ def replay(
     best = float(np.nanmin(case.seconds))
     spent, trials, found = 0.0, 0, float("inf")
     goal: tuple[int, float] | None = None
-    known: set[int] = set()
+    known: dict[int, None] = {}
 
     def measure(batch: Sequence[int]) -> list[float]:
         nonlocal spent, trials, found, goal
         for i in batch:
             if i not in known:
-                known.add(i)
+                known[i] = None
                 trials += 1
                 spent += price.trial(float(times[i]))
                 found = min(found, float(times[i]))
@@ -112,7 +118,7 @@ def replay(
     total = sum(price.trial(float(t)) for t in times)
     return Trace(
         search, _name(case), seed, goal[0] if goal else None, goal[1] if goal else None, trials,
-        spent, best / found, total,
+        spent, best / found, total, tuple(known),
     )  # fmt: skip
 
 
@@ -121,16 +127,27 @@ def _name(case: Case) -> str:
     return " ".join([f"{case.table}: {case.problem}", *(f"{k}={v}" for k, v in case.problem.options.items())])
 
 
-def simulate(cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None) -> list[Trace]:
-    """Every strategy on every case; those that draw, once a seed."""
+def simulate(
+    cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None, searches: Sequence[str] = tuple(SEARCHES)
+) -> list[Trace]:
+    """Each strategy on every case; those that draw, once a seed.
+
+    What "learn" has learnt is carried from a table's problem to the next of the same operator, backend and device.
+    """
     traces = []
+    profiles: dict[tuple[str, ...], Profile] = {}
     for case in cases:
-        given = choices_of(case)
+        key = (case.table, case.problem.operator, case.backend, case.arch.name)
+        given = choices_of(case, profiles.get(key))
         if len(given[0]) < 2:
             continue
-        for search in SEARCHES:
+        for search in searches:
             for seed in range(seeds if search in BLIND else 1):
                 traces.append(replay(case, search, seed, cost, given))
+                if search == "learn" and (ranking := given[0].ranking) and traces[-1].tried:
+                    known = {i: float(given[1][i]) * 1e3 for i in traces[-1].tried}
+                    found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
+                    profiles[key] = found.learnt.profile if found.learnt else profiles[key]
     return traces
 
 

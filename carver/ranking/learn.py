@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, NoCandidates
+from ..base.types import FloatArray
 from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.fit import predict
-from ..cost.learn import REPEATABLE, Posterior, Rows, learnt, places, slopes
+from ..cost.learn import KERNEL_OFFSET, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Hint
@@ -174,6 +176,15 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Rankin
         ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told), rejected=rejected,
         reasons=reasons,
     )  # fmt: skip
+
+
+def chances(ranking: Ranking, seconds: float) -> FloatArray:
+    """For each hint, in order, the chance that it takes less than so many seconds."""
+    told = ranking.learnt.told if ranking.learnt else {}
+    widths = np.array([told[at].half_band / WITHIN if at in told else KERNEL_OFFSET for at in ranking.order])
+    z = (math.log(seconds) - np.log(ranking.seconds)) / widths
+    out: FloatArray = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
+    return out
 
 
 FAILED = "it was measured and did not run"

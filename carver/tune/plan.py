@@ -15,6 +15,8 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
 from ..base.given import fits, in_words, shown
 from ..ops.template import Template
+from ..ranking.rank import rank
+from ..ranking.ranking import Ranking
 from ..run.check import Checker, OperatorReference, guarded
 from ..run.inputs import (
     Inputs,
@@ -97,7 +99,7 @@ class Tuning:
     """How often a timing that others on the device disturbed is taken again; 0: timings are kept as they are."""
     isolate: bool = True
     seed: int = 0
-    search: str = "rank"
+    search: str = "learn"
     early_stop: bool = False
     trials: int | None = None
     seconds: float | None = None
@@ -126,7 +128,7 @@ class Tuning:
                               "function of a Measurement")  # fmt: skip
         if self.early_stop and self.objective != "time":
             raise ConfigError("early_stop asks the model, which says times; leave it out with objective=")
-        if self.early_stop and self.search != "rank":
+        if self.early_stop and self.search not in ("rank", "learn"):
             raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
         for name in ("trials", "seconds"):
             value = getattr(self, name)
@@ -178,6 +180,8 @@ class Plan:
     """What the key of a candidate has in common with those of all others, by what it says."""
     parts: Mapping[str, Any] = field(default_factory=dict)
     """All that entered `key`."""
+    ranking: Ranking | None = None
+    """Of the candidates, where the model prices them: what the search learns with."""
 
     @property
     def kind(self) -> str:
@@ -258,8 +262,9 @@ def make_plan(
     eager = jit.arrays(bound)
     fixed |= eager
     entries = expand(configs, jit.signature, fixed, guess, name)
+    ranking = _ranking_of(entries)
     if template is not None:
-        entries = _ranked(entries, template, guess)
+        entries, ranking = _ranked(entries, template, guess)
     if settings.baseline:
         entries.append(_baseline(entries, settings.baseline, jit))
     whole = takes_config(jit.signature)
@@ -299,6 +304,7 @@ def make_plan(
     )
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
+        ranking=ranking,
     ))  # fmt: skip
 
 
@@ -327,13 +333,26 @@ def choose_device(target: str, kind: str, values: Sequence[Any]) -> str:
     return device_name(target, kind)
 
 
-def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) -> list[Entry]:
+def _ranked(
+    entries: list[Entry], template: Template, arch: Callable[[], Arch]
+) -> tuple[list[Entry], Ranking]:
     """Predictions for configs in a backend's own words, from ranking them with a template."""
     target = template.arch or arch()
     backend = "cpu" if target.kind == "cpu" else "triton" if "num_warps" in entries[0].config else "cuda"
     ranking = template.with_arch(target).rank([dict(e.config) for e in entries], backend)
     times = {hint.index: hint.predicted_ms for hint in ranking}
-    return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries]
+    return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries], ranking
+
+
+def _ranking_of(entries: Sequence[Entry]) -> Ranking | None:
+    """Of hints of one problem on one device, which are the candidates; None where they are anything else."""
+    hints = [e.hint for e in entries if e.hint is not None]
+    if len(hints) < len(entries) or len({(h.problem, h.arch, h.backend) for h in hints}) != 1:
+        return None
+    try:
+        return rank(hints[0].problem, hints[0].arch, hints, hints[0].backend)
+    except CarverError:
+        return None
 
 
 def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -> Entry:

@@ -1,4 +1,4 @@
-"""The order in which candidates are tried, and when to stop: rank order, exhaustive, random, local, genetic.
+"""The order in which candidates are tried, and when to stop: learning, rank order, exhaustive, random, local, genetic.
 
 A strategy is a function of the choices, of `measure`, which takes places of candidates and gives their times [s]
 (infinite where one failed), and of a seed. It returns why it stopped. `measure` raises `BudgetSpent`
@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.errors import ConfigError, nearest
+from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.types import FloatArray, IntArray
+from ..ranking.learn import chances
+from ..ranking.ranking import Ranking
 
 Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
 
@@ -37,6 +39,9 @@ DOUBT = 0.05
 """Early stop: the chance left that some candidate is still faster by more than `WORTH`."""
 
 
+BATCH = 3
+"""Learning: candidates that are measured before the others are ranked again."""
+
 _MANY = 64  # of an exhaustive search at once, so that budgets are looked at
 
 
@@ -52,6 +57,8 @@ class Choices:
     predicted: FloatArray
     width: int = 1
     """How many can be measured at once."""
+    ranking: Ranking | None = None
+    """Of those that the model prices; the `index` of a hint is the candidate's place."""
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -143,6 +150,39 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
     return f"all {len(order)} candidates tried"
 
 
+def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
+    """The best predicted of a few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`.
+
+    Stops when no candidate that is left is likely to be faster by `WORTH`. Without predictions, in the order given.
+    """
+    ranking = choices.ranking
+    if ranking is None:
+        return rank_order(choices, measure, seed)
+    tried: dict[int, float] = {}
+    priced = set(ranking.indices)
+    while batch := _next(ranking, choices, tried):
+        tried |= zip(batch, measure(batch), strict=True)
+        known = {i: tried[i] * 1e3 if math.isfinite(tried[i]) else None for i in batch if i in priced}
+        try:
+            ranking = ranking.learn(known)
+        except NoCandidates:  # none that the model prices has run
+            ranking, priced = ranking[:0], set()
+        best = min(tried.values())
+        left = np.array([i not in tried for i in ranking.indices], bool)
+        if len(tried) >= LEAST_TRIALS and math.isfinite(best) and left.any():
+            chance = chances(ranking, best * (1 - WORTH))[left].max()
+            if chance < DOUBT:
+                return f"learnt from {len(tried)} of {len(choices)}: nothing left is likely to win by 1 %"
+    return f"all {len(choices)} candidates tried"
+
+
+def _next(ranking: Ranking, choices: Choices, tried: Mapping[int, float]) -> list[int]:
+    """Those to try next: of the ranking, then those that the model does not price."""
+    step = max(BATCH, choices.width)
+    rest = [i for i in ranking.indices if i not in tried] or [i for i in choices.order if i not in tried]
+    return rest[:step]
+
+
 def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """Every candidate, as many at once as can be."""
     order = choices.order
@@ -221,7 +261,8 @@ def genetic(choices: Choices, measure: Measure, seed: int = 0, *, seeded: bool =
 
 
 STRATEGIES: Mapping[str, Callable[..., str]] = {
-    "rank": rank_order, "exhaustive": exhaustive, "random": random_order, "local": local, "genetic": genetic,
+    "learn": learn, "rank": rank_order, "exhaustive": exhaustive, "random": random_order, "local": local,
+    "genetic": genetic,
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -18,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ConfigError, DeviceError, Foreign, RunError
+from ..base.errors import ConfigError, DeviceError, Foreign, NoCandidates, RunError
 from ..base.folders import cache_folder, check_owner, is_writable, kept, lease, private
 from ..ops.template import Template
+from ..ranking.learn import with_profile
+from ..ranking.ranking import Ranking
 from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
@@ -28,7 +31,7 @@ from ..run.records import Measurement, Records, RecordsError, now
 from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
-from . import cache, untimed
+from . import cache, profiles, untimed
 from .built import Built
 from .configs import Entry, once
 from .jitted import JIT
@@ -244,7 +247,8 @@ class _Attempt:
         plan, s = self.plan, self.plan.settings
         count = len(plan.entries) - (1 if s.baseline else 0)
         predicted = np.array([(e.predicted_ms or np.nan) * 1e-3 for e in plan.entries[:count]])
-        choices = Choices([plain_config(e.config) for e in plan.entries[:count]], predicted, self.pool.width)
+        ranking = self._ranking()
+        choices = Choices([plain_config(e.config) for e in plan.entries[:count]], predicted, self.pool.width, ranking)
         self.order = choices.order
         where = f"{plan.device} ({plan.arch.title})"
         self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
@@ -258,11 +262,32 @@ class _Attempt:
             )
         options = {"early_stop": True} if s.early_stop else {}
         try:
-            stopped = strategy(s.search)(choices, self.measure, s.seed, **options)
+            stopped = strategy("rank" if s.early_stop else s.search)(choices, self.measure, s.seed, **options)
         except BudgetSpent as e:
             stopped = str(e)
+        if ranking is not None:
+            self._keep_learnt(ranking)
         baseline = self._measured(count) if s.baseline else None
         return self._result(stopped, baseline)
+
+    def _ranking(self) -> Ranking | None:
+        """What a search learns with, after what earlier tunings of this kernel taught."""
+        plan = self.plan
+        if plan.settings.search != "learn" or plan.ranking is None or plan.settings.objective != "time":
+            return None
+        profile = profiles.load(plan.name, plan.ranking) if self.reuse and not cache.disk_off() else None
+        try:
+            return with_profile(plan.ranking, profile)
+        except NoCandidates:  # all of them failed before, as on a machine that lacked something
+            return plan.ranking
+
+    def _keep_learnt(self, ranking: Ranking) -> None:
+        priced = set(ranking.indices) - self.busy
+        times = {i: m.median_ms if m.ok else None for i, m in self.tried.items() if i in priced}
+        if not any(times.values()) or not self.plan.kept or cache.disk_off():
+            return
+        with contextlib.suppress(OSError, DeviceError):  # of the cache: nothing measured is lost, the records have it
+            profiles.save(self.plan.name, ranking.learn(times))
 
     def measure(self, batch: Sequence[int]) -> list[float]:
         """Times of these candidates [s], from the records where they have them; infinite where one failed."""
@@ -337,7 +362,7 @@ class _Attempt:
     def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """What is measured next where that is known: in rank order, as far as the budget of trials goes."""
         s = self.plan.settings
-        if s.search not in ("rank", "exhaustive"):
+        if s.search not in ("rank", "exhaustive") and (s.search != "learn" or self.plan.ranking is not None):
             return
         rest = [i for i in self.order if i not in self.tried and i not in indices]
         for i in rest if s.trials is None else rest[: max(s.trials - len(self.tried) - len(indices), 0)]:
