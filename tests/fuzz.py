@@ -617,7 +617,7 @@ def exports(drawn: tuple[str, dict[str, Any]], _: Path) -> object:
         "TEMPLATE": carver.MatmulTemplate(64, 64, 64).with_arch("h200"),
     }  # fmt: skip
     made = {
-        k: stand.get(v, v) if isinstance(v, str) else [matmul().problem] if isinstance(v, list) and v == ["PROBLEM"] else v
+        k: stand.get(v, v) if isinstance(v, str) else [stand["PROBLEM"]] if repr(v) == "['PROBLEM']" else v
         for k, v in given.items()
     }
     return EXPORTS[name](**made)
