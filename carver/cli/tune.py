@@ -101,12 +101,16 @@ def import_cache(file: Path, sha256: str | None, replace: bool, as_json: bool) -
 @cache.command("trust")
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--drop", is_flag=True, help="Trust it no more.")
-def trust_cache(folder: Path | None, drop: bool) -> None:
+@as_json
+def trust_cache(folder: Path | None, drop: bool, as_json: bool) -> None:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
     from ..base.folders import trust, trusted
 
     if folder is not None:
         trust(folder, drop)
+    if as_json:
+        click.echo(json.dumps([str(each) for each in trusted()]))
+        return
     for each in trusted():
         click.echo(each)
 
