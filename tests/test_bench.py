@@ -127,7 +127,7 @@ def test_caches_are_cold_unless_asked_otherwise(script: Script, tmp_path: Path, 
 
 def test_the_budget_ends_further_rounds_but_not_the_first(script: Script, tmp_path: Path) -> None:
     script.samples = dict.fromkeys(range(5), NOISY)
-    got = run(tmp_path, 5, rounds=50, budget_s=1e-9)
+    got = run(tmp_path, 5, rounds=50, budget_s=1e-6)
     assert [len(m.rounds_ms) for m in got] == [1] * 5
 
 
@@ -145,12 +145,12 @@ def test_a_finished_run_is_reported_and_not_measured_again(script: Script, tmp_p
 def test_more_time_goes_to_what_lacked_it(script: Script, tmp_path: Path) -> None:
     script.samples = dict.fromkeys(range(3), NOISY)
     script.replies = {("check", 2): Reply("timeout", "too slow")}
-    first = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=1.0)
+    first = run(tmp_path, 3, rounds=3, budget_s=1e-6, timeout_s=1.0)
     assert [len(m.rounds_ms) for m in first] == [1, 1, 0] and first[2].outcome == "timeout"
     script.replies = {}
     asked = len(script.asked)
-    assert run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=0.5) == first and len(script.asked) == asked
-    longer = run(tmp_path, 3, rounds=3, budget_s=1e-9, timeout_s=2.0)
+    assert run(tmp_path, 3, rounds=3, budget_s=1e-6, timeout_s=0.5) == first and len(script.asked) == asked
+    longer = run(tmp_path, 3, rounds=3, budget_s=1e-6, timeout_s=2.0)
     assert [len(m.rounds_ms) for m in longer] == [1, 1, 1] and longer[:2] == first[:2]
     whole = run(tmp_path, 3, rounds=3, budget_s=60.0, timeout_s=2.0)
     assert [len(m.rounds_ms) for m in whole] == [3, 3, 3] and whole[0].rounds_ms[0] == first[0].rounds_ms[0]
@@ -776,9 +776,9 @@ def test_what_the_compiler_lacked_is_done_the_next_time(tmp_path: Path, monkeypa
     assert [m.outcome for m in run(tmp_path, 2, rounds=1, warm=True)] == ["ok", "ok"]
 
 
-def test_a_million_rounds_end_with_the_last_that_says_something_new(script: Script, tmp_path: Path) -> None:
+def test_ten_thousand_rounds_end_with_the_last_that_says_something_new(script: Script, tmp_path: Path) -> None:
     script.samples = {0: [1.0] * 10}
-    assert len(run(tmp_path, 1, rounds=10**9)[0].rounds_ms) == 1
+    assert len(run(tmp_path, 1, rounds=10_000)[0].rounds_ms) == 1
 
 
 def test_runs_are_told_apart_by_number_where_clocks_go_back(

@@ -47,12 +47,12 @@ def test_comments_and_formatting_are_no_part_of_a_function(tmp_path: Path, monke
 
         home = tmp_path / folder
         home.mkdir()
-        (home / "kernels.py").write_text(text)
+        (home / "written_anew.py").write_text(text)
         (home / "beside.py").write_text(f"X = 1{text[:1]}")
         with monkeypatch.context() as patch:
             patch.syspath_prepend(home)
-            fn = importlib.import_module("kernels").f
-            del sys.modules["kernels"]
+            fn = importlib.import_module("written_anew").f
+            del sys.modules["written_anew"]
             return plain(fn)
 
     first = "\ndef f(n, a=1):\n    import beside\n    return g(n) + a\ndef g(x):\n    return [x, 'a']\n"
