@@ -190,13 +190,14 @@ def show_profile(name: str, as_json: bool) -> None:
 
 @profile.command("drop")
 @click.argument("names", nargs=-1, required=True)
-def drop_profiles(names: tuple[str, ...]) -> None:
+@as_json
+def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
     """Forget what was learnt of kernels, by the NAMES that 'carver profile list' prints."""
     from ..tune.profiles import named
 
     for path in [named(name) for name in names]:
         path.unlink()
-    click.echo(f"{len(names)} deleted")
+    click.echo(json.dumps({"deleted": len(names)}) if as_json else f"{len(names)} deleted")
 
 
 @click.command("bench-call")
