@@ -26,6 +26,7 @@ from carver.kernels.declaration import every
 from carver.run.compile import _LOG_BYTES, _process, c_compiler, compile_source
 from carver.run.records import Measurement, Records, RecordsError
 from carver.run.session import Settings
+from carver.tune.plan import names_of
 
 H200 = carver.load_arch("h200")
 M = carver.MatmulTemplate(512, 512, 512)
@@ -289,3 +290,21 @@ def test_more_parts_than_blocks_of_keys() -> None:
     with pytest.raises(carver.base.errors.NoCandidates) as none:
         template.rank([config | {"SPLIT_KV": 1_741_390}])
     assert "each part of the keys has a block of them" in none.value.removed
+
+
+def test_integers_of_json_have_64_bits() -> None:
+    assert given.json_of(f"[{2**63 - 1}, {-(2**63)}]", "it", ConfigError) == [2**63 - 1, -(2**63)]
+    for word in (str(2**63), "-" + "9" * 400):
+        with pytest.raises(RecordsError, match="no integer of 64 bits"):
+            given.json_of(f'{{"a": {word}}}', "it", RecordsError)
+
+
+def test_a_return_alone_ends_a_line_of_csv(tmp_path: Path) -> None:
+    (tmp_path / "configs.csv").write_bytes(b"BLOCK_M,BLOCK_N,BLOCK_K,num_warps,num_stages\r64,64,64,4,3\r")
+    asked = ("rank", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "triton", "--json")
+    done = CliRunner().invoke(main, [*asked, "--configs", str(tmp_path / "configs.csv")])
+    assert done.exit_code == 0 and len(json.loads(done.output)["hints"]) == 1
+
+
+def test_a_place_is_a_whole_number_of_any_library() -> None:
+    assert names_of(np.int64(1)) == (1,) and names_of("a") == ("a",) and names_of([0, "b"]) == (0, "b")

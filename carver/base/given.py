@@ -75,7 +75,8 @@ def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
 
 
 def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = True) -> Any:
-    """A parsed JSON document. NaN, infinity and what is too large for a number are refused unless not `finite`."""
+    """A parsed JSON document. NaN, infinity, what is too large for a number or an integer of 64 bits are refused unless
+    not `finite`."""
     if not isinstance(text, str | bytes | bytearray):
         raise error(f"{what} is JSON text, got {shown(text)}")
     with _as_json(what, error):
@@ -108,7 +109,13 @@ def _finite(word: str) -> float:
     return value
 
 
-_FINITE: Mapping[str, Any] = {"parse_float": _finite, "parse_constant": _finite}
+def _integer(word: str) -> int:
+    if not -(2**63) <= (value := int(word)) < 2**63:
+        raise ValueError(f"{word[:SHOWN]} is no integer of 64 bits")
+    return value
+
+
+_FINITE: Mapping[str, Any] = {"parse_float": _finite, "parse_constant": _finite, "parse_int": _integer}
 
 
 def index(value: object) -> int | None:

@@ -426,7 +426,7 @@ def _objects(text: str) -> list[Any]:
 
 def _rows(text: str) -> list[dict[str, Any]]:
     """A CSV's header names tunables; a cell may be empty. What `carver export csv` says besides is left out."""
-    header, *rows = (row for row in csv.reader(io.StringIO(text)) if row)
+    header, *rows = (row for row in csv.reader(io.StringIO(text, newline="")) if row)
     names = [name.strip() for name in header]
     if not all(name.isidentifier() for name in names):
         raise ConfigError(

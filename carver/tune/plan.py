@@ -13,7 +13,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
-from ..base.given import fits, in_words, shown
+from ..base.given import fits, in_words, index, shown
 from ..ops.template import Template
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
@@ -44,7 +44,7 @@ OBJECTIVES = ("time", "energy", "smem")
 
 def names_of(given: Any) -> tuple[Any, ...]:
     """Names or places, of which one alone may stand without a list."""
-    return (given,) if isinstance(given, str | int) else tuple(given)
+    return (given,) if isinstance(given, str) or index(given) is not None else tuple(given)
 
 
 ELSEWHERE = {
