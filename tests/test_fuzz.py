@@ -37,7 +37,7 @@ def test_there_are_results_among_them(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     answered = []
 
-    @hypothesis.settings(max_examples=CASES, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+    @hypothesis.settings(max_examples=200, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
                          suppress_health_check=list(HealthCheck))  # fmt: skip
     @hypothesis.given(fuzz.ENTRIES["templates"].given)
     def count(case: object) -> None:
@@ -46,4 +46,4 @@ def test_there_are_results_among_them(tmp_path: Path, monkeypatch: pytest.Monkey
             answered.append(fuzz.run(fuzz.ENTRIES["templates"], case))
 
     count()
-    assert 0.1 < sum(answered) / len(answered) < 0.9
+    assert 0.05 < sum(answered) / len(answered) < 0.9
