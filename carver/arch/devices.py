@@ -44,11 +44,13 @@ def own_names() -> list[str]:
     return sorted(path.stem for path in own_folder().glob("*.toml"))
 
 
-def load(name: str | os.PathLike[str]) -> Arch:
-    """The descriptor of a device, by any of its names or as the path of a TOML file.
+def load(name: Arch | str | os.PathLike[str]) -> Arch:
+    """The descriptor of a device, by any of its names or as the path of a TOML file; a descriptor is what it is.
 
     "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors.
     """
+    if isinstance(name, Arch):
+        return name
     if (word := _text(name).strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
         return _construct(_CONSTRUCTOR_OF[word], name, (word,))
     path = _find(name)

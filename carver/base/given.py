@@ -270,7 +270,7 @@ _WORDS = {
     "int": ("a whole number", "whole numbers"), "float": ("a number", "numbers"), "str": ("a string", "strings"),
     "bool": ("true or false", "true or false"), "Mapping": ("a mapping", "mappings"), "dict": ("a mapping", "mappings"),
     "Callable": ("a function", "functions"), "Hashable": ("the name of a type", "names of types"),
-    "None": ("None", "None"), "Any": ("anything", "anything"),
+    "None": ("None", "None"), "Any": ("anything", "anything"), "PathLike": ("a path", "paths"),
 }  # fmt: skip
 
 
@@ -284,5 +284,5 @@ def in_words(annotation: str, *, plural: bool = False) -> str:
         elif kind == "Literal":
             out += inner
         else:
-            out.append(_WORDS.get(kind, (f"a {kind}", f"{kind} objects"))[plural])
+            out.append(_WORDS.get(kind, (f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}", f"{kind} objects"))[plural])
     return " or ".join(dict.fromkeys(out))

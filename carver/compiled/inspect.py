@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..base.errors import CompileError
+from ..arch.devices import load
+from ..base.errors import CompileError, ConfigError
+from ..base.given import takes
 from . import kept, pool
 from .arguments import Descriptor, given
 from .facts import Facts, gathered
@@ -106,13 +109,14 @@ def _evaluated(value: Any) -> Any:
     return (value.tensor.shape, value.tensor.strides) if isinstance(value, Descriptor) else value
 
 
+@takes(ConfigError, besides="^(kernel|config|grid)$")
 def inspect(
-    kernel: Any, *, args: Mapping[str, Any], config: Any, arch: Arch, grid: Grid = (1,),
+    kernel: Any, *, args: Mapping[str, Any], config: Any, arch: Arch | str | os.PathLike[str], grid: Grid = (1,),
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
 ) -> Facts:  # fmt: skip
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
-    known = {name: given(value) for name, value in args.items()}
-    [facts] = facts_of(kernel, [asked(kernel, config, known, grid, arch, constants)], arch, values)
+    known, device = {name: given(value) for name, value in args.items()}, load(arch)
+    [facts] = facts_of(kernel, [asked(kernel, config, known, grid, device, constants)], device, values)
     if isinstance(facts, CompileError):
         raise facts
     return facts

@@ -92,8 +92,6 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
 
 
 def _device(arch: Arch | str) -> Arch:
-    if isinstance(arch, Arch):
-        return arch
     return CUDA() if arch == "auto" else load(arch)
 
 

@@ -269,8 +269,6 @@ class Values(Mapping[str, Any]):
 
 
 def _device(arch: Arch | str) -> Arch:
-    if isinstance(arch, Arch):
-        return arch
     if arch != "auto":
         return load(arch)
     from triton.runtime import driver

@@ -216,7 +216,7 @@ class Chain:
 
         `step` are the extents of axes that a block walks in a loop; operands that they index have `stages` buffers.
         """
-        device = load(arch) if isinstance(arch, str) else arch
+        device = load(arch)
         if stray := tile.keys() - set(self.output.axes):
             raise ProblemError(f"{min(stray)!r} is no axis of {self.output}: what a block walks goes into step")
         tiles, swept = self.tiles(tile, step), self.tiles(tile)
@@ -299,7 +299,7 @@ class Chain:
 
     def compare(self, arch: Arch | str, backend: str = "triton") -> Comparison:
         """The fused kernel against one kernel a statement, each at its best configuration."""
-        device = load(arch) if isinstance(arch, str) else arch
+        device = load(arch)
         separate = {
             node.output.name: float(self._alone(node).with_arch(device).recommend_hints(1, backend).seconds[0])
             for node in self.nodes

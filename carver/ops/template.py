@@ -48,7 +48,7 @@ class Template:
 
     def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
         """The same operator for a device: an `Arch`, any name that `carver archs` lists, or the path of a TOML file."""
-        return Template(self.problem, arch if isinstance(arch, Arch) else load(arch))
+        return Template(self.problem, load(arch))
 
     @property
     def own_backend(self) -> str:
@@ -160,8 +160,7 @@ def recommend_many(
     given = list(templates)
     if odd := [t for t in given if not isinstance(t, Template)]:
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(odd[0])}")
-    device = arch if isinstance(arch, Arch) else load(arch)
-    return recommend_problems([template.problem for template in given], device, topk, backend, profile)
+    return recommend_problems([template.problem for template in given], load(arch), topk, backend, profile)
 
 
 def wide(dtype: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..arch.devices import load
 from ..base.errors import CompileError, ConfigError, NoCandidates
 from ..base.given import shown, takes
 from ..base.types import FloatArray, FrozenDict
@@ -22,6 +24,7 @@ from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import fits, price_compiled
 from ..cost.work import Work
+from ..kernels.foreign import combinations
 from ..problem.problem import counted
 from .hint import Launch
 from .rank import rank
@@ -149,61 +152,62 @@ class KernelRanking(Sequence[KernelHint]):
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")
 def rank_kernel(
-    kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch,
+    kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     progress: bool = False,
 ) -> KernelRanking:  # fmt: skip
     """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
 
-    `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`. `args`:
-    arguments by name, tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value; or a
-    function from a configuration to them, where a hook of its own sets the blocks of tensor descriptors.
-    `constants`: constants that are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where
-    loops or branches depend on it: a number, or an array. `screen`: a template whose own ranking picks the `compiled`
-    configurations that are compiled at all, or their places in the list. At most `processes` compilers run at a time,
-    each for `seconds`; those of a `pool` of the caller's stay for the next call.
+    `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`, or lists
+    of values by key, to be combined. `arch`: a descriptor, or what `with_arch` takes. `args`: arguments by name,
+    tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value; or a function from a
+    configuration to them, where a hook of its own sets the blocks of tensor descriptors. `constants`: constants that
+    are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where loops or branches depend on
+    it: a number, or an array. `screen`: a template whose own ranking picks the `compiled` configurations that are
+    compiled at all, or their places in the list. At most `processes` compilers run at a time, each for `seconds`;
+    those of a `pool` of the caller's stay for the next call.
 
     Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
     parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
     """
     name = function_of(kernel).__name__
-    if isinstance(configs, str | Mapping) or not isinstance(configs, Iterable):
-        raise ConfigError(f"rank_kernel takes a list of configurations, got {shown(configs)}")
+    if isinstance(configs, str) or not isinstance(configs, Iterable):
+        raise ConfigError(f"rank_kernel takes a list of configurations, or lists of values; got {shown(configs)}")
     if not callable(args) and not (isinstance(args, Mapping) and all(isinstance(name, str) for name in args)):
         raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(args)}")
-    listed = list(configs)
-    plain = [plain_config(config) for config in listed]
+    listed = combinations(configs) if isinstance(configs, Mapping) else list(configs)
+    plain, device = [plain_config(config) for config in listed], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
-    places = list(range(len(plain))) if screen is None else _screened(screen, arch, plain, compiled)
+    places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
     of = args if callable(args) else lambda _: args
     known = [{key: given(value) for key, value in of(listed[i]).items()} for i in places]
     bound: list[tuple[int, Asked]] = [
-        (i, asked(kernel, plain[i], each, grid, arch, constants)) for i, each in zip(places, known, strict=True)
+        (i, asked(kernel, plain[i], each, grid, device, constants)) for i, each in zip(places, known, strict=True)
     ]
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
-    found = facts_of(kernel, [each for _, each in bound], arch, values, **bounds)
+    found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
     reasons: dict[int, str] = {}
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
     for (i, _), facts in zip(bound, found, strict=True):
         if isinstance(facts, CompileError):
             reasons[i] = str(facts)
-        elif why := fits(facts, arch):
+        elif why := fits(facts, device):
             reasons[i] = why
         else:
             kept.setdefault(facts.same, (facts, []))[1].append(i)
     rejected = dict(Counter(reasons.values()))
     if not kept:
-        raise NoCandidates(f"{name} on {arch.name}", rejected)
+        raise NoCandidates(f"{name} on {device.name}", rejected)
     candidates, same = zip(*kept.values(), strict=True)
-    work, estimate = price_compiled(candidates, arch)
+    work, estimate = price_compiled(candidates, device)
     order = np.argsort(estimate.seconds, kind="stable")
     hints = tuple(
-        _hint(place + 1, name, arch, plain, same[row], candidates[row], work, estimate, int(row))
+        _hint(place + 1, name, device, plain, same[row], candidates[row], work, estimate, int(row))
         for place, row in enumerate(order)
     )
-    return KernelRanking(name, arch, hints, rejected, reasons, len(plain))
+    return KernelRanking(name, device, hints, rejected, reasons, len(plain))
 
 
 def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
@@ -249,7 +253,8 @@ def _explained(h: KernelHint) -> Iterator[str]:
     yield "The main loop, if each of these alone had to be waited for"
     for what, ms in h.loop_ms.items():
         yield f"  {ms:9.4f} ms  {what}"
-    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:.0f} an SM, {h.details['waves']:.2f} waves"
+    core = "a CU" if h.arch.vendor == "amd" else "an SM"
+    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:.0f} {core}, {h.details['waves']:.2f} waves"
     moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
     yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"
     yield str(facts)
