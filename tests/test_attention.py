@@ -342,12 +342,18 @@ def test_a_window_and_a_cap_against_sums_written_out() -> None:
     np.testing.assert_allclose(reference.expected(op.problem, x)[0].reshape(3, 16), expected)
 
 
+def test_a_title_has_the_heads_that_people_count() -> None:
+    of = carver.FlashAttentionTemplate
+    assert str(of(2, 32, 8, seq=64).problem) == "attention batch=2 kv_heads=8 heads=32 seq=64 head_dim=64 (float16)"
+    assert str(of(1, 32, seq=64).problem) == "attention heads=32 seq=64 head_dim=64 (float16)"
+
+
 def test_a_capped_score_costs_more_and_a_page_a_load() -> None:
     config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
     size = dict(batch=2, heads=8, seq=2048, head_dim=128)
     ms = [
         carver.FlashAttentionTemplate(**size, **more).with_arch("h200").rank([config])[0].predicted_ms
-        for more in ({}, {"softcap": 50}, {"page": 16})
+        for more in ({}, {"softcap": 50.0}, {"page": 16})
     ]
     assert 1.02 * ms[0] < ms[1] < 2 * ms[0] and ms[0] < ms[2] < 1.05 * ms[0]
     with pytest.raises(ProblemError, match="takes causal=True"):

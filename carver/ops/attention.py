@@ -30,8 +30,8 @@ class FlashAttentionTemplate(Template):
     Q is batch x heads x seq x head_dim, K and V have `kv_heads` heads (all where not given), each shared by
     heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key, with
     a `window` the last so many keys up to its own. `visited` is for block-sparse masks: how many keys each query's
-    block walks. `softcap`: scores s become softcap * tanh(s / softcap). `page`: keys lie in pages of so many, which a
-    table of each sequence lists.
+    block walks. `softcap`, a whole number: scores s become softcap * tanh(s / softcap). `page`: keys lie in pages of so
+    many, which a table of each sequence lists.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class FlashAttentionTemplate(Template):
         value_dim: int | None = None,
         visited: int | None = None,
         window: int | None = None,
-        softcap: int | None = None,
+        softcap: float | None = None,
         page: int | None = None,
     ) -> None:
         shared = size("kv_heads", heads if kv_heads is None else kv_heads)
@@ -69,7 +69,8 @@ class FlashAttentionTemplate(Template):
             "s": seq if seq_kv is None else seq_kv,
         }  # fmt: skip
         options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
-        more = {"window": window, "softcap": softcap, "page": page}
+        cap = int(softcap) if isinstance(softcap, float) and softcap.is_integer() else softcap
+        more = {"window": window, "softcap": cap, "page": page}
         options |= {name: size(name, value) for name, value in more.items() if value is not None}
         types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
         computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"

@@ -216,13 +216,17 @@ class Problem:
     def __str__(self) -> str:
         """Title, extents, then types and options: "matmul M=64 N=64 K=64 (float16, trans_B)"."""
         words, spoken = self.words, self.words.spoken(self.options)
-        called = {**words.axes, **self.names} if self.sizes.keys() <= words.axes.keys() else self.names
+        usual = self.sizes.keys() <= words.axes.keys()
+        called = {**words.axes, **self.names} if usual else self.names
         shown = {called.get(axis, axis): n for axis, n in words.sizes(self.sizes).items()}
         shown |= {k: n for k, n in self.options.items() if words.options.get(k) == () and n != words.unsaid.get(k, 0)}
         types = (self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output))
         said = ["sums in float16"] if self.accumulate == "float16" else []
         said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in words.title]
         title = words.title.format_map({name: name for name in words.options} | spoken)
+        if self.contracts and not usual:
+            sums = any(len(index) > 1 for tensor in self.statement.inputs for index in tensor.index)
+            title = "convolution" if sums else "contraction"
         return f"{title} {' '.join(f'{k}={n}' for k, n in shown.items())} ({', '.join((*dict.fromkeys(types), *said))})"
 
 

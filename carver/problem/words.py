@@ -6,12 +6,14 @@
     sized = ["tiles_16"]                    # options that change with the sizes
     [axes]                                  # what people call an axis
     r = "rows"
+    [products]                              # what people call the product of axes, which takes the last one's place
+    heads = ["h", "g"]
     [options]
     axis = ["columns", "rows"]              # a word for each value; "" says nothing
     max_delay = []                          # a count
     [unsaid]                                # sizes and counts that go without saying: a number, or as another axis
     b = 1
-    s = "q"
+    s = "q"                                 # or a product
     [example]                               # sizes and options of a problem as people have it
     r = 4096
 """
@@ -22,12 +24,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 
 from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "sized", "axes", "options", "unsaid", "example")
+_KEYS = ("computes", "title", "mask", "sized", "axes", "products", "options", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,21 @@ class Words:
     mask: tuple[str, ...] = ()
     sized: tuple[str, ...] = ()
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
+    products: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
     example: Mapping[str, int] = field(default_factory=FrozenDict)
 
     def sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Those that do not go without saying; all where a statement has other axes than these."""
+        """Those that do not go without saying, by axis or product; all where a statement has other axes than these."""
         if not sizes.keys() <= self.axes.keys():
             return dict(sizes)
-        usual = {axis: sizes[n] if isinstance(n, str) else n for axis, n in self.unsaid.items() if axis in sizes}
-        return {axis: n for axis, n in sizes.items() if n != usual.get(axis)}
+        replaced = {axes[-1]: word for word, axes in self.products.items()}
+        products = {word: prod(sizes.get(axis, 1) for axis in axes) for word, axes in self.products.items()}
+        said = {replaced.get(axis, axis): products.get(replaced.get(axis, ""), n) for axis, n in sizes.items()}
+        known = {**sizes, **products}
+        usual = {axis: known.get(n) if isinstance(n, str) else n for axis, n in self.unsaid.items()}
+        return {axis: n for axis, n in said.items() if n != usual.get(axis)}
 
     def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
         """The word for the value of each option that has one."""
@@ -65,7 +73,8 @@ def declared() -> Mapping[str, Words]:
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
-            tuple(raw.get("sized", ())), FrozenDict(raw.get("axes", {})), FrozenDict(options),
+            tuple(raw.get("sized", ())), FrozenDict(raw.get("axes", {})),
+            FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
             FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
         )  # fmt: skip
     return FrozenDict(found)
