@@ -280,41 +280,39 @@ def _known_as(name: str) -> Path | None:
         files = (where / f"{name}.toml" for where in (own_folder(), folder("arch")))
         if found := next((path for path in files if path.is_file()), None):
             return found
-    own, shipped = _own_index(), _index()
     keys = (_key(name), _key(isa_of(name)))
-    return next((found for key in keys if key and (found := own.get(key) or shipped.get(key))), None)
+    folders = (own_folder(), folder("arch"))
+    return next((path for key in keys if key for where in folders if (path := _answering(where, key))), None)
 
 
-@lru_cache(maxsize=1)
-def _index() -> dict[str, Path]:
-    return _names_in(folder("arch"))
-
-
-def _own_index() -> dict[str, Path]:
-    return _names_in(path) if (path := own_folder()).is_dir() else {}
-
-
-def _names_in(where: Path) -> dict[str, Path]:
-    index: dict[str, Path] = {}
+def _answering(where: Path, key: str) -> Path | None:
+    """The first descriptor in a folder that answers to a name. Those whose lines do not have it are not parsed."""
     for path in sorted(where.glob("*.toml")):
-        for word in (path.stem, *_identity(path, path.stat().st_mtime_ns)):
-            index.setdefault(_key(word), path)
-    return index
+        head, words = _head(path, path.stat().st_mtime_ns)
+        if key in words and any(_key(word) == key for word in _names(path, head)):
+            return path
+    return None
 
 
 @lru_cache(maxsize=512)
-def _identity(path: Path, modified_ns: int) -> tuple[str, ...]:
-    """The names that a descriptor answers to; only the lines above its first section are parsed."""
-    head = parse(path, text_of(path, ArchError).partition("\n[")[0])
-    words = (head.get("name"), *head.get("aliases", ()), *head.get("device_names", ()))
+def _head(path: Path, modified_ns: int) -> tuple[str, str]:
+    """The lines of a descriptor above its first section, and what a key of any name in them is part of."""
+    head = text_of(path, ArchError).partition("\n[")[0]
+    return head, f"{_key(path.stem)} {_key(head)}"
+
+
+@lru_cache(maxsize=512)
+def _names(path: Path, head: str) -> tuple[str, ...]:
+    """The names that a descriptor answers to."""
+    said = parse(path, head)
+    words = (path.stem, said.get("name"), *said.get("aliases", ()), *said.get("device_names", ()))
     return tuple(word for word in words if isinstance(word, str))
 
 
 def _near(text: str) -> list[str]:
+    files = {path: _names(path, _head(path, 0)[0]) for path in folder("arch").glob("*.toml")}
     ratio = {
-        path.stem: max(
-            difflib.SequenceMatcher(None, _key(text), key).ratio() for key, other in _index().items() if other == path
-        )
-        for path in set(_index().values())
+        path.stem: max(difflib.SequenceMatcher(None, _key(text), _key(word)).ratio() for word in words)
+        for path, words in files.items()
     }
     return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:4]

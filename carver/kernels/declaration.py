@@ -319,11 +319,11 @@ def operators() -> Mapping[str, str]:
 @lru_cache(maxsize=256)
 def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
     """The kernels of one operator for one backend; KernelError lists the backends there are."""
-    chosen = tuple(k for k in every(operator) if k.backend == backend)
-    if not chosen:
-        known = sorted({k.backend for k in every(operator)})
-        raise KernelError(f"operator {operator!r} has no kernel for backend {backend!r}; it has {', '.join(known)}")
-    return chosen
+    there = backends(operator)
+    if backend not in there.values():
+        known = ", ".join(sorted(set(there.values())))
+        raise KernelError(f"operator {operator!r} has no kernel for backend {backend!r}; it has {known}")
+    return tuple(load(path) for path, its in there.items() if its == backend)
 
 
 def named(operator: str, backend: str, name: str) -> Kernel:
@@ -334,9 +334,14 @@ def named(operator: str, backend: str, name: str) -> Kernel:
     return known[name]
 
 
-@lru_cache(maxsize=256)
 def every(operator: str) -> tuple[Kernel, ...]:
-    """All kernels of one operator, of any backend: those that ship with carver, then those of the user's own folder.
+    """All kernels of one operator, of any backend: those that ship with carver, then those of the user's own folder."""
+    return tuple(map(load, backends(operator)))
+
+
+@lru_cache(maxsize=256)
+def backends(operator: str) -> Mapping[Path, str]:
+    """The declarations of one operator and the backend of each, for which only the lines above sections are parsed.
 
     One of the user's that has the name of a shipped one is used in its place. Folders are read once a process.
     """
@@ -345,7 +350,15 @@ def every(operator: str) -> tuple[Kernel, ...]:
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
     own = {path.name: path for path in sorted((own_folder() / operator).glob("*.toml")) if path.name != "op.toml"}
     shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}
-    return tuple(load(path) for path in (shipped | own).values())
+    return {path: _backend(path) for path in (shipped | own).values()}
+
+
+def _backend(path: Path) -> str:
+    try:
+        head = toml_of(text_of(path, KernelError).partition("\n[")[0], path, KernelError)
+    except KernelError:  # reading all of it tells what is wrong
+        return load(path).backend
+    return str(head.get("backend"))
 
 
 def own_folder() -> Path:

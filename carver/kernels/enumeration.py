@@ -262,7 +262,7 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     if said is None or said.names <= scope.keys():
         return set() if said is None else {int(said(scope))}
     fixed = fixed_candidates(kernel, arch, problem.sizeless)
-    return set(np.unique(fixed.columns["instruction"]).tolist()) if "instruction" in fixed.columns else set(range(4))
+    return set(distinct(fixed.columns["instruction"])[0].tolist()) if "instruction" in fixed.columns else set(range(4))
 
 
 def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
@@ -334,7 +334,7 @@ def _sized_rules(
     for why, expression in sorted(rules, key=lambda rule: deep(rule[1])):
         read = through(expression)
         names = expression.names.union(*(e.names for e in read.values())) & table.columns.keys()
-        codes |= {name: _codes(table.columns[name]) for name in names - codes.keys()}
+        codes |= {name: distinct(table.columns[name]) for name in names - codes.keys()}
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
         out.append(SizedRule(why, expression, tuple(read.items()), values, which))
     return tuple(out)
@@ -344,13 +344,21 @@ def _bytes(value: Any) -> int:
     return int(getattr(value, "nbytes", 0))
 
 
-def _codes(column: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values of a column, and the place of each row's among them."""
+def distinct(column: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values of a column, ascending, and the place of each row's among them.
+
+    `np.unique` does the same, but imports masked arrays, which take a fifth of a first query.
+    """
     if len(column) and column.min() >= 0 and column.max() < 1 << 20:  # without sorting
         there = np.bincount(column) > 0
         return np.flatnonzero(there), (np.cumsum(there) - 1).take(column)
-    distinct, codes = np.unique(column, return_inverse=True)
-    return distinct, codes
+    order = np.argsort(column, kind="stable")
+    ascending = column.take(order)
+    first = np.ones(len(column), bool)
+    first[1:] = ascending[1:] != ascending[:-1]
+    places = np.empty(len(column), np.int64)
+    places[order] = np.cumsum(first) - 1
+    return ascending[first], places
 
 
 def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tuple[dict[str, IntArray], IntArray]:
@@ -359,15 +367,15 @@ def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tup
     All of them where they are fewer than the rows, else those that rows have.
     """
     which, count = np.zeros(n, np.int64), 1
-    for distinct, code in codes.values():
-        which, count = which * len(distinct) + code, count * len(distinct)
+    for found, code in codes.values():
+        which, count = which * len(found) + code, count * len(found)
     digits: IntArray = np.arange(count) if count <= n else np.zeros(0, np.int64)
     if count > n:
-        digits, which = np.unique(which, return_inverse=True)
+        digits, which = distinct(which)
     values = {}
-    for name, (distinct, _) in reversed(list(codes.items())):
-        values[name] = distinct.take(digits % len(distinct))
-        digits = digits // len(distinct)
+    for name, (found, _) in reversed(list(codes.items())):
+        values[name] = found.take(digits % len(found))
+        digits = digits // len(found)
     return values, which
 
 

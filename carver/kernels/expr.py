@@ -108,13 +108,17 @@ class _Vectorise(ast.NodeTransformer):
         self.generic_visit(node)
         left, pairs = node.left, []
         for op, right in zip(node.ops, node.comparators, strict=True):
-            pairs.append(ast.Compare(left, [op], [right]))
+            pairs.append(ast.Compare(left, [op], [right], **_PLACE))
             left = right
         return pairs[0] if len(pairs) == 1 else _call("_and", *pairs)
 
 
+_PLACE = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+"""What `compile` wants of every node."""
+
+
 def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+    return ast.Call(ast.Name(name, ast.Load(), **_PLACE), list(args), [], **_PLACE)
 
 
 @cache
@@ -146,7 +150,7 @@ def _parse(text: str) -> Expression:
     if why := _forbidden(tree):
         raise KernelError(f"expression {text!r}: {why}")
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(FUNCTIONS)
-    code = compile(ast.fix_missing_locations(_Vectorise().visit(tree)), text, "eval")
+    code = compile(_Vectorise().visit(tree), text, "eval")
     return Expression(text, frozenset(names), code)
 
 

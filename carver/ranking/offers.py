@@ -9,7 +9,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
-from ..kernels.declaration import Kernel, every, kernels
+from ..kernels.declaration import Kernel, backends, every, kernels
 from ..kernels.enumeration import instructions
 from ..kernels.space import multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
@@ -22,7 +22,7 @@ FULL_RATE = 0.95
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
     """carver's own kernels where it has some for the operator and the vendor, else those of the first tool that has."""
-    return preferred(arch, (kernel.backend for kernel in every(operator))).name
+    return preferred(arch, backends(operator).values()).name
 
 
 def default_backend(problem: Problem, arch: Arch) -> str:
@@ -38,9 +38,11 @@ def default_backend(problem: Problem, arch: Arch) -> str:
 def _default_backend(problem: Problem, arch: Arch) -> str:
     own = own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
-    meets = [k for k in every(problem.operator) if not k.unmet(scope)]
-    runs = [k for k in meets if k.backend == own]
-    tiles = [k for k in meets if k.backend == TILES and k.device_kind == arch.kind]
+    there = backends(problem.operator).values()
+    runs, tiles = (
+        [k for k in kernels(problem.operator, each) if not k.unmet(scope)] if each in there else [] for each in (own, TILES)
+    )
+    tiles = [k for k in tiles if k.device_kind == arch.kind]
     if not BACKENDS[own].source or not tiles:
         return own
     if not (plain(problem) and runs):
