@@ -14,7 +14,6 @@ from .base.errors import ProblemError
 from .ops.template import Template
 from .ranking.explain import Explanation
 from .ranking.hint import Hint
-from .ranking.learn import learn
 from .ranking.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, Group
 
+    from .ranking.learn import Times
     from .run.report import Report
     from .tune import AutotuneResult
     from .view.plots import Over
@@ -63,7 +63,15 @@ def explain(ranking: Ranking, i: int = 0) -> Explanation:
     return explained(ranking[i])
 
 
-method(Ranking, "learn")(learn)
+@method(Ranking)
+def learn(ranking: Ranking, times: Times) -> Ranking:
+    """The same candidates, ranked by what measurements of them taught: `carver.ranking.learn.learn`.
+
+    `times`: milliseconds by place in the ranking, or by hint; None for what did not run.
+    """
+    from .ranking.learn import learn
+
+    return learn(ranking, times)
 
 
 @method(Ranking)

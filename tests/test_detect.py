@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from carver.arch import detect
 from carver.arch import devices as arches
-from carver.arch.devices import CPU, CUDA, HIP, Apple, detect, from_device, load, to_toml
+from carver.arch.devices import CPU, CUDA, HIP, Apple, from_device, load, to_toml
 from carver.base.errors import ArchError, DeviceError
 
 H200 = {
@@ -53,7 +54,8 @@ def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def use(monkeypatch: pytest.MonkeyPatch, constructor: str, devices: list[detect.Detected]) -> None:
-    monkeypatch.setitem(arches._DETECT, constructor, lambda: devices)
+    looks = {"CUDA": "nvidia", "HIP": "amd", "CPU": "cpu", "Apple": "apple"}
+    monkeypatch.setattr(detect, looks[constructor], lambda: devices)
 
 
 def tree(root: Path, files: Mapping[str, str]) -> Path:

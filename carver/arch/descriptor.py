@@ -7,11 +7,10 @@ that names file, section, key and what is allowed.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -440,7 +439,7 @@ def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str
     known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1, 0.6)
+            near = _close(key, known)
             meant = f"did you mean {near[0]!r}? " if near else ""
             raise ArchError(
                 f"[source] has unknown key {key!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
@@ -462,9 +461,15 @@ def _keys(where: str, table: Mapping[str, object], required: Iterable[str], opti
         raise ArchError(f"{where} lacks {', '.join(missing)}")
 
 
+def _close(word: str, known: Collection[str]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, list(known), 1, 0.6)
+
+
 def _nearest(word: str, known: Iterable[str]) -> str:
     allowed = tuple(known)
-    near = difflib.get_close_matches(word, allowed, 1, 0.6)
+    near = _close(word, allowed)
     return f"did you mean {near[0]!r}? allowed: {', '.join(allowed)}" if near else f"allowed: {', '.join(allowed)}"
 
 

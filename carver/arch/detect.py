@@ -11,8 +11,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -323,12 +321,17 @@ def _mac_cpu() -> Detected:
 
 
 def _sysctl(name: str) -> str:
+    import subprocess
+
     done = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _lscpu() -> dict[str, str]:
     """The top rows of `lscpu -J`, empty where there is no such program (it only repeats /proc and /sys)."""
+    import shutil
+    import subprocess
+
     program = shutil.which("lscpu")
     if program is None:
         return {}

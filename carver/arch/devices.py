@@ -8,20 +8,21 @@ folder that ships with carver. No GPU is touched unless the name is "auto".
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ArchError
 from ..base.folders import config_folder
 from ..base.given import shown, text_of
 from ..base.shipped import folder
-from . import detect
 from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
+
+if TYPE_CHECKING:
+    from .detect import Detected
 
 __all__ = [
     "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "isa_of", "load", "match", "names", "own_folder",
@@ -115,7 +116,7 @@ def Apple(name: str | os.PathLike[str] = "auto") -> Arch:
     return _construct("Apple", name, ("auto", "metal", "gpu"))
 
 
-def from_device(device: detect.Detected) -> Arch:
+def from_device(device: Detected) -> Arch:
     """The descriptor of a detected device, with what its driver says written over the datasheet's numbers.
 
     A device without a descriptor starts from the one of its ISA (failing that, its vendor) with the nearest
@@ -177,7 +178,11 @@ def _text(name: str | os.PathLike[str]) -> str:
 def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, ...]) -> Arch:
     asked = re.fullmatch(rf"({'|'.join(here)})(?::(\d+))?", _text(name).strip().lower())
     if asked:
-        devices, number = _DETECT[constructor](), int(asked[2] or 0)
+        from . import detect
+
+        looks: dict[str, Callable[[], list[Detected]]]
+        looks = {"CUDA": detect.nvidia, "HIP": detect.amd, "CPU": detect.cpu, "Apple": detect.apple}
+        devices, number = looks[constructor](), int(asked[2] or 0)
         if number >= len(devices):
             found = ", ".join(f"{i}: {device.name}" for i, device in enumerate(devices))
             raise ArchError(f"{constructor}({os.fspath(name)!r}): this machine has {len(devices)} device(s): {found}")
@@ -192,15 +197,7 @@ def _construct(constructor: str, name: str | os.PathLike[str], here: tuple[str, 
     return arch
 
 
-_DETECT: dict[str, Callable[[], list[detect.Detected]]] = {
-    "CUDA": detect.nvidia,
-    "HIP": detect.amd,
-    "CPU": detect.cpu,
-    "Apple": detect.apple,
-}
-
-
-def _same_device(device: detect.Detected) -> Arch | None:
+def _same_device(device: Detected) -> Arch | None:
     """The descriptor that a driver's names lead to.
 
     AMD's driver prints the id of a chip, whose cards differ in compute units: their number decides, over the id.
@@ -216,7 +213,7 @@ def _all() -> list[Arch]:
     return [load(name) for name in names()]
 
 
-def _relative(device: detect.Detected) -> Arch:
+def _relative(device: Detected) -> Arch:
     """The shipped descriptor most like a device that has none: same ISA, else the nearest ISA of the vendor."""
     count = int(dict(device.fields).get("sm_count") or 0)
 
@@ -310,6 +307,8 @@ def _names(path: Path, head: str) -> tuple[str, ...]:
 
 
 def _near(text: str) -> list[str]:
+    import difflib
+
     files = {path: _names(path, _head(path, 0)[0]) for path in folder("arch").glob("*.toml")}
     ratio = {
         path.stem: max(difflib.SequenceMatcher(None, _key(text), _key(word)).ratio() for word in words)

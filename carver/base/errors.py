@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 
@@ -72,6 +71,9 @@ class NoCandidates(CarverError):
 
 def nearest(word: str, known: Iterable[str], n: int = 3) -> str:
     """The closest known spellings, as the tail of an error message."""
+    import difflib  # and other modules that few processes need are imported where they are used: carver's own import
+    # is a good part of a first answer
+
     choices = sorted(known)
     near = difflib.get_close_matches(word, choices, n, 0.5)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(choices)}"

@@ -7,9 +7,7 @@ import atexit
 import contextlib
 import os
 import platform
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +52,8 @@ ROOM_BYTES = 1 << 20
 
 def is_writable(folder: Path) -> bool:
     """Whether this user may put into the folder, or make it, and the disk has room."""
+    import shutil
+
     there = next(p for p in (folder, *folder.parents) if p.exists())
     return os.access(there, os.W_OK) and shutil.disk_usage(there).free >= ROOM_BYTES
 
@@ -76,6 +76,8 @@ def kept(*names: str) -> Path:
 
 @cache
 def _own() -> Path:
+    import tempfile
+
     held = contextlib.ExitStack()
     atexit.register(held.close)
     return held.enter_context(scratch(Path(tempfile.gettempdir()), "carver-cache-"))
@@ -149,6 +151,7 @@ def below(name: str) -> PurePosixPath:
 def sweep(home: Path, prefix: str) -> None:
     """Remove the folders that `scratch` made there for processes that have died."""
     import fcntl
+    import shutil
 
     for lock in home.glob(f"{prefix}*.lock"):
         with contextlib.suppress(OSError), lock.open("rb") as file:
@@ -161,6 +164,8 @@ def sweep(home: Path, prefix: str) -> None:
 def scratch(home: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `home` for the length of the block. Those of processes that died in theirs are removed."""
     import fcntl
+    import shutil
+    import tempfile
 
     sweep(home, prefix)
     while True:
@@ -186,6 +191,8 @@ def lock_folder() -> Path:
     """`CARVER_LOCK_DIR`, else where all users of this machine keep locks: containers that share a GPU share this."""
     if chosen := os.environ.get("CARVER_LOCK_DIR"):
         return Path(chosen)
+    import tempfile
+
     system = (p for p in map(Path, ("/run/lock", "/var/lock")) if os.access(p, os.W_OK))
     return next(system, Path(tempfile.gettempdir()))
 

@@ -20,7 +20,6 @@ from ..kernels.foreign import combinations
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
-from ..ranking.profile import Given
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
 from ..ranking.recommend import recommend, recommend_problems
@@ -28,6 +27,7 @@ from ..ranking.recommend import recommend, recommend_problems
 if TYPE_CHECKING:
     from ..ranking.kernel import Call, KernelRanking
     from ..ranking.portfolio import Portfolio
+    from ..ranking.profile import Given
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""

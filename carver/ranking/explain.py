@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from math import floor, log10
 from textwrap import wrap
 from typing import Any, ClassVar
@@ -190,6 +189,8 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f'<pre style="line-height:1.25">{escape(str(self))}</pre>'
 
 

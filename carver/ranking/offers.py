@@ -38,11 +38,11 @@ def default_backend(problem: Problem, arch: Arch) -> str:
 def _default_backend(problem: Problem, arch: Arch) -> str:
     own = own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
-    there = backends(problem.operator).values()
-    runs, tiles = (
-        [k for k in kernels(problem.operator, each) if not k.unmet(scope)] if each in there else [] for each in (own, TILES)
-    )
-    tiles = [k for k in tiles if k.device_kind == arch.kind]
+    operator = problem.operator
+    there = [each for each in {own, TILES} if each in backends(operator).values()]
+    meets = [k for each in there for k in kernels(operator, each) if not k.unmet(scope)]
+    runs = [k for k in meets if k.backend == own]
+    tiles = [k for k in meets if k.backend == TILES and k.device_kind == arch.kind]
     if not BACKENDS[own].source or not tiles:
         return own
     if not (plain(problem) and runs):

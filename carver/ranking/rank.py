@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from ..kernels.space import given_space
 from ..problem.problem import Problem
 from .fastest import in_order
 from .hint import Hint
-from .learn import with_profile
 from .offers import offered_kernels, too_large
-from .profile import Given
 from .ranking import Ranking
+
+if TYPE_CHECKING:
+    from .profile import Given
 
 
 @takes(ConfigError, besides="configs")
@@ -84,6 +85,10 @@ def rank(
     priced = sum(len(part.space) for part in parts)
     order = in_order(parts, len(given))
     made = Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+    if profile is None:
+        return made
+    from .learn import with_profile
+
     return with_profile(made, profile)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from ..cost.pricing import Priced
 from ..problem.problem import Problem
 from .hint import Hint
 from .making import make_hint, retold
-from .profile import Profile
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Ranking(Sequence[Hint]):
         `rank`, `recommend_hints` and `recommend_many` take it as `profile=`, for this problem or another.
         """
         if self.learnt is None:
+            from .profile import Profile
+
             return Profile(f"{self.problem.operator}/{self.backend}", self.arch.name).to_dict()
         return self.learnt.profile.to_dict()
 

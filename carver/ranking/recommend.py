@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
@@ -14,10 +15,11 @@ from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.enumeration import enumerate_many, sizes_of
 from ..problem.problem import Problem, counted
 from .fastest import fastest
-from .learn import with_profile
 from .offers import default_backend, offered_kernels, too_large
-from .profile import Given
 from .ranking import Ranking
+
+if TYPE_CHECKING:
+    from .profile import Given
 
 RECONSIDERED = 200
 """Candidates that a profile puts in order."""
@@ -51,7 +53,8 @@ def recommend(
         offered = tuple(replace(each, avoid={}) for each in offered)
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    return with_profile(_recommend([problem], arch, wanted, chosen, offered, notes)[0], profile)[:topk]
+    [found] = _recommend([problem], arch, wanted, chosen, offered, notes)
+    return _recalled(found, profile)[:topk]
 
 
 @takes(ConfigError, besides="topk")
@@ -73,7 +76,15 @@ def recommend_problems(
             some = places[start : start + step]
             answers = _recommend([problems[i] for i in some], arch, wanted, chosen, offered, notes)
             found |= zip(some, answers, strict=True)
-    return [with_profile(found[place], profile)[:topk] for place in range(len(problems))]
+    return [_recalled(found[place], profile)[:topk] for place in range(len(problems))]
+
+
+def _recalled(ranking: Ranking, profile: Given | None) -> Ranking:
+    if profile is None:
+        return ranking
+    from .learn import with_profile
+
+    return with_profile(ranking, profile)
 
 
 def _recommend(
