@@ -43,6 +43,9 @@ def work(name: str, count: int, seed: int) -> None:
 
     out = os.fdopen(os.dup(1), "w")
     entry = fuzzing.ENTRIES[name]
+    home = tempfile.TemporaryDirectory()
+    fuzzing.fresh_home(Path(home.name))
+    entry.ready()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
     def say(**what: Any) -> None:
@@ -78,8 +81,7 @@ def work(name: str, count: int, seed: int) -> None:
             )
         say(took=time.perf_counter() - began, answered=answered)
 
-    with tempfile.TemporaryDirectory() as folder:
-        fuzzing.fresh_home(Path(folder))
+    with home:
         run()
     say(peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
 
@@ -105,7 +107,8 @@ def batch(name: str, count: int, seed: int) -> dict[str, Any]:
             elif "took" in told:
                 found["cases"] += 1
                 found["results"] += told["answered"]
-                found["longest_s"] = max(found["longest_s"], told["took"])
+                if told["took"] > found["longest_s"]:
+                    found |= {"longest_s": told["took"], "longest": case}
                 case = ""
             elif "error" in told:
                 found["failures"].append({**told, "case": case})
@@ -155,7 +158,8 @@ def main() -> int:
             row["cases"] += max(found["cases"], 1)
             row["results"] += found["results"]
             row["failures"] += len(found["failures"])
-            row["longest_s"] = round(max(row["longest_s"], found["longest_s"]), 3)
+            if found["longest_s"] > row["longest_s"]:
+                row |= {"longest_s": round(found["longest_s"], 3), "longest": found["longest"][:300]}
             row["peak_mib"] = max(row["peak_mib"], found["peak_bytes"] >> 20)
             failed += [{"entry": name, **failure} for failure in found["failures"]]
         row["seconds"] = round(time.monotonic() - began, 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -29,12 +30,15 @@ class _Enabling(Loader):
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
         asked = os.environ.get("CARVER_TRITON", "")
-        if not asked.isdecimal() or not int(asked):
-            sys.stderr.write(f"carver: CARVER_TRITON={asked!r} is no count of configurations; nothing is ranked\n")
+        if not re.fullmatch("0*[1-9][0-9]{0,8}", asked):
+            sys.stderr.write(f"carver: CARVER_TRITON={asked[:80]!r} is no count of configurations; nothing is ranked\n")
             return
-        from .integrations.autotune import enable_triton
+        try:
+            from .integrations.autotune import enable_triton
 
-        enable_triton(int(asked))
+            enable_triton(int(asked))
+        except Exception as error:  # a program that never names carver must run as it did
+            sys.stderr.write(f"carver: {type(error).__name__}: {error}; nothing is ranked\n")
 
 
 class _Finder(MetaPathFinder):

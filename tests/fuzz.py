@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import gzip
+import hashlib
 import inspect
 import json
 import math
 import os
 import string
 import tempfile
-from collections.abc import Callable, Mapping
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from hypothesis import strategies as st
 
@@ -32,7 +36,11 @@ from carver.base.errors import CarverError
 from carver.base.folders import private
 from carver.cli.main import main, read_configs
 from carver.cli.query import read_problems
-from carver.compiled import store
+from carver.compiled import kept, store
+from carver.compiled.inspect import asked, facts_of
+from carver.compiled.pool import Pool
+from carver.compiled.worker import answer, request
+from carver.cost.models.compiled import price_compiled
 from carver.evaluate import tables
 from carver.export import cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
 from carver.kernels import declaration, expr
@@ -42,6 +50,7 @@ from carver.problem.problem import Problem
 from carver.ranking.kernel import rank_kernel
 from carver.ranking.trial import checked, example, trial
 from carver.run.records import Measurement, Records
+from carver.tune import archive
 from carver.tune import cache as tuned
 from carver.tune.plan import Tuning
 
@@ -199,11 +208,13 @@ def edited_text(draw: st.DrawFn, base: Callable[[], str], values: tuple[str, ...
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: what it may be given, and the call, which may use a folder of its own."""
+    """One entry: what it may be given, the call, which may use a folder of its own, and what is made before the first
+    case."""
 
     name: str
     given: st.SearchStrategy[Any]
     call: Callable[[Any, Path], object]
+    ready: Callable[[], object] = dict
 
 
 def text_of(document: object) -> str:
@@ -487,12 +498,6 @@ def saved(drawn: tuple[Any, bool], folder: Path) -> object:
     return str(found), found.summary(), found.failures, found.speedup
 
 
-def stored(drawn: Any, folder: Path) -> object:
-    path = private("compiled", "ab") / f"{'ab' * 20}.json"
-    path.write_bytes(drawn)
-    return store.load("ab" * 20)
-
-
 WORDS = (
     "recommend", "rank", "explain", "records", "evaluate", "export", "portfolio", "check", "archs", "arch", "cache",
     "list", "show", "prune", "import", "matmul", "reduction", "elementwise", "op", "sum", "softmax", "64", "128",
@@ -524,12 +529,16 @@ NEVER = {"bench", "calibrate", "doctor", "bench-query"}
 """Commands that would measure something."""
 
 
+spoken = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+"""Arguments that a system can hand to a program."""
+
+
 @st.composite
 def command_cases(draw: st.DrawFn) -> Any:
     words = list(draw(st.sampled_from(FORMS)))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(words)))
-        new = draw(st.one_of(st.sampled_from(WORDS), st.sampled_from(WORDS), st.text(max_size=6)))
+        new = draw(st.one_of(st.sampled_from(WORDS), st.sampled_from(WORDS), spoken))
         words[at : at + draw(st.integers(0, 1))] = [new]
     content = draw(edited_text(draw(st.sampled_from(CONTENTS))))
     return words, content
@@ -644,33 +653,188 @@ def portfolios(drawn: Any, _: Path) -> object:
     return repr(found), found.to_json(), found.to_python()
 
 
-@cache
-def add_kernel() -> Any:
-    from triton_kernels import add
+class Recorded:
+    """In the place of compilers: one reply to whatever is asked."""
 
-    return add
+    processes = 1
+
+    def __init__(self, kernel: Any, config: Mapping[str, Any], args: Mapping[str, Any]) -> None:
+        asked_for = asked(kernel, config, args, (1,), carver.load_arch("h200"))
+        with Pool(1) as pool:
+            [(_, self.reply)] = pool.replies({"": request(kernel, asked_for.given, carver.load_arch("h200"))})
+
+    def replies(self, requests: Mapping[str, Any], seconds: float = 0) -> Iterator[tuple[str, Any]]:
+        for key, given in requests.items():
+            yield key, answer(given) if "codes" in given else dict(self.reply)
+
+
+def square(size: int) -> dict[str, Any]:
+    tensors = {name: carver.Tensor("float16", (size, size)) for name in ("a_ptr", "b_ptr", "c_ptr")}
+    return {**tensors, "M": size, "N": size, "K": size}
+
+
+CALLS: Mapping[str, tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]] = {
+    "copy": (
+        {"BLOCK": 512, "num_warps": 4},
+        lambda: {"x_ptr": carver.Tensor("float16", (4096,)), "y_ptr": carver.Tensor("float16", (4096,)), "n": 4096},
+    ),
+    "matmul": ({"BM": 64, "BN": 64, "BK": 32, "num_warps": 4, "num_stages": 3}, lambda: square(1024)),
+}
+"""Kernels that are compiled once, for one configuration and arguments of these types."""
+
+
+@cache
+def compiled_once(name: str) -> Recorded:
+    import compiled_kernels as kernels
+
+    config, args = CALLS[name]
+    return Recorded(getattr(kernels, name), config, args())
 
 
 @st.composite
 def kernel_cases(draw: st.DrawFn) -> Any:
-    """Arguments of `rank_kernel`, of which at least one cannot be: nothing is compiled."""
+    """Arguments of `rank_kernel`: in half of the cases what can be, with any sizes; in the others what cannot."""
     tensor = st.one_of(st.builds(lambda d, s: ("tensor", d, s), odd, odd), odd)
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(sorted(CALLS)))
+        args = {
+            key: ("float16", tuple(draw(st.lists(whole, min_size=1, max_size=3)))) if hasattr(value, "dtype")
+            else draw(whole)
+            for key, value in CALLS[name][1]().items() if draw(st.integers(0, 2))
+        }  # fmt: skip
+        return name, args, draw(st.lists(st.integers(0, 2**20), min_size=1, max_size=3))
     what = draw(st.sampled_from(["kernel", "configs", "args", "grid", "constants", "tensor"]))
     return what, draw(st.one_of(odd, tensor)), draw(st.dictionaries(word, odd, max_size=2))
 
 
 def compiled_kernels(drawn: Any, _: Path) -> object:
     what, value, more = drawn
+    arch = carver.load_arch("h200")
+    if what in CALLS:
+        import compiled_kernels as kernels
+
+        config, args = CALLS[what]
+        given = {k: carver.Tensor(*v) if isinstance(v, tuple) else v for k, v in value.items()}
+        found = rank_kernel(
+            getattr(kernels, what), [config], args=args() | given, grid=tuple(more), arch=arch,
+            pool=compiled_once(what),
+        )  # fmt: skip
+        return found.explain(), found.to_json(), repr(found)
     if what == "tensor" or (isinstance(value, tuple) and value[:1] == ("tensor",)):
         _, dtype, shape = value if isinstance(value, tuple) and len(value) == 3 else ("", value, value)
         return carver.Tensor(dtype, shape), carver.Descriptor(carver.Tensor("float16", (4, 4)), shape)
-    given: dict[str, Any] = {
+    odd_call: dict[str, Any] = {
         "kernel": Odd(), "configs": [{"num_warps": 4}], "args": {}, "grid": (1,), "constants": None,
     }  # fmt: skip
-    given |= {what: value}
+    odd_call |= {what: value}
     if what == "args":
-        given["args"] = more
-    return rank_kernel(given.pop("kernel"), given.pop("configs"), arch=carver.load_arch("h200"), **given)
+        odd_call["args"] = more
+    return rank_kernel(odd_call.pop("kernel"), odd_call.pop("configs"), arch=arch, **odd_call)
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """What is kept on disk of one configuration."""
+    from compiled_kernels import matmul
+
+    config, args = CALLS["matmul"]
+    arch = carver.load_arch("h200")
+    one = asked(matmul, config, args(), (256,), arch)
+    [made] = facts_of(matmul, [one], arch, pool=compiled_once("matmul"))
+    kept.save("ab" * 20, made, kept.Used({}))  # type: ignore[arg-type]
+    found = store.load("ab" * 20)
+    assert found is not None
+    return found
+
+
+def kept_facts(drawn: Any, _: Path) -> object:
+    """Facts as they are kept, edited; whoever can write them can write their hash as well."""
+    if isinstance(drawn, bytes):
+        (private("compiled", "ab") / f"{'ab' * 20}.json").write_bytes(drawn)
+    elif isinstance(drawn, dict):
+        store.save("ab" * 20, drawn)
+    found = kept.load("ab" * 20, {})
+    return found and price_compiled([found], carver.load_arch("h200"))
+
+
+@cache
+def profile() -> dict[str, Any]:
+    ranking = matmul()
+    return ranking.learn({ranking[0]: 0.1, ranking[1]: 0.2, ranking[2]: None}).profile
+
+
+def profiles(drawn: Any, folder: Path) -> object:
+    """A profile as a value and as a file, given to a ranking."""
+    (folder / "profile.json").write_text(text_of(drawn))
+    template = carver.MatmulTemplate(256, 512, 512).with_arch("h200")
+    hints = template.recommend_hints(2, "triton", profile=folder / "profile.json")
+    return template.recommend_hints(2, "triton", profile=drawn), hints.profile, hints.explain(0)
+
+
+@cache
+def exported() -> Mapping[str, bytes]:
+    """The files of an archive of tuned results."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(Path(folder, "cache")))
+        tuned.write(tuned.tune_folder() / "k", saved_files()[0], {"kernel.py": b"pass"})
+        path = private("profiles") / "k.json"
+        path.write_text(text_of(profile()))
+        archive.export(Path(folder, "a.zip"))
+        with zipfile.ZipFile(Path(folder, "a.zip")) as file:
+            return {name: file.read(name) for name in file.namelist()}
+
+
+@st.composite
+def archive_cases(draw: st.DrawFn) -> Any:
+    """Archives with files changed, renamed, added or left out, most with a manifest that fits, and bytes cut."""
+    files = dict(exported())
+    for _ in range(draw(st.integers(0, 3))):
+        name = draw(st.sampled_from(sorted(files)))
+        match draw(st.integers(0, 3)):
+            case 0:
+                del files[name]
+            case 1:
+                files[draw(NAMES)] = files.pop(name)
+            case 2:
+                files[name] = draw(edited_text(lambda name=name: files[name].decode("utf-8", "replace")))  # type: ignore[misc]
+            case _:
+                files[draw(NAMES)] = draw(st.binary(max_size=20))
+        if not files:
+            break
+    if draw(st.integers(0, 3)) and archive.MANIFEST in files:
+        digests = {n: hashlib.sha256(c).hexdigest() for n, c in files.items() if n != archive.MANIFEST}
+        manifest = draw(edited(lambda: {"format": 1, "schema": 1, "files": digests}))
+        files[archive.MANIFEST] = text_of(manifest).encode()
+    return files, draw(st.integers(0, 4)) == 0 and draw(st.integers(0, 2000))
+
+
+NAMES = st.one_of(
+    st.sampled_from(
+        [
+            "../out", "/tmp/out", "tune/../../out", "tune/k/../../../out", "binaries/x.so", "tune", "tune/",
+            "profiles/a", "tune/k/result.json", "tune/b/result.json", "secret", "profiles/../secret", "a\\..\\b",
+            "C:x", "tune/k", "profiles/" + "x" * 300, "profiles/k.json/a", ".", "", "tune/.cleared-k/result.json",
+        ]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).map("profiles/{}".format),
+)
+
+
+def archives(drawn: Any, folder: Path) -> object:
+    files, cut = drawn
+    path = folder / "a.zip"
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as file:
+        warnings.simplefilter("ignore")
+        for name, content in files.items():
+            file.writestr(name or "x", content)
+    if cut is not False:
+        path.write_bytes(path.read_bytes()[:cut])
+    before = {p.name for p in folder.parent.iterdir()}
+    try:
+        found = archive.load(path, replace=True)
+    finally:
+        assert not Path("/tmp/out").exists() and "out" not in {p.name for p in folder.parent.iterdir()} - before
+    return found, list(tuned.entries())
 
 
 def tunings(drawn: dict[str, Any], _: Path) -> object:
@@ -696,13 +860,15 @@ ENTRIES = {
         Entry("records", st.lists(st.one_of(edited(record), st.text(max_size=10)), min_size=1, max_size=2), records),
         Entry("tables", table_cases(), measured),
         Entry("saved results", st.tuples(edited(lambda: saved_files()[0]), st.booleans()), saved),
-        Entry("compiled facts", edited_text(lambda: "0\n{}"), stored),
         Entry("command line", command_cases(), command_line),
         Entry("texts", text_cases(), texts),
         Entry("exports", export_cases(), exports),
         Entry("portfolios", portfolio_cases(), portfolios),
         Entry("settings", arguments(Tuning), tunings),
-        Entry("rank_kernel", kernel_cases(), compiled_kernels),
+        Entry("rank_kernel", kernel_cases(), compiled_kernels, lambda: [compiled_once(name) for name in CALLS]),
+        Entry("kept facts", st.one_of(edited(facts), edited_text(lambda: "0\n{}")), kept_facts, facts),
+        Entry("profiles", edited(profile), profiles),
+        Entry("archives", archive_cases(), archives),
     )
 }
 

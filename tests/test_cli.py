@@ -367,7 +367,7 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     binary.write_bytes(bytes(range(128, 256)))
     for args in (["rank", *MATMUL, "--configs", str(binary)], ["explain", "hint", str(binary)]):
         result = run(*args)
-        assert result.exit_code == 2 and "is not a text file" in result.stderr
+        assert result.exit_code == 2 and "is no text in UTF-8" in result.stderr
     ranking.write_text(run("recommend", *MATMUL, "-k", "1", "--json").stdout)
     assert "jq '.hints[0]'" in run("explain", "hint", str(ranking)).stderr
     assert "this is a ranking" in run("rank", *MATMUL, "--configs", str(ranking)).stderr

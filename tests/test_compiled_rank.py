@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,9 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import CompileError, ConfigError, NoCandidates
 from carver.cli.main import main
-from carver.compiled import pool, store
+from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
+from carver.compiled.worker import packed
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -167,3 +171,100 @@ def test_the_command_line_inspects(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     assert "grid 4 x 1 x 1" in done.output and "load x_ptr" in done.output
+
+
+# faults of one candidate
+
+
+def copies(blocks: tuple[int, ...], **bounds: Any) -> carver.KernelRanking:
+    args = {"x_ptr": half(8192), "y_ptr": half(8192), "n": 8000}
+    configs = [{"BLOCK": block} for block in blocks]
+    return carver.rank_kernel(kernels.copy, configs, args=args, grid=(32,), arch=H100, **bounds)
+
+
+@pytest.mark.parametrize("kept", ["cut", "no reply", "no text"])
+def test_a_code_that_cannot_be_read_is_one_refusal(
+    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    blocks = (256, 512, 1024)
+    assert copies(blocks).indices
+    [entry, *_] = [p for p in (tmp_path / "compiled").rglob("*.json") if store.load(p.stem).keys() > {"ttir"}]  # type: ignore[union-attr]
+    reply = store.load(entry.stem)
+    assert reply is not None
+    for path in (tmp_path / "compiled").rglob("*.json"):
+        if "facts" in (store.load(path.stem) or {}):
+            path.unlink()
+    if kept == "cut":  # as a reader that fails at this code sees it
+        store.save(entry.stem, reply | {"code": {"cubin": packed(b"\x7fELF")["cubin"]}, "reader": 0})
+    else:
+        store.save(entry.stem, {"ttir": 3, "warps": "x"}) if kept == "no reply" else entry.write_bytes(b"\xff\x00")
+    again = copies(blocks)
+    if kept == "cut":
+        [why] = again.reasons.values()
+        assert "are no cubin" in why
+        assert len(again) == 2
+        assert len(copies(blocks)) == 2 and store.load(entry.stem)["reader"] == 0, "it is not kept that it failed"  # type: ignore[index]
+    else:
+        assert len(again) == 3 and not again.reasons, "it is made anew"
+
+
+def test_a_fault_of_the_reader_is_one_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    whole = inspect.gathered
+
+    def faulty(machine: Any, run: Any, *rest: Any, **shape: Any) -> Any:
+        if shape["warps"] == 8:
+            raise KeyError("an opcode that nobody thought of")
+        return whole(machine, run, *rest, **shape)
+
+    monkeypatch.setattr(inspect, "gathered", faulty)
+    args = {"x_ptr": half(8192), "y_ptr": half(8192), "n": 8000}
+    configs = [{"BLOCK": 1024, "num_warps": warps} for warps in (4, 8)]
+    ranking = carver.rank_kernel(kernels.copy, configs, args=args, grid=(32,), arch=H100)
+    assert ranking.indices == [0] and "KeyError: 'an opcode that nobody thought of'" in ranking.reasons[1]
+    with pytest.raises(NoCandidates, match="carver fails to read"):
+        carver.rank_kernel(kernels.copy, configs[1:], args=args, grid=(32,), arch=H100)
+
+
+HOSTILE = '''
+import os, subprocess, sys, time
+import triton
+import triton.language as tl
+
+if os.environ.get("CUDA_VISIBLE_DEVICES") == "":  # in a compiling process
+    {does}
+
+@triton.jit
+def one(x_ptr):
+    tl.store(x_ptr, 1)
+'''
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("subprocess.Popen(['sleep', '{mark}'], start_new_session=True); time.sleep(1000)", "not compiled within 3 s"),
+        ("os.write(1, b'{mark}'); sys.stdout.write('[1]\\n'); time.sleep(1000)", "not compiled within 3 s"),
+        ("sys.exit(7)", "cannot be imported: SystemExit: 7"),
+        ("os._exit(7)", "ended with 7"),
+        ("input()", "cannot be imported: EOFError"),
+        ("os.abort()", "ended with -6"),
+        ("[os.write(2, b'x' * (1 << 20)) for _ in range(40)]; os._exit(3)", "ended with 3: xxx"),
+        ("raise KeyError('a' * 10**6)", "cannot be imported: KeyError"),
+    ],
+)  # fmt: skip
+def test_whatever_a_source_does_in_a_compiling_process(
+    does: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"98765{os.getpid()}"
+    (tmp_path / "hostile_kernels.py").write_text(HOSTILE.format(does=does.format(mark=mark)))
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "hostile_kernels", raising=False)
+    hostile = importlib.import_module("hostile_kernels")
+    with pytest.raises((NoCandidates, ConfigError)) as refused:
+        carver.rank_kernel(hostile.one, [{"num_warps": 4}], args={"x_ptr": half(64)}, grid=(1,), arch=H100, seconds=3)
+    assert says in str(refused.value) and len(str(refused.value)) < 2000
+    commands = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
+    assert not [c for c in commands if mark.encode() in c], "it outlived the compiling process"

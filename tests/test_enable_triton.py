@@ -222,7 +222,9 @@ def test_a_script_runs_with_it(tmp_path: Path) -> None:
     assert done.stdout.strip() == "['--lr', '3'] 7 True"
 
 
-@pytest.mark.parametrize(("asked", "ranks", "told"), [("3", "True", ""), ("many", "False", "no count")])
+@pytest.mark.parametrize(
+    ("asked", "ranks", "told"), [("3", "True", ""), ("many", "False", "no count"), ("9" * 5000, "False", "no count")]
+)
 def test_a_variable_ranks_for_a_whole_process(asked: str, ranks: str, told: str) -> None:
     code = "import carver._startup, triton; from triton.runtime.autotuner import Autotuner as A; "
     code += "print(hasattr(A.prune_configs, '__wrapped__'))"

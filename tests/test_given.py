@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -308,3 +309,70 @@ def test_a_return_alone_ends_a_line_of_csv(tmp_path: Path) -> None:
 
 def test_a_place_is_a_whole_number_of_any_library() -> None:
     assert names_of(np.int64(1)) == (1,) and names_of("a") == ("a",) and names_of([0, "b"]) == (0, "b")
+
+
+def test_halves_of_a_surrogate_are_no_text() -> None:
+    for text in ('"\\ud800"', b'"\\udfff"', '{"\\uD834": 1}', '"\ud800"'):
+        with pytest.raises(ConfigError, match=r"is not JSON: .*surrogates not allowed"):
+            given.json_of(text, "it", ConfigError)
+    assert given.json_of('"\\ud834\\udd1e é"', "it", ConfigError) == "\U0001d11e é"
+
+
+@pytest.mark.parametrize("word", ["nan", "-inf", "1e400"])
+def test_numbers_of_toml_are_finite(word: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    for line in ("sm_count", "dram_gb_per_s", "lanes"):  # of a section each, one that is checked by name among them
+        path.write_text(re.sub(rf"(?m)^{line} = .*", f"{line} = {word}", carver.arch.devices.to_toml(H200)))
+        with pytest.raises(ArchError, match="no finite number"):
+            carver.load_arch(path)
+
+
+# Files that do not end, and settings of others
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("recommend", "--many", "FILE", "--arch", "h200"), ("check", "FILE", "--operator", "matmul"),
+        ("rank", "matmul", "64", "64", "64", "--arch", "h200", "--configs", "FILE"), ("explain", "hint", "FILE"),
+        ("records", "import", "FILE"), ("inspect", f"{__file__}:M", "--args", "FILE", "--arch", "h200"),
+    ],
+)  # fmt: skip
+def test_a_file_without_an_end(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(given, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(given.content, "__defaults__", (1 << 20,))
+    monkeypatch.setattr(given.text_of, "__defaults__", (1 << 20,))
+    assert "holds more than 1 MiB" in refused(*words, file=Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("what", ["dangling", "loop", "pipe", "folder", "device", "everybody's", "everybody's folder"])
+@pytest.mark.parametrize("kind", ["arch", "templates/matmul"])
+def test_settings_that_are_no_files_of_the_users(
+    kind: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path))
+    every.cache_clear()
+    path = tmp_path / kind / "x.toml"
+    path.parent.mkdir(parents=True)
+    match what:
+        case "dangling":
+            path.symlink_to("nothing")
+        case "loop":
+            path.symlink_to(path.name)
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.touch()
+            (path if what == "everybody's" else path.parent).chmod(0o777)
+    try:
+        with pytest.raises(ArchError if kind == "arch" else KernelError, match=str(path.parent)) as why:
+            carver.load_arch("h200") if kind == "arch" else every("matmul")
+    finally:
+        every.cache_clear()
+    assert "cannot be read" in str(why.value) or "no plain file" in str(why.value) or "everybody" in str(why.value)

@@ -25,6 +25,7 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
+from carver.base import given
 from carver.base.errors import ConfigError, Foreign
 from carver.base.folders import cache_folder
 from carver.cli.main import main
@@ -638,7 +639,7 @@ def test_a_folder_from_elsewhere_is_looked_at_before_it_is_read(
         path.rename(tmp_path / "elsewhere.json")
         path.symlink_to(tmp_path / "elsewhere.json")
     elif how == "large":
-        monkeypatch.setattr(disk, "MOST_BYTES", 100)
+        path.write_text(path.read_text() + " " * given.MOST_BYTES)
     elif how == "types":
         found["table"] = 7
         found["digest"] = disk._digest(found)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from ..base.dtypes import BYTES
 from ..base.errors import ArchError
-from ..base.given import fits, in_words, shown, text_of, toml_of
+from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""
@@ -427,7 +427,7 @@ def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
     for key, value in table.items():
         if isinstance(value, dict) and depth:
             pairs.append((key, _frozen(f"{section}.{key}", value, 0)))
-        elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        elif isinstance(value, str) or is_number(value):
             pairs.append((key, value))
         else:
             raise ArchError(f"[{section}] {key} must be a number, a string or a table of them, got {value!r}")

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ArchError
-from ..base.folders import config_folder
+from ..base.folders import config_folder, own_files
 from ..base.given import shown, text_of
 from ..base.shipped import folder
 from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
@@ -42,7 +42,7 @@ def own_folder() -> Path:
 
 def own_names() -> list[str]:
     """The user's descriptors. One that has the name of a shipped one is used in its place."""
-    return sorted(path.stem for path in own_folder().glob("*.toml"))
+    return [path.stem for path in own_files(own_folder(), ArchError)]
 
 
 def load(name: Arch | str | os.PathLike[str]) -> Arch:
@@ -273,18 +273,19 @@ def _known_as(name: str) -> Path | None:
     A device's name comes before an ISA's: "680" is a GTX 680. A copy of a descriptor that keeps its aliases answers to
     them, but not to the name of the one that it was copied from.
     """
+    mine = own_files(own_folder(), ArchError)
     if re.fullmatch(r"\w{1,100}", name):
-        files = (where / f"{name}.toml" for where in (own_folder(), folder("arch")))
-        if found := next((path for path in files if path.is_file()), None):
+        named = (*(path for path in mine if path.stem == name), folder("arch") / f"{name}.toml")
+        if found := next((path for path in named if path.is_file()), None):
             return found
     keys = (_key(name), _key(isa_of(name)))
-    folders = (own_folder(), folder("arch"))
-    return next((path for key in keys if key for where in folders if (path := _answering(where, key))), None)
+    places = (mine, sorted(folder("arch").glob("*.toml")))
+    return next((path for key in keys if key for files in places if (path := _answering(files, key))), None)
 
 
-def _answering(where: Path, key: str) -> Path | None:
-    """The first descriptor in a folder that answers to a name. Those whose lines do not have it are not parsed."""
-    for path in sorted(where.glob("*.toml")):
+def _answering(files: Iterable[Path], key: str) -> Path | None:
+    """The first of these descriptors that answers to a name. Those whose lines do not have it are not parsed."""
+    for path in files:
         head, words = _head(path, path.stat().st_mtime_ns)
         if key in words and any(_key(word) == key for word in _names(path, head)):
             return path

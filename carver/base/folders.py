@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import os
 import platform
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 import platformdirs
 
-from .errors import DeviceError, Foreign
+from .errors import CarverError, DeviceError, Foreign
 
 
 def cache_folder() -> Path:
@@ -31,6 +32,22 @@ def config_folder() -> Path:
     `carver` in the platform's folder for settings; not created here."""
     chosen = os.environ.get("CARVER_CONFIG_DIR")
     return Path(chosen).expanduser() if chosen else platformdirs.user_config_path("carver", False, roaming=True)
+
+
+def own_files(folder: Path, error: type[CarverError]) -> list[Path]:
+    """The TOML files of a folder of the user's settings, by name. Raises `error` for what is no plain file, and for
+    what everybody can write to: a declaration names sources, and what is compiled of them is run."""
+    found = sorted(folder.glob("*.toml"))
+    for path in (folder, *found) if found else ():
+        try:
+            mode = path.stat().st_mode
+        except OSError as e:
+            raise error(f"{path} cannot be read: {e.strerror}") from None
+        if path != folder and not stat.S_ISREG(mode):
+            raise error(f"{path} is no plain file: take it out of {folder}")
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX and sys.platform != "win32":
+            raise error(f"{path} can be written to by everybody, and carver would use what they write: 'chmod o-w' it")
+    return found
 
 
 def private(*names: str) -> Path:

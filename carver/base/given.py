@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import numpy as np
 
@@ -58,6 +58,30 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     return found
 
 
+def text_from(file: TextIO, error: Error) -> str:
+    """The text of an open file, a pipe too, without the mark that spreadsheets begin one with."""
+    return next(_pieces(file, file.read, error), "").removeprefix("\ufeff")
+
+
+def lines_from(file: TextIO, error: Error) -> Iterator[str]:
+    """Its lines, as they come."""
+    return _pieces(file, file.readline, error)
+
+
+def _pieces(file: TextIO, read: Callable[[int], str], error: Error) -> Iterator[str]:
+    """What `read` gives, until there is no more; none of it may be longer than a file may be."""
+    name = printable(str(getattr(file, "name", "the input")))
+    try:
+        while piece := read(MOST_BYTES + 1):
+            if len(piece) > MOST_BYTES:
+                raise error(f"{name} holds more than {MOST_BYTES >> 20} MiB, which nothing that carver reads does")
+            yield piece
+    except UnicodeDecodeError as e:
+        raise error(f"{name} is no text in UTF-8: {e}") from None
+    except OSError as e:
+        raise error(f"{name} cannot be read: {e.strerror}") from None
+
+
 def text_of(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> str:
     """The same as text in UTF-8, without the mark that spreadsheets begin a file with."""
     try:
@@ -67,9 +91,9 @@ def text_of(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> str:
 
 
 def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
-    """A parsed TOML file."""
+    """A parsed TOML file. NaN and infinity are refused."""
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=_finite)
     except (ValueError, RecursionError) as e:  # an integer of thousands of digits, too
         raise error(f"{what}: not TOML: {e}") from None
 
@@ -80,7 +104,9 @@ def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = Tru
     if not isinstance(text, str | bytes | bytearray):
         raise error(f"{what} is JSON text, got {shown(text)}")
     with _as_json(what, error):
-        return json.loads(text, **(_FINITE if finite else {}))
+        found = json.loads(text, **(_FINITE if finite else {}))
+        _check_halves(text, found)
+    return found
 
 
 def json_each(text: str, what: object, error: Error) -> list[Any]:
@@ -90,7 +116,15 @@ def json_each(text: str, what: object, error: Error) -> list[Any]:
         while at := re.compile(r"\S").search(text, end):
             value, end = decode(text, at.start())
             found.append(value)
+        _check_halves(text, found)
     return found
+
+
+def _check_halves(text: str | bytes | bytearray, found: object) -> None:
+    """Raises ValueError for halves of a surrogate pair, which JSON can spell, but no file and no database holds."""
+    spelt = re.search(r"\\u[dD]", text) if isinstance(text, str) else re.search(rb"\\u[dD]", text)
+    if spelt or (isinstance(text, str) and not text.isascii()):
+        json.dumps(found, ensure_ascii=False).encode()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ..base.errors import ConfigError
-from ..base.given import printable
+from ..base.given import lines_from, printable
 from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
@@ -186,10 +186,7 @@ def export_records(store: Records, /, file: TextIO, _as_json: bool, **filters: s
 @click.pass_obj
 def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
     """Read what `export` wrote; measurements that are here already are skipped."""
-    try:
-        added, skipped = store.import_(file)
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file.name} is no text in UTF-8; nothing was imported") from None
+    added, skipped = store.import_(lines_from(file, ConfigError))
     counts = {"added": added, "skipped": skipped}
     click.echo(json.dumps(counts) if as_json else f"{added} added, {skipped} here already")
 

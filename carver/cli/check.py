@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ..base.given import MOST_BYTES
 from ..kernels.declaration import DeclarationError
 from ..ranking.trial import Trial, checked, example, line_of, trials
 from .bench import as_json
@@ -28,7 +29,8 @@ def check(file: Path, operator: str, dtype: str, as_json: bool) -> None:
     try:
         kernel = checked(file.resolve(), operator)
     except DeclarationError as error:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            text = opened.read(MOST_BYTES)
         faults = sorted({(line_of(text, fault) or 0, str(fault)) for fault in error.faults})
         if as_json:
             told = [{"line": line or None, "says": says} for line, says in faults]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -19,7 +19,7 @@ from .._version import __version__
 from ..arch import devices as archs
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
-from ..base.given import json_each, json_of, printable, shown
+from ..base.given import json_each, json_of, printable, shown, text_from
 from ..base.table import WIDTH, Column, console, rich_table, screen_width
 from ..kernels.foreign import SAID, is_grid
 from ..ops.elsewise import explained
@@ -47,6 +47,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except CarverError as error:
             _fail(error)
+        except click.ClickException as error:  # which repeats what was given
+            error.message = printable(error.message)  # type: ignore[misc, unused-ignore]
+            raise
         except OSError as error:
             if error.errno == errno.EPIPE:  # which click knows
                 raise
@@ -134,14 +137,14 @@ def _save_plots(
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 def rank(
-    template: Template, configs: io.TextIOBase, topk: int | None, backend: str, kernel: str | None,
+    template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
     names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,
     plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
-    given, renamed = read_configs(_text(configs)), cli_export.renames(names)
+    given, renamed = read_configs(text_from(configs, ConfigError)), cli_export.renames(names)
     if compiled is not None or source or arguments:
         if compiled is None or not source or arguments is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
@@ -231,13 +234,13 @@ for verb in (rank, bench):
 @as_json
 @click.pass_context
 def recommend_all(
-    ctx: click.Context, many: io.TextIOBase | None, arch: str | None, backend: str | None, topk: int, as_json: bool
+    ctx: click.Context, many: TextIO | None, arch: str | None, backend: str | None, topk: int, as_json: bool
 ) -> None:
     """The configurations with the shortest predicted times, best first."""
     if ctx.invoked_subcommand is None:
         if many is None:
             raise click.UsageError("name an operator, or give --many FILE --arch NAME", ctx)
-        query.answer_many(_text(many), arch, topk, backend, as_json)
+        query.answer_many(text_from(many, ConfigError), arch, topk, backend, as_json)
     elif many is not None:
         raise click.UsageError(f"--many has its own operators; {ctx.invoked_subcommand} asks for one problem", ctx)
 
@@ -278,9 +281,9 @@ for command in (bench_call, cache, check, doctor, profile, simulate):
 @click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
 @click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
 @as_json
-def explain_hint_file(file: io.TextIOBase, arch: str | None, plot: Path | None, as_json: bool) -> None:
+def explain_hint_file(file: TextIO, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """A hint that was saved as JSON."""
-    hint = Hint.from_json(_text(file))
+    hint = Hint.from_json(text_from(file, ConfigError))
     found = explained(hint, device(arch) if arch else None)
     _print(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
@@ -391,13 +394,6 @@ def _rates(arch: Arch) -> dict[str, Any]:
         "l2_bytes": arch.l2_bytes,
         "constants": arch.provenance,
     }
-
-
-def _text(file: io.TextIOBase) -> str:
-    try:
-        return file.read().removeprefix("\ufeff")  # as spreadsheets begin a file
-    except UnicodeDecodeError:
-        raise ConfigError(f"{getattr(file, 'name', 'the input')} is not a text file in UTF-8") from None
 
 
 def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:

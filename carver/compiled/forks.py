@@ -24,7 +24,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError
 from .isa.rates import table
 from .machine import matrix_rates
-from .pool import MEMORY_BYTES, SECONDS, Reply, Request, cores, passing
+from .pool import MEMORY_BYTES, SECONDS, Reply, Request, cores, passing, unread
 from .triton import Compiled, Target, hashed, warm
 from .worker import answer
 
@@ -144,6 +144,8 @@ class Forks:
             return {"error": str(error)}
         except MemoryError:
             return passing("the compiler ran out of memory")
+        except Exception as fault:
+            return passing(unread(fault))
 
     def filled(self, count: int) -> list[int]:
         """Compile a list for Triton's own cache alone: places of what compiled in time, all of them where none did."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CompileError, ConfigError
+from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import takes
 from . import kept, pool
 from .arguments import Descriptor, given
@@ -56,23 +56,28 @@ def asked(
 
 def facts_of(
     kernel: Any, wanted: Sequence[Asked], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
-) -> list[Facts | CompileError]:
+) -> list[Facts | CarverError]:
     """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
 
-    Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list.
+    Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list. Raises ProblemError
+    where the program of none of them can be followed.
     """
     keys = [kept.key_of(each.key, each.grid, each.args, arch) for each in wanted]
-    found: dict[str, Facts | CompileError | None] = {key: kept.load(key, values or {}) for key in keys}
+    found: dict[str, Facts | CarverError | None] = {key: kept.load(key, values or {}) for key in keys}
     missing = [i for i, key in enumerate(keys) if found[key] is None]
     for key, facts in _compiled(kernel, {i: wanted[i] for i in missing}, keys, arch, values or {}, bounds):
         found[key] = facts
-    return [each for key in keys if (each := found[key]) is not None]
+    told = [each for key in keys if (each := found[key]) is not None]
+    lost = [each for each in told if isinstance(each, ProblemError)]
+    if lost and not any(isinstance(each, Facts) for each in told):
+        raise lost[0]
+    return told
 
 
 def _compiled(
     kernel: Any, wanted: Mapping[int, Asked], keys: Sequence[str], arch: Arch, values: Mapping[str, Any],
     bounds: Mapping[str, Any],
-) -> Iterator[tuple[str, Facts | CompileError]]:  # fmt: skip
+) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
     """Facts of configurations by their places, compiled, under the keys of all."""
     copies = bounds.get("pool")
     requests = {
@@ -89,20 +94,26 @@ def _compiled(
         if "refused" in reply:
             yield keys[i], CompileError(reply["refused"])
             continue
-        if each.key not in machines:
-            machines[each.key] = Machine.from_json(reply["machine"])
-        # configurations that differ in warps and stages alone are one program
-        program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
-        if program not in runs:
-            given, used = [(name, _evaluated(value)) for name, value in each.args], kept.Used(values)
-            run = evaluate(reply["ttir"], given, each.grid, used)
-            runs[program] = run, Touched.of(run, sizes_of(each.args)), used
-        run, touched, used = runs[program]
-        shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
-        code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-        facts = gathered(machines[each.key], run, touched, arch, **shape, code=code)
-        kept.save(keys[i], facts, used)
-        yield keys[i], facts
+        try:
+            if each.key not in machines:
+                machines[each.key] = Machine.from_json(reply["machine"])
+            # configurations that differ in warps and stages alone are one program
+            program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
+            if program not in runs:
+                given, used = [(name, _evaluated(value)) for name, value in each.args], kept.Used(values)
+                run = evaluate(reply["ttir"], given, each.grid, used)
+                runs[program] = run, Touched.of(run, sizes_of(each.args)), used
+            run, touched, used = runs[program]
+            shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
+            code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
+            facts = gathered(machines[each.key], run, touched, arch, **shape, code=code)
+        except ProblemError as lost:
+            yield keys[i], lost
+        except Exception as fault:
+            yield keys[i], CompileError(pool.unread(fault))
+        else:
+            kept.save(keys[i], facts, used)
+            yield keys[i], facts
 
 
 def _evaluated(value: Any) -> Any:
@@ -117,6 +128,6 @@ def inspect(
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
     known, device = {name: given(value) for name, value in args.items()}, load(arch)
     [facts] = facts_of(kernel, [asked(kernel, config, known, grid, device, constants)], device, values)
-    if isinstance(facts, CompileError):
+    if isinstance(facts, CarverError):
         raise facts
     return facts

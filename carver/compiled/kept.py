@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.errors import CarverError
+from ..base.given import check_fields
 from . import store
 from .facts import AccessFacts, Facts, LoopFacts
-from .machine import span_of
+from .machine import Span, span_of
 
 
 class Used(Mapping[str, Any]):
@@ -76,19 +78,34 @@ def save(key: str, facts: Facts, used: Used) -> None:
 def load(key: str, values: Mapping[str, Any]) -> Facts | None:
     """None where there are none, or where tensors that they depend on hold something else."""
     entry = store.load(key)
-    if entry is None or any(
-        name not in values or digest(np.asarray(values[name])) != was for name, was in entry["values"].items()
-    ):
+    if entry is None:
         return None
-    kept = entry["facts"]
+    try:
+        if any(name not in values or digest(np.asarray(values[name])) != was for name, was in entry["values"].items()):
+            return None
+        return _facts(entry["facts"])
+    except (CarverError, KeyError, TypeError, AttributeError):
+        return None  # whatever it is, it is not what `save` wrote
+
+
+def _facts(plain: Mapping[str, Any]) -> Facts:
+    """Raises CarverError, or an error of Python's, for what `save` did not write."""
+    check_fields(Facts, plain, "record of facts", CarverError)
+    for loop in plain["loops"]:
+        check_fields(LoopFacts, loop, "loop", CarverError)
+    for access in plain["accesses"]:
+        stride = access["stride_bytes"]
+        check_fields(AccessFacts, access | {"stride_bytes": 0.0 if stride is None else stride}, "access", CarverError)
+    for span in (plain["straight"], *(loop["span"] for loop in plain["loops"]), *(span for _, span in plain["asides"])):
+        check_fields(Span, span, "span", CarverError)
     accesses: list[dict[str, Any]] = [
-        {name: math.nan if value is None else value for name, value in access.items()} for access in kept["accesses"]
+        {name: math.nan if value is None else value for name, value in access.items()} for access in plain["accesses"]
     ]
     return Facts(**{
-        **kept,
-        "grid": tuple(kept["grid"]),
-        "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in kept["loops"]),
-        "asides": tuple((times, span_of(span)) for times, span in kept["asides"]),
-        "straight": span_of(kept["straight"]),
+        **plain,
+        "grid": tuple(plain["grid"]),
+        "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in plain["loops"]),
+        "asides": tuple((times, span_of(span)) for times, span in plain["asides"]),
+        "straight": span_of(plain["straight"]),
         "accesses": tuple(AccessFacts(**access) for access in accesses),
     })  # fmt: skip

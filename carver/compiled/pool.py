@@ -14,7 +14,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from ..base import warden
 from ..base.errors import CompileError, ConfigError
+from ..base.given import fits, json_of, shown
 from . import store
 
 SECONDS = 120.0
@@ -24,6 +26,8 @@ BATCH = 24
 """Codes that one process disassembles at once."""
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
+KILL_S = 30.0
+"""What the warden gets to end a process and all that it started. [s]"""
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -40,7 +44,7 @@ class _Worker:
 
     @classmethod
     def start(cls, memory_bytes: int) -> _Worker:
-        command = [sys.executable, "-P", "-m", "carver.compiled.worker"]
+        command = [*warden.command(), sys.executable, "-P", "-m", "carver.compiled.worker"]
         path = [p for p in sys.path if p]
         # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
         hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
@@ -72,14 +76,20 @@ class _Worker:
         return self.process.stdout
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        """What it started, an assembler that hangs say, ends with it."""
+        self.process.terminate()
+        try:
+            self.process.communicate(timeout=KILL_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
         self.said.close()
 
     def last_words(self) -> str:
         """Why it ended, as far as it said: the last line that it printed."""
-        self.said.seek(0)
-        lines = self.said.read()[-4096:].decode(errors="replace").split("\n")
+        size = self.said.seek(0, os.SEEK_END)
+        self.said.seek(max(size - 4096, 0))
+        lines = self.said.read().decode(errors="replace").split("\n")
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "out of memory perhaps")
 
 
@@ -135,7 +145,7 @@ class Pool:
                         if line := worker.replies.readline():
                             self._idle.append(worker)
                             give()  # the next is under way while the caller looks at this reply
-                            yield key, json.loads(line)
+                            yield key, _parsed(line)
                         else:
                             why = f"the compiler's process ended with {worker.process.wait()}: {worker.last_words()}"
                             worker.end()
@@ -178,7 +188,7 @@ def _compiled(
     requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
     progress: bool,
 ) -> dict[str, Reply]:  # fmt: skip
-    found = {key: reply for key in requests if (reply := store.load(key)) is not None}
+    found = {key: reply for key in requests if (reply := store.load(key)) is not None and _is_whole(reply)}
     missing = {key: requests[key] for key in requests if key not in found}
     with _shown(progress and bool(missing), len(missing)) as step:
         for key, reply in pool.replies(missing, seconds):
@@ -189,18 +199,50 @@ def _compiled(
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != READER]
     size = max(1, min(BATCH, -(-len(unread) // pool.processes)))
     batches = {str(i): unread[i : i + size] for i in range(0, len(unread), size)}
-    asked = {
-        i: {"codes": [found[key]["code"] for key in keys], "isa": isa, "matrix": matrix} for i, keys in batches.items()
-    }
-    for i, reply in pool.replies(asked, seconds):
-        if "machines" not in reply:
-            raise CompileError(reply.get("error") or reply["refused"])
-        for key, machine in zip(batches[i], reply["machines"], strict=True):
-            found[key] |= {"machine": machine, "reader": READER}
+    while batches:
+        asked = {
+            i: {"codes": [found[key]["code"] for key in keys], "isa": isa, "matrix": matrix}
+            for i, keys in batches.items()
+        }
+        alone: dict[str, list[str]] = {}
+        for i, reply in pool.replies(asked, seconds):
+            if "error" in reply:
+                raise CompileError(reply["error"])
+            if "machines" in reply:
+                for key, machine in zip(batches[i], reply["machines"], strict=True):
+                    found[key] |= {"machine": machine, "reader": READER}
+            elif len(batches[i]) > 1:  # one of them cannot be read, or takes too long: the others still can
+                alone |= {key: [key] for key in batches[i]}
+            else:
+                found[batches[i][0]] = passing(reply["refused"])
+        batches = alone
     for key in {**missing, **dict.fromkeys(unread)}:
         if not found[key].pop("passing", False):
             store.save(key, found[key])
     return found
+
+
+def _parsed(line: str) -> Reply:
+    try:
+        reply = json_of(line, "the answer of a compiler's process", CompileError, finite=False)
+    except CompileError as error:
+        return passing(str(error))
+    known = isinstance(reply, dict) and ("machines" in reply or "error" in reply or _is_whole(reply))
+    return reply if known else passing(f"the compiler's process answered {shown(reply)}")
+
+
+_KINDS = {
+    "ttir": "str", "code": "Mapping[str, str]", "shared_bytes": "int", "warps": "int", "stages": "int", "ctas": "int",
+    "machine": "Mapping[str, Any] | None",
+}  # fmt: skip
+"""What a reply with code says, by annotation."""
+
+
+def _is_whole(reply: Reply) -> bool:
+    """Whether what was kept is a reply; else it is made anew."""
+    if "refused" in reply:
+        return isinstance(reply["refused"], str)
+    return all(fits(reply.get(name), kind, {}) for name, kind in _KINDS.items())
 
 
 def cores() -> int:
@@ -211,6 +253,11 @@ def cores() -> int:
 def passing(sentence: str) -> Reply:
     """A refusal that another run need not meet."""
     return {"refused": sentence, "passing": True}
+
+
+def unread(fault: Exception) -> str:
+    """What to tell of a candidate whose code or program carver fails at: a fault of carver's, and of that candidate."""
+    return f"carver fails to read what was compiled: {type(fault).__name__}: {fault}"[:300]
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import CarverError
+from ..base.errors import Foreign
 from ..base.folders import cache_folder, kept, private
-from ..base.given import json_of
+from ..base.given import json_of, text_of
 
 FORMAT = "1"
 """Of an entry; others are not read."""
@@ -29,14 +29,14 @@ def load(key: str) -> dict[str, Any] | None:
     Raises DeviceError where others than this user can write to the cache.
     """
     try:
-        digest, _, text = kept(FOLDER, key[:2]).joinpath(f"{key}.json").read_text(encoding="utf-8").partition("\n")
-    except (OSError, UnicodeDecodeError):
+        digest, _, text = text_of(kept(FOLDER, key[:2]) / f"{key}.json", Foreign).partition("\n")
+    except (OSError, Foreign):
         return None
     if digest != sha256(text.encode()).hexdigest():
         return None
     try:
-        found = json_of(text, "an entry", CarverError)
-    except CarverError:
+        found = json_of(text, "an entry", Foreign)
+    except Foreign:
         return None
     return found if isinstance(found, dict) and found.pop("format", None) == FORMAT else None
 

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import os
 import sys
 import zlib
 from collections.abc import Mapping
@@ -20,7 +21,11 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError
 from .machine import read_machines
-from .triton import Compiled, Specialised, Target, compile_triton, function_of
+from .pool import passing, unread
+from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence
+
+PRINTED_BYTES = 1 << 30
+"""Of one file, what a compiler prints too."""
 
 
 def where_is(kernel: Any) -> dict[str, str]:
@@ -42,8 +47,8 @@ def find(place: Mapping[str, str]) -> Any:
     """The kernel at a place. Raises ConfigError where its module does not load or holds no such kernel."""
     try:
         found: Any = _module(place["module"], Path(place["path"]))
-    except Exception as error:  # a module of the user's may raise anything
-        raise ConfigError(f"{place['path']} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a module of the user's may raise anything
+        raise ConfigError(f"{place['path']} cannot be imported: {sentence(error)}") from error
     for part in place["name"].split("."):
         if not hasattr(found, part):
             raise ConfigError(f"{place['path']} has no {place['name']!r}")
@@ -157,15 +162,18 @@ def unpacked(code: Mapping[str, str]) -> bytes | str:
 
 
 def main() -> None:
-    limit_bytes, *path = json.loads(sys.stdin.readline())
+    limit_bytes, *path = json.loads(os.fdopen(os.dup(0), "rb", 0).readline())  # unbuffered: the next line is not for it
     sys.path[:0] = [p for p in path if p not in sys.path]
     if limit_bytes and sys.platform != "win32":
         import resource
 
         # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
         resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
-    replies, sys.stdout = sys.stdout, sys.stderr  # what compilers print does not mix with the answers
-    for line in sys.stdin:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (PRINTED_BYTES, PRINTED_BYTES))
+    replies, asked = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
+    os.dup2(2, 1)  # what compilers print does not mix with the answers, nor is a request what they read
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for line in asked:
         try:
             reply = answer(json.loads(line))
         except CompileError as refused:
@@ -174,6 +182,8 @@ def main() -> None:
             reply = {"error": str(error)}
         except MemoryError:
             reply = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
+        except Exception as fault:
+            reply = passing(unread(fault))
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..base.errors import ConfigError, KernelError, nearest
-from ..base.folders import config_folder
+from ..base.folders import config_folder, own_files
 from ..base.given import is_number, shown, text_of, toml_of
 from ..base.shipped import folder
 from ..problem.words import declared
@@ -348,7 +348,7 @@ def backends(operator: str) -> Mapping[Path, str]:
     home = folder("templates") / operator
     if operator not in operators():
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
-    own = {path.name: path for path in sorted((own_folder() / operator).glob("*.toml")) if path.name != "op.toml"}
+    own = {path.name: path for path in own_files(own_folder() / operator, KernelError) if path.name != "op.toml"}
     shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}
     return {path: _backend(path) for path in (shipped | own).values()}
 

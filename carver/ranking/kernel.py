@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CompileError, ConfigError, NoCandidates
+from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..base.given import shown, takes
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import given
@@ -169,7 +169,7 @@ def rank_kernel(
     those of a `pool` of the caller's stay for the next call.
 
     Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
-    parameters, ProblemError where the program cannot be followed, NoCandidates when no configuration compiles and fits.
+    parameters, ProblemError where no configuration's program can be followed, NoCandidates when none compiles and fits.
     """
     name = function_of(kernel).__name__
     if isinstance(configs, str) or not isinstance(configs, Iterable):
@@ -191,7 +191,7 @@ def rank_kernel(
     reasons: dict[int, str] = {}
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
     for (i, _), facts in zip(bound, found, strict=True):
-        if isinstance(facts, CompileError):
+        if isinstance(facts, CarverError):
             reasons[i] = str(facts)
         elif why := fits(facts, device):
             reasons[i] = why

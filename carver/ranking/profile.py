@@ -126,7 +126,7 @@ class _Written:
     of: str
     device: str
     measured: tuple[Any, ...]
-    constants: Mapping[str, Any]
+    constants: Mapping[str, Mapping[str, float]]
 
 
 def profile_of(given: Given | None, of: str, device: str) -> Profile:

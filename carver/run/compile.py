@@ -26,11 +26,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ..base import warden
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
 from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.given import shown
 from ..base.shipped import folder
-from . import warden
 from .render import Source
 
 TIMEOUT_S = 300.0

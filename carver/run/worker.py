@@ -28,9 +28,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from ..base import errors
+from ..base import errors, warden
 from ..base.errors import CarverError, NoCandidates, RunError
-from . import warden
 from .cpu import cores_available
 from .records import OUTCOMES
 

@@ -7,6 +7,7 @@ Importing an archive is trusting whoever made it: the kernels in it run with you
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -15,8 +16,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..base.errors import ConfigError, Foreign
+from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below, cache_folder, private, scratch
+from ..base.given import content, fits, json_of, shown
 from . import cache
 
 FORMAT = 1
@@ -24,6 +26,8 @@ MANIFEST = "manifest.json"
 KINDS = ("tune", "profiles", "binaries")
 """Folders of the cache that travel."""
 _MOST_FILES = 1 << 16
+_MOST_BYTES = 1 << 30
+"""Of an archive, packed and unpacked."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -62,13 +66,13 @@ def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Mo
     manifest = {"format": FORMAT, "schema": cache.SCHEMA, "files": {n: _sha256(c) for n, c in contents.items()}}
     with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+            for name, given in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), given, zipfile.ZIP_DEFLATED)
         file.flush()
         os.fsync(file.fileno())
     Path(file.name).chmod(0o644)
     Path(file.name).replace(path)
-    return _counted(path, contents)
+    return _counted(path.read_bytes(), contents)
 
 
 def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
@@ -77,88 +81,90 @@ def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
     Raises Foreign, before anything is written, where a file is not what the manifest says, where one is missing or not
     named there, and where the archive is not the one with that `sha256`.
     """
-    if sha256 is not None and _sha256(path.read_bytes()) != sha256.lower():
+    packed = content(path, Foreign, _MOST_BYTES)
+    if sha256 is not None and _sha256(packed) != sha256.lower():
         raise Foreign(f"{path} is not the archive with SHA-256 {sha256}")
-    contents = _checked(path)
+    contents = _checked(path, packed)
     there = 0
     with scratch(Path(tempfile.gettempdir()), "carver-import-") as workshop:
-        results = []
-        for key, files in _entries(contents):
-            folder = workshop / key
-            for name, content in files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
-            results.append((key, cache.read(folder), files))
-            if results[-1][1]["key"] != key:
-                raise Foreign(f"{path}: the entry {key[:12]} is that of another key")
-        for key, found, files in results:
+        try:
+            for name, given in contents.items():
+                (workshop / name).parent.mkdir(parents=True, exist_ok=True)
+                (workshop / name).write_bytes(given)
+        except OSError as e:
+            raise Foreign(f"{path}: {name} cannot be unpacked: {e.strerror}") from None
+        entries = [(key, cache.read(workshop / "tune" / key), files) for key, files in _entries(contents)]
+    if odd := next((key for key, found, _ in entries if found["key"] != key), None):
+        raise Foreign(f"{path}: the entry {odd[:12]} is that of another key")
+    try:
+        for key, found, files in entries:
             home = private("tune")
             if (home / key).exists() and not replace:
                 there += 1
                 continue
             plain = {k: v for k, v in found.items() if k not in ("schema", "files", "digest", "signature", "signed")}
             cache.write(home / key, plain, {n: c for n, c in files.items() if n != "result.json"})
-    for name, content in contents.items():
-        kind, *rest = PurePosixPath(name).parts
-        if kind != "tune":
-            folder = private(kind, *rest[:-1])
-            if replace or not (folder / rest[-1]).exists():
-                fresh = folder / f".{os.getpid()}-{rest[-1]}"
-                fresh.touch(0o600)
-                fresh.write_bytes(content)
-                fresh.replace(folder / rest[-1])
-    moved = _counted(path, contents)
+        for name, given in contents.items():
+            kind, *rest = PurePosixPath(name).parts
+            if kind != "tune":
+                folder = private(kind, *rest[:-1])
+                if replace or not (folder / rest[-1]).exists():
+                    fresh = folder / f".{os.getpid()}-{rest[-1]}"
+                    fresh.touch(0o600)
+                    fresh.write_bytes(given)
+                    fresh.replace(folder / rest[-1])
+    except OSError as e:
+        raise DeviceError(f"the cache folder {cache_folder()} does not take what is in {path}: {e}") from None
+    moved = _counted(packed, contents)
     return Moved(moved.sha256, moved.entries - there, moved.profiles, moved.binaries, there)
 
 
-def _checked(path: Path) -> dict[str, bytes]:
+def _checked(path: Path, packed: bytes) -> dict[str, bytes]:
     """Every file of an archive by its name. Raises Foreign."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             infos = archive.infolist()
-            if len(infos) > _MOST_FILES or sum(i.file_size for i in infos) > 64 * cache.MOST_BYTES:
-                raise Foreign(f"{path} holds more than an archive of tuned results would")
-            contents = {str(below(i.filename)): _bounded(archive, i) for i in infos}
-            manifest = json.loads(contents.pop(MANIFEST))
-            named: Mapping[str, str] = manifest["files"]
-            if len(infos) != len(contents) + 1 or manifest["format"] != FORMAT:
-                raise Foreign(f"{path} has format {manifest['format']!r}, or a name twice; this carver reads {FORMAT}")
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile, NotImplementedError) as e:
+            large = len(infos) > _MOST_FILES or sum(i.file_size for i in infos) > _MOST_BYTES
+            contents = {} if large else {str(below(i.filename)): archive.read(i) for i in infos}
+    except Foreign as e:
+        raise Foreign(f"{path}: {e}") from None
+    except Exception as e:  # of zipfile, of each of its decompressors, of names that are no text
         raise Foreign(f"{path} is no archive of tuned results: {type(e).__name__}: {e}") from None
+    if large:
+        raise Foreign(f"{path} holds more than {_MOST_FILES:,} files or {_MOST_BYTES >> 20} MiB")
+    manifest = json_of(contents.pop(MANIFEST, b"{}"), f"{path}: {MANIFEST}", Foreign)
+    if not fits(manifest, "Mapping[str, Any]", {}) or not fits(manifest.get("files"), "Mapping[str, str]", {}):
+        raise Foreign(f"{path} has no manifest that names its files")
+    if len(infos) != len(contents) + 1 or manifest.get("format") != FORMAT:
+        raise Foreign(f"{path} has format {shown(manifest.get('format'))}, or a name twice; this carver reads {FORMAT}")
+    named: Mapping[str, str] = manifest["files"]
     if odd := sorted(contents.keys() ^ named.keys()):
         raise Foreign(f"{path}: {odd[0]} is {'not named in' if odd[0] in contents else 'only in'} the manifest")
-    for name, content in contents.items():
-        if _sha256(content) != named[name]:
+    for name, given in contents.items():
+        if _sha256(given) != named[name]:
             raise Foreign(f"{path}: {name} is not the file that was exported")
-        if PurePosixPath(name).parts[0] not in KINDS or len(PurePosixPath(name).parts) < 2:
+        parts = PurePosixPath(name).parts
+        if parts[0] not in KINDS or len(parts) < 2 or any(part.startswith(".") for part in parts):
             raise Foreign(f"{path}: {name} is none of {', '.join(KINDS)}")
     return contents
-
-
-def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    with archive.open(info) as file:
-        content = file.read(cache.MOST_BYTES + 1)
-    if len(content) > cache.MOST_BYTES:
-        raise Foreign(f"{info.filename} is larger than {cache.MOST_BYTES >> 20} MiB")
-    return content
 
 
 def _entries(contents: Mapping[str, bytes]) -> Iterator[tuple[str, dict[str, bytes]]]:
     """The files of each entry by their names in its folder."""
     found: dict[str, dict[str, bytes]] = {}
-    for name, content in contents.items():
+    for name, given in contents.items():
         kind, first, *rest = PurePosixPath(name).parts
         if kind == "tune":
-            found.setdefault(first, {})["/".join(rest)] = content
+            found.setdefault(first, {})["/".join(rest)] = given
     yield from found.items()
 
 
-def _counted(path: Path, contents: Mapping[str, bytes]) -> Moved:
+def _counted(packed: bytes, contents: Mapping[str, bytes]) -> Moved:
     def count(kind: str, suffix: str) -> int:
         return sum(n.startswith(f"{kind}/") and n.endswith(suffix) for n in contents)
 
     kernels = count("binaries", ".so") + count("binaries", ".cubin")
-    return Moved(_sha256(path.read_bytes()), sum(1 for _ in _entries(contents)), count("profiles", ""), kernels)
+    return Moved(_sha256(packed), sum(1 for _ in _entries(contents)), count("profiles", ""), kernels)
 
 
 def _sha256(content: bytes) -> str:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base import given
 from ..base.errors import DeviceError, Foreign
 from ..base.folders import below, cache_folder, check_owner, kept, private
 from ..base.given import fits, in_words, json_of, shown
@@ -65,7 +66,7 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     """The verified `result.json` of a folder, with "signed": whether this user wrote it here. Raises Foreign."""
     path = folder / "result.json"
     try:
-        found = json_of(regular(path), path, Foreign, finite=False)
+        found = json_of(regular(path, given.MOST_BYTES), path, Foreign, finite=False)
         files = dict(found["files"])
         if key is not None:
             check_owner(folder)
@@ -89,11 +90,11 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
     return {**found, "signed": signed}
 
 
-def regular(path: Path) -> bytes:
+def regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """The content of a file of an entry, which must be no link and of reasonable size."""
     found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-        raise Foreign(f"{path} is no plain file of at most {MOST_BYTES >> 20} MiB")
+    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
+        raise Foreign(f"{path} is no plain file of at most {most_bytes >> 20} MiB")
     return path.read_bytes()
 
 
