@@ -279,8 +279,12 @@ def _known_as(name: str) -> Path | None:
         if found := next((path for path in named if path.is_file()), None):
             return found
     keys = (_key(name), _key(isa_of(name)))
-    places = (mine, sorted(folder("arch").glob("*.toml")))
-    return next((path for key in keys if key for files in places if (path := _answering(files, key))), None)
+    return next((path for key in keys if key and (path := _answering(mine, key) or _shipped_as(key))), None)
+
+
+@lru_cache(maxsize=512)
+def _shipped_as(key: str) -> Path | None:
+    return _answering(sorted(folder("arch").glob("*.toml")), key)
 
 
 def _answering(files: Iterable[Path], key: str) -> Path | None:
