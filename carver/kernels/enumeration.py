@@ -80,19 +80,23 @@ class Fixed:
     """Columns that need sizes."""
     rules: tuple[SizedRule, ...]
     _made: dict[Hashable, Any] = field(default_factory=dict)
+    _held: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._held.extend(map(_bytes, (*self.columns.values(), *(rule.which for rule in self.rules))))
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """`make()` the first time that this key is asked for, which is kept as long as these candidates are."""
         if key not in self._made:
             self._made[key] = make()
+            self._held.append(_bytes(self._made[key]))
         made: Made = self._made[key]
         return made
 
     @property
     def bytes(self) -> int:
         """What is kept: the columns, the rules, and what was made once."""
-        own = sum(map(_bytes, self.columns.values())) + sum(_bytes(rule.which) for rule in self.rules)
-        return own + sum(map(_bytes, self._made.values()))
+        return sum(self._held)
 
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that the rules leave of one shape, and what each rule removed.
