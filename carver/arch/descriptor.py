@@ -88,7 +88,7 @@ class Arch:
     l2_bytes: int  # whole device
     l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
     l2_bytes_per_s: float  # whole device
-    l2_achieved: bool  # that is what kernels were seen to reach; else a rate of the design, or a prior of it
+    l2_achieved: bool  # what kernels reach, seen or estimated; else of the design, or what kernels were fitted against
     l2_bytes_per_clk_per_sm: float  # fill port of one SM
     l2_merge_sms: int  # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
     l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from .work import Work, joined
+from .work import Work, joined, on_pipe
 
 FEW_BLOCKS = 4.0
 """Of more blocks on an SM than these one mostly works while others wait: throughput and latency hide each other
@@ -132,7 +132,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     warps = resident * work.warps / arch.schedulers_per_sm
     pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the one that has most of them is the last to end
     everywhere = resident * busy
-    shared = joined(resident * work.math_clk / pipes, work.chain_clk, k["chain_overlap"])
+    shared = on_pipe(work.math_clk / pipes, work.chain_clk, resident, k["chain_overlap"], work.alternates)
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
     reads = everywhere * work.dram_bytes / dram
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)

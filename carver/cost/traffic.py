@@ -80,7 +80,8 @@ def traffic(
     width_a, width_b = t.a_bytes * waste_a * t.a_reuse * page_a, t.b_bytes * waste_b * t.b_reuse * page_b
     read, l3, hit = dram_reads(t, k, width_a, width_b, resident)
     per_step = t.b / (t.grid * t.steps)
-    asked_a, asked_b = moved_a * waste_a, moved_b * waste_b
+    asked_a = moved_a * waste_a * asked_once(t, t.m, t.tile_m)
+    asked_b = moved_b * waste_b * asked_once(t, t.n, t.tile_n)
     distinct = t.rows * fetched * t.a_bytes * waste_a + t.cols * fetched * t.b_bytes * waste_b
     first = np.minimum(1.0, arch.sm_count * resident / t.grid)
     return Traffic(
@@ -95,6 +96,16 @@ def traffic(
         hit_rate=hit,
         merged_share=1.0 - (asked_a * served_a + asked_b * served_b) / (asked_a + asked_b),
     )
+
+
+def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:
+    """Share of a tile's rows that L2 is asked for, where those past the edge are those at the start again.
+
+    Loads that pass L1 find there what another has fetched; NVIDIA's asynchronous copies of 16 bytes do not.
+    """
+    again = (t.padded_loads > 0) & ((t.async_copies == 0) | (t.arch.vendor == "amd"))
+    out: FloatArray = np.where(again, np.minimum(extent / tile, 1.0), 1.0)
+    return out
 
 
 def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:

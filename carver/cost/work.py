@@ -50,6 +50,8 @@ class Work:
     """Part of a step that follows its loads rather than overlapping with them."""
     wait_clk: FloatArray | float = 0.0
     """Waits of one step among its products. They lengthen a block's own chain; other blocks fill them."""
+    alternates: bool = False
+    """A block's products wait for arithmetic on their sums, step by step."""
     body_overlap: float | None = None
     """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
     slowdown: FloatArray | float = 1.0
@@ -83,3 +85,18 @@ def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
     top, low = np.maximum(a, b), np.minimum(a, b)
     out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
     return out
+
+
+def on_pipe(
+    math_clk: FloatArray, chain_clk: FloatArray, blocks: FloatArray, p: float, alternates: bool
+) -> FloatArray:
+    """One step of `blocks` blocks on an SM, each of which takes `chain_clk` alone, `math_clk` of it on the shared pipe.
+
+        (math * blocks)^p + chain^p, to the power of 1/p
+        math + ((math * (blocks - 1))^p + (chain - math)^p)^(1/p)      where a block leaves the pipe idle on purpose
+
+    There others fill what it leaves: alone a block takes its chain, among many the pipe decides.
+    """
+    if not alternates:
+        return joined(math_clk * blocks, chain_clk, p)
+    return math_clk + joined(math_clk * (blocks - 1.0), np.maximum(chain_clk - math_clk, 1e-9), p)

@@ -94,4 +94,4 @@ def _row(row: Mapping[str, Any]) -> Row | str:
     words = {ours: row[theirs] for theirs, ours in _OUR_WORD.items() if theirs in row}
     words["num_stages"] = max(int(words.get("num_stages", 2)), 1)  # Triton on AMD called one stage 0 once
     (config,), _ = tunables([words], "matmul", "triton_block_fp8")
-    return Row(str(row["dtype"]), problem, arch, "triton_block_fp8", config)
+    return Row(kind, problem, arch, "triton_block_fp8", config)

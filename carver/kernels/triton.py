@@ -63,9 +63,14 @@ def pipelines(arch: Arch) -> bool:
     return bool(arch.async_copy) or arch.vendor == "amd"
 
 
-def ahead(num_stages: Values, async_a: Values, async_b: Values) -> Values:
-    """Only what the pipeline copies is ahead; the other operand is loaded, waited for and used within the step."""
-    return np.where((async_a > 0) | (async_b > 0), np.maximum(num_stages - 1, 1), 1)
+def ahead(arch: Arch, num_stages: Values, async_a: Values, async_b: Values) -> Values:
+    """Only what the pipeline copies is ahead; the other operand is loaded, waited for and used within the step.
+
+    On AMD a step loads for a later one into registers and stores those to LDS before it ends: however many buffers
+    there are, a load has one step's time. Source: Triton 3.6's IR for gfx90a to gfx1200.
+    """
+    steps = 1 if arch.vendor == "amd" else np.maximum(num_stages - 1, 1)
+    return np.where((async_a > 0) | (async_b > 0), steps, 1)
 
 
 def buffers(num_stages: Values, instruction: Values) -> Values:
@@ -443,8 +448,11 @@ def registers(
     by_block = 20 + np.minimum(accumulators, 128) + 5 * np.maximum(accumulators - 128, 0) // 8 + copies // 3
     by_block = by_block + 8 * -(-tile_m // threads)  # rows of each thread
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
-    need = np.select(kinds, [by_block, by_groups, by_warps], by_threads)
-    return rounded(kept_sums + need)
+    need = kept_sums + np.select(kinds, [by_block, by_groups, by_warps], by_threads)
+    # of a step of two instructions ptxas can take one part of the tile after another: a part's own sums live shortly
+    most = arch.max_regs_per_thread
+    shallow = (instruction == MMA) & (np.asarray(kept_sums) > 0) & (tile_k * a_bytes <= 64) & (arch.vendor != "amd")
+    return rounded(np.where(shallow & (need > most), np.maximum(need - accumulators, most), need))
 
 
 def _amd_registers(

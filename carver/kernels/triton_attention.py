@@ -99,11 +99,11 @@ def async_copies(arch: Arch) -> Values:
 
 
 def ahead(arch: Arch, num_stages: Values) -> Values:
-    """The schedule for two products loads two steps before a product, whose operands then wait in registers."""
-    steps = np.maximum(num_stages - 1, 1)
+    """AMD's schedule for two products loads two steps before a product, whose operands then wait in registers; any
+    other of its schedules one step, as in a matmul."""
     if arch.vendor == "amd":
-        return np.where(num_stages == CHAINED_STAGES, 2, steps)
-    return np.where(pipelines(arch), steps, 1)
+        return np.where(num_stages == CHAINED_STAGES, 2, 1)
+    return np.where(pipelines(arch), np.maximum(num_stages - 1, 1), 1)
 
 
 def smem_bytes(
@@ -115,7 +115,7 @@ def smem_bytes(
     of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
     queries = tile_m * head * q_bytes
     if arch.vendor == "amd":
-        buffers = np.where(num_stages == CHAINED_STAGES, 1, ahead)
+        buffers = np.where(num_stages == CHAINED_STAGES, 1, np.maximum(num_stages - 1, 1))
         one = np.maximum(np.maximum(of_keys, of_values), p_bytes)
         return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
     # where two groups of warps share rows they exchange a number for each lane of tensor memory

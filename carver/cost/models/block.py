@@ -24,6 +24,9 @@ ASYNC_BYTES = 4
 """The least that an asynchronous copy moves; narrower ones pass a register."""
 LINES_PER_CLK = 4.0
 """That L1 looks up for one load. Source: Triton's times on an H100 and H200 where 16 does not divide N."""
+PAIR_INSTR = 1.0
+"""Issue slots an 8-bit float that mma takes as a half: where a device has units for them an instruction widens two, at
+half the rate of others. Source: one F2FP a pair in SASS for compute capability 9.0; NVIDIA, rates of conversions."""
 SINGLE_INSTR = 1.75
 """An element moved alone, and its share of packing four into a register."""
 MMA_LATENCY_CLK = 33.0
@@ -64,6 +67,11 @@ class Step:
 def by_thread(kernel: Kernel) -> bool:
     """Whether each thread reads its operands for itself."""
     return "lanes_m" in kernel.tunables or "lanes_m" in kernel.derived
+
+
+def alternates(space: Space) -> bool:
+    """Whether the products of a step wait until those of the one before are scaled."""
+    return "after_instr" in space.columns
 
 
 def one_step(space: Space, k: Mapping[str, float]) -> Step:
@@ -246,8 +254,7 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
     copying_a = t.tile_m * t.tile_k * t.a_bytes / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
     copying_b = t.tile_n * t.tile_k * t.b_bytes / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
     copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
-    # 8-bit floats that mma takes as halves: a device with units for them has an instruction that widens two
-    each = np.where(t.matrix_widens > 0, k["convert_instr"], 0.5)
+    each = np.where(t.matrix_widens > 0, k["convert_instr"], PAIR_INSTR)
     widen = (t.instruction == MMA) * t.mma_widens * each
     per_a = k["convert_instr"] * t.a_converts + widen
     per_b = k["convert_instr"] * t.b_converts + widen

@@ -19,8 +19,8 @@ from ..estimate import norm
 from ..model import kept
 from ..threads import ThreadTile
 from ..tile import Block, Extent
-from ..work import joined
-from .block import Step, by_thread, one_step
+from ..work import joined, on_pipe
+from .block import Step, alternates, by_thread, one_step
 
 SLACK = 1.0 - 1e-9
 """Sums that are rounded in another order may come out this much larger."""
@@ -56,7 +56,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     def step(resident: FloatArray) -> FloatArray:
         warps = resident * s.warps / arch.schedulers_per_sm
         pipes = warps / np.ceil(warps)
-        shared = joined(resident * s.math_clk / pipes, s.chain_clk, k["chain_overlap"])
+        shared = on_pipe(s.math_clk / pipes, s.chain_clk, resident, k["chain_overlap"], alternates(space))
         fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
         core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
         clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)

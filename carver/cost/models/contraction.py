@@ -20,7 +20,7 @@ from ..tile import Block, Tile
 from ..traffic import sector_waste, traffic
 from ..work import Work
 from . import block
-from .block import Step, by_thread, one_step
+from .block import Step, alternates, by_thread, one_step
 from .bound import least_seconds
 
 READS = frozenset({"atomic_share", "l2_efficiency", "launch_s", "port_overlap", "split_each_s", "split_s"})
@@ -56,6 +56,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         reduction_s=reduction(t, k),
         slowdown=step.slowdown,
         scattered=step.scattered,
+        alternates=alternates(space),
         body_overlap=body_overlap(space, k),
         apart_clk=step.apart_clk,
         wait_clk=step.wait_clk,
