@@ -23,7 +23,7 @@ from carver.calibrate.keep import write
 from carver.cli.main import main
 from carver.evaluate import tables
 from carver.evaluate.cases import read_csv
-from carver.kernels.declaration import every
+from carver.kernels.declaration import backends, every
 from carver.run.compile import _LOG_BYTES, _process, c_compiler, compile_source
 from carver.run.records import Measurement, Records, RecordsError
 from carver.run.session import Settings
@@ -353,7 +353,7 @@ def test_settings_that_are_no_files_of_the_users(
     kind: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path))
-    every.cache_clear()
+    backends.cache_clear()
     path = tmp_path / kind / "x.toml"
     path.parent.mkdir(parents=True)
     match what:
@@ -374,5 +374,10 @@ def test_settings_that_are_no_files_of_the_users(
         with pytest.raises(ArchError if kind == "arch" else KernelError, match=str(path.parent)) as why:
             carver.load_arch("h200") if kind == "arch" else every("matmul")
     finally:
-        every.cache_clear()
+        backends.cache_clear()
     assert "cannot be read" in str(why.value) or "no plain file" in str(why.value) or "everybody" in str(why.value)
+
+
+def test_a_range_of_values_is_counted_before_it_is_listed() -> None:
+    with pytest.raises(ConfigError, match="1000000000000000 combinations of values are more than"):
+        M.with_arch("h200").rank({"BLOCK_M": range(10**15), "num_warps": [4]})

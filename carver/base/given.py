@@ -23,6 +23,8 @@ import numpy as np
 MOST_BYTES = 64 << 20
 """Of a file that is read, unpacked. [bytes] A thousand times what the largest table that ships has; what JSON makes of
 it stays below 2 GB."""
+MOST_ITEMS = 1 << 24
+"""Of a list that an argument is: a range can have any number of them."""
 SHOWN = 100
 """Characters of what was given that an error repeats."""
 
@@ -285,7 +287,7 @@ def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, An
                 return False
             return of == "Any" or all(fits(v, of, scope) for v in value.values())  # values may be made when asked for
         case "Sequence" | "tuple" | "list":
-            if isinstance(value, _TEXT) or not isinstance(value, Sequence):
+            if isinstance(value, _TEXT) or not isinstance(value, Sequence) or len(value) > MOST_ITEMS:
                 return False
             if kind == "tuple" and inner[1:] not in ((), ("...",)):
                 return len(value) == len(inner) and all(fits(v, k, scope) for v, k in zip(value, inner, strict=True))
@@ -294,6 +296,8 @@ def _is(value: object, kind: str, inner: tuple[str, ...], scope: Mapping[str, An
             if isinstance(value, _TEXT) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
                 return False
             again = isinstance(value, Collection)  # others can be walked once, by who takes them
+            if again and len(value) > MOST_ITEMS:  # type: ignore[arg-type]
+                return False
             return not again or not inner or all(fits(v, inner[0], scope) for v in value)
     cls = scope.get(kind)
     plain = isinstance(cls, type) and cls is not Any and not getattr(cls, "_is_protocol", False)

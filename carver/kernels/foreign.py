@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -183,9 +183,12 @@ def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ())
 
 def combinations(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every combination of the values listed for each key; a single value stands for a list of one."""
-    values = {key: list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for key, v in lists.items()}
     if not is_grid(lists):
-        raise ConfigError(f"rank takes a list of configurations, or lists of values by key; got {dict(lists)}")
+        raise ConfigError(f"rank takes a list of configurations, or lists of values by key; got {shown(dict(lists))}")
+    values = {
+        key: v if isinstance(v, Collection) and not isinstance(v, str | bytes) and getattr(v, "ndim", 1) == 1 else [v]
+        for key, v in lists.items()
+    }
     if (count := prod(map(len, values.values()))) > MOST_COMBINATIONS:
         raise ConfigError(f"{count} combinations of values are more than {MOST_COMBINATIONS}")
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
