@@ -76,3 +76,44 @@ def rows(x, y, ROWS: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     at = row[:, None] * 4096 + tl.arange(0, 4096)[None, :]
     tl.store(y + at, 2 * tl.load(x + at))
+
+
+@triton.jit
+def products_beside(a, b, c, d, K, TRIANGLE: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
+    """A loop of products, and another product behind it; with TRIANGLE only programs below the diagonal."""
+    m, n = tl.program_id(0), tl.program_id(1)
+    if TRIANGLE and n > m:
+        return
+    i, j, k = m * BM + tl.arange(0, BM), n * BM + tl.arange(0, BM), tl.arange(0, BK)
+    acc = tl.zeros((BM, BM), tl.float32)
+    for start in range(0, K, BK):
+        rows = tl.load(a + i[:, None] * K + start + k[None, :])
+        acc = tl.dot(rows, tl.load(b + j[None, :] * K + start + k[:, None]), acc)
+    acc = tl.dot(acc.to(tl.float16), tl.load(d + tl.arange(0, BM)[:, None] * BM + tl.arange(0, BM)[None, :]))
+    tl.store(c + i[:, None] * K + j[None, :], acc.to(tl.float16))
+
+
+@triton.jit
+def added(x, y, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y + i, tl.load(x + i))
+
+
+@triton.jit
+def scanned(x, y, steps, BLOCK: tl.constexpr):
+    """One row after another, of which each thread holds many columns again: a loop that nobody unrolls."""
+    i = tl.arange(0, BLOCK)
+    state = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for t in range(steps):
+        row = tl.load(x + t * BLOCK + i).to(tl.float32)
+        state += row[:, None] * row[None, :]
+        tl.store(y + t * BLOCK + i, tl.sum(state, 0))
+
+
+@triton.jit
+def scaled(x, y, factor, BLOCK: tl.constexpr):
+    by = tl.load(factor)
+    if by == 1.0:
+        return
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i) * by)

@@ -54,8 +54,8 @@ def test_a_value_that_is_missing_is_named(title: str, pool: Pool) -> None:
 def span(loaded: float) -> Span:
     none: dict[str, Any] = {}
     zeros = (0.0,) * 4
-    moved = {"load global": loaded}
-    return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, {"load global": 1}, 0, 0, none, zeros, zeros, 0.0)
+    moved, loads = {"load global": loaded}, {"load global": int(loaded // 256)}
+    return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, loads, 0, 0, none, zeros, zeros, 0.0)
 
 
 @pytest.mark.parametrize(("trips", "passes"), [(1, (0, 0, 1)), (3, (0, 1, 1)), (4, (1, 0, 0)), (15, (3, 1, 1))])
@@ -67,7 +67,7 @@ def test_an_unrolled_loop_leaves_what_it_leaves(trips: int, passes: tuple[int, i
                   ones * 0, ones)  # fmt: skip
     run = Run((3, 1, 1), 3, ((0, 3),), [LoopRun("i", -1, counts, ones)], [walk])
     asides = (Aside(-1, 0, span(512)), Aside(-1, 0, span(256)), Aside(-1, -1, span(4)))
-    machine = Machine(32, 0, 0, span(0), (MachineLoop(-1, True, span(1024)),), asides)
+    machine = Machine(32, 0, span(0), (MachineLoop(-1, True, span(1024)),), asides)
     found = matched(machine, run, warps=1)
     assert tuple(int(column[0]) for column in (*found.loops, *found.asides)) == (*passes, 1)
 
@@ -78,5 +78,5 @@ def test_code_that_reads_alike_goes_with_its_loop() -> None:
     run = Run((2, 1, 1), 2, ((0, 2),), [LoopRun("i", -1, counts, ones), LoopRun("j", -1, counts, ones)], [])
     storing = replace(span(0), bytes={"load global": 512.0, "store global": 512.0})
     loops = tuple(MachineLoop(-1, True, each) for each in (span(1024), span(256), storing, storing))
-    assert matched(Machine(32, 0, 0, span(0), loops), run, warps=1).whose == [0, 0, 1, 1]
+    assert matched(Machine(32, 0, span(0), loops), run, warps=1).whose == [0, 0, 1, 1]
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.base.errors import CompileError, ConfigError, NoCandidates
+from carver.base.errors import CompileError, ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
@@ -183,9 +183,7 @@ def copies(blocks: tuple[int, ...], **bounds: Any) -> carver.KernelRanking:
 
 
 @pytest.mark.parametrize("kept", ["cut", "no reply", "no text"])
-def test_a_code_that_cannot_be_read_is_one_refusal(
-    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_code_that_cannot_be_read_is_one_refusal(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     blocks = (256, 512, 1024)
     assert copies(blocks).indices
@@ -227,7 +225,7 @@ def test_a_fault_of_the_reader_is_one_refusal(tmp_path: Path, monkeypatch: pytes
         carver.rank_kernel(kernels.copy, configs[1:], args=args, grid=(32,), arch=H100)
 
 
-HOSTILE = '''
+HOSTILE = """
 import os, subprocess, sys, time
 import triton
 import triton.language as tl
@@ -238,7 +236,7 @@ if os.environ.get("CUDA_VISIBLE_DEVICES") == "":  # in a compiling process
 @triton.jit
 def one(x_ptr):
     tl.store(x_ptr, 1)
-'''
+"""
 
 
 @pytest.mark.parametrize(
@@ -268,3 +266,56 @@ def test_whatever_a_source_does_in_a_compiling_process(
     assert says in str(refused.value) and len(str(refused.value)) < 2000
     commands = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
     assert not [c for c in commands if mark.encode() in c], "it outlived the compiling process"
+
+
+def block_flops(facts: Any) -> float:
+    """Products that the code of the mean program does."""
+    spans = [*((loop.trips, loop.span) for loop in facts.loops), *facts.asides, (facts.working, facts.straight)]
+    return sum(n * (sum(s.matrix.values()) * facts.warps + sum(s.block_matrix.values())) for n, s in spans)
+
+
+@pytest.mark.parametrize("triangle", [False, True], ids=["all", "triangle"])
+@pytest.mark.parametrize("arch", ["a100", "h100", "mi300x", "rx 7900 xtx"])
+def test_products_beside_a_loop_are_no_part_of_it(arch: str, triangle: bool) -> None:
+    args = {name: half(1024, 1024) for name in "abc"} | {"d": half(64, 64), "K": 1024}
+    config = {"TRIANGLE": triangle, "BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
+    facts = carver.inspect(kernels.products_beside, args=args, config=config, arch=arch, grid=(16, 16))
+    share = 136 / 256 if triangle else 1.0
+    assert facts.dot_flops == share * 2 * 64 * 64 * (1024 + 64)
+    assert facts.working == share
+    assert block_flops(facts) == pytest.approx(facts.dot_flops)
+
+
+@pytest.mark.parametrize("arch", ["a100", "mi250x"])
+def test_an_atomic_that_is_tried_again_is_no_loop(arch: str) -> None:
+    args = {name: carver.Tensor("bfloat16", (4096,)) for name in "xy"}
+    facts = carver.inspect(kernels.added, args=args, config={"BLOCK": 256, "num_warps": 4}, arch=arch, grid=(16,))
+    assert not facts.loops
+    spans = [facts.straight, *(span for _, span in facts.asides)]
+    assert sum(n for span in spans for kind, n in span.accesses.items() if kind == "atomic global")
+
+
+@pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
+def test_elements_that_a_thread_holds_many_times_are_not_iterations(arch: carver.Arch) -> None:
+    args = {"x": half(512, 64), "y": carver.Tensor("float32", (512, 64)), "steps": 512}
+    facts = carver.inspect(kernels.scanned, args=args, config={"BLOCK": 64, "num_warps": 4}, arch=arch)
+    assert [loop.trips for loop in facts.loops] == [512]
+
+
+def test_a_branch_on_a_number_of_a_tensor_is_followed() -> None:
+    args = {"x": half(4096), "y": half(4096), "factor": carver.Tensor("float32", (1,))}
+    config = {"BLOCK": 256}
+    with pytest.raises(ProblemError, match="'factor'"):
+        carver.inspect(kernels.scaled, args=args, config=config, arch=H100, grid=(16,))
+    for factor, moved in ((0.5, 8192), (1.0, 0)):
+        facts = carver.inspect(
+            kernels.scaled, args=args, config=config, arch=H100, grid=(16,), values={"factor": factor}
+        )
+        assert facts.written_bytes == moved
+
+
+def test_registers_of_cdna_are_one_file() -> None:
+    """Those of sums are counted once: a block of 256 threads with 196 of 512 registers a lane finds room twice."""
+    facts = carver.inspect(kernels.matmul, args=matmul(), config=CONFIG, arch=MI300X, grid=grid)
+    assert facts.registers <= 256
+    assert facts.resident == min(2, MI300X.smem_per_sm_bytes // facts.shared_bytes)

@@ -18,6 +18,8 @@ from .run import Access, Run
 
 USUAL_LATENCY = 2
 """Of LATENCIES_CLK, at which programs are compared."""
+SHARING = ("gfx10", "gfx11", "gfx12")
+"""RDNA: the warps of a block stand on both compute units of a workgroup processor."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class Facts:
     asides: tuple[tuple[float, Span], ...]
     """Code that a branch may pass by, with its passes in the mean program: what is left of unrolled loops, say."""
     straight: Span
+    working: float
+    """Share of the programs that run that, and do not return before."""
     accesses: tuple[AccessFacts, ...]
     imbalance: float
     """Work of the busiest program over the mean."""
@@ -174,7 +178,7 @@ def gathered(
     """Put together what the machine code and the evaluated program say."""
     passes = matched(machine, run, warps)
     spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
-    work = np.full(run.programs, machine.straight.alone_clk[USUAL_LATENCY])
+    work = passes.straight * machine.straight.alone_clk[USUAL_LATENCY]
     for times, span in zip((*passes.loops, *passes.asides), spans, strict=True):
         work = work + times * span.alone_clk[USUAL_LATENCY]
     loops = tuple(
@@ -187,13 +191,16 @@ def gathered(
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     dots = sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
-    registers = machine.registers + machine.accumulators
-    columns = [np.array([float(n)]) for n in (warps, shared_bytes, max(registers, 1))]
+    columns = [np.array([float(n)]) for n in (warps, shared_bytes, max(machine.registers, 1))]
     resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+    if not resident and arch.isa.startswith(SHARING):
+        columns[0] = np.ceil(columns[0] / 2.0)
+        resident = min(int(min(limit[0] for limit in occupancy_limits(arch, *columns))), 1)
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
     return Facts(
-        run.grid, warps, ctas, shared_bytes, registers, machine.spill_bytes, loops, asides,
-        machine.straight, tuple(_access(a, run.programs, at_once.get(a.loop, 1.0)) for a in run.accesses),
+        run.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,
+        machine.straight, float(passes.straight.mean()),
+        tuple(_access(a, run.programs, at_once.get(a.loop, 1.0)) for a in run.accesses),
         float(work.max() / work.mean()), dots,
         sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
         reads.waves(slots)[0], touched.all.waves(slots)[1],
@@ -232,7 +239,8 @@ def _lines(facts: Facts) -> Iterator[str]:
     for times, span in facts.asides:
         yield f"behind a branch, {times:.4g} times in a program"
         yield from (f"  {line}" for line in _span_lines(span))
-    yield "outside of loops"
+    share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
+    yield f"outside of loops{share}"
     yield from (f"  {line}" for line in _span_lines(facts.straight))
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"

@@ -70,7 +70,6 @@ class Machine:
     """The code of one kernel. `loops`: outer ones before those inside them, in the order of the code."""
 
     registers: int
-    accumulators: int
     spill_bytes: int
     straight: Span
     loops: tuple[MachineLoop, ...] = field(default=())
@@ -132,7 +131,7 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     rest = tuple(i for i in read.straight if i not in passed)
     straight = _read(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
-    return Machine(held.registers, held.accumulators, held.spill_bytes, straight, tuple(loops), ordered)
+    return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered)
 
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:

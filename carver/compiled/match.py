@@ -18,6 +18,8 @@ LANES = 32
 ALIKE = 0.25
 """By which what two copies of one iteration move may differ, over what they move: masks and addresses that one of them
 does not need."""
+MOVES = {"load": ("load global", "copy global"), "store": ("store global",), "atomic": ("atomic global",)}
+"""What the machine has for the program's accesses through pointers."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Passes:
     """The program's loop that each loop stands for; -1 where there is none."""
     loops: list[FloatArray]
     asides: list[FloatArray]
+    straight: FloatArray
+    """0 in programs that return before they do anything."""
 
 
 def matched(machine: Machine, run: Run, warps: int) -> Passes:
@@ -40,8 +44,9 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
     inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]
     none = np.zeros(run.programs)
     whose, passes = [-1] * len(machine.loops), [none] * len(machine.loops)
-    left_over: dict[int, FloatArray] = {}
+    asides: dict[int, FloatArray] = {}
     multiplying = any(_flops(m.span, warps) for m in machine.loops)
+    products: list[tuple[int, int]] = []
     for kind in (True, False):
         ours = [i for i in inner if (flops[i] > 0 and multiplying) == kind]
         theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
@@ -50,23 +55,25 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
             for j in group:
                 whose[j] = i
             if kind:
-                passes[main] = run.loops[i].trips * _share_left(machine, run, main, i, warps)
+                products.append((i, main))
             else:
-                found, aside = _unrolled(machine, run, group, main, i, warps)
-                left_over |= aside
+                found, left_over = _unrolled(machine, run, group, main, i, warps)
+                asides |= left_over
                 for j, n in found.items():
                     passes[j] = n
+    if products:
+        multiplied, share = _multiplied(machine, run, products, warps)
+        for j, n in multiplied.items():
+            passes[j] = n
+        behind = [n for n, a in enumerate(machine.asides) if a.parent < 0 and _flops(a.span, warps)]
+        asides |= dict.fromkeys(behind, share * run.working)
     for j in reversed(range(len(machine.loops))):
         below = [c for c, m in enumerate(machine.loops) if m.parent == j and whose[c] >= 0]
         if below and not machine.loops[j].leaf:
             whose[j] = run.loops[whose[below[0]]].parent
             passes[j] = run.loops[whose[j]].trips if whose[j] >= 0 else none
-    once = np.ones(run.programs)
-    return Passes(
-        whose,
-        passes,
-        [left_over.get(n, passes[a.parent] if a.parent >= 0 else once) for n, a in enumerate(machine.asides)],
-    )
+    beside = [asides.get(n, passes[a.parent] if a.parent >= 0 else run.working) for n, a in enumerate(machine.asides)]
+    return Passes(whose, passes, beside, run.working)
 
 
 def _aligned(
@@ -101,8 +108,7 @@ def _unrolled(
     """Passes of the loops and of the asides that stand for the program's loop i, those that do most iterations at once
     first, each while there are so many left."""
     loop, span = run.loops[i], machine.loops[main].span
-    moved, asked = _moved(span), _asked(run, i, warps)
-    at_once = max(1, round(moved * warps / asked)) if asked and moved else 1
+    moved, at_once = _moved(span), _at_once(span, run, i, warps)
     parts = [(max(1, round(at_once * _moved(machine.loops[j].span) / moved)) if moved else 1, True, j) for j in group]
     for n, aside in enumerate(machine.asides):
         if aside.after in group and (copies := _copies(aside.span, span, at_once)):
@@ -122,21 +128,62 @@ def _unrolled(
 
 def _copies(aside: Span, loop: Span, at_once: int) -> int:
     """Iterations that code beside a loop does, of which the loop does `at_once` in a pass; 0 for other code."""
-    moved = _moved(aside)
-    copies = round(at_once * moved / _moved(loop)) if moved else 0
+    moved, by = _moved(aside), _moved(loop)
+    copies = round(at_once * moved / by) if by else 0
     if not 0 < copies <= at_once or _flops(aside, 1) or _difference(aside, loop) > ALIKE:
         return 0
     return copies
 
 
-def _share_left(machine: Machine, run: Run, j: int, i: int, warps: int) -> float:
-    """Passes of machine loop j, which multiplies, for one iteration of the program's loop i."""
-    loop, own = run.loops[i], _flops(machine.loops[j].span, warps)
-    trips = float(loop.trips.mean())
-    around = [machine.loops[p].span for p in _ancestors(machine, j)] + [machine.straight]
-    around += [aside.span for aside in machine.asides]
-    peeled = sum(_flops(s, warps) for s in around) / own * float(loop.entries.mean())
-    return max(trips - peeled, 0.0) / trips
+def _multiplied(
+    machine: Machine, run: Run, products: Sequence[tuple[int, int]], warps: int
+) -> tuple[dict[int, FloatArray], float]:
+    """Passes of the machine's loops that multiply, and of what else multiplies behind a branch.
+
+    `products`: the program's loop and the machine's. What the code around them multiplies beyond the program's products
+    there are iterations that were peeled off, as many of each loop; a branch passes by what is more than all of them.
+    """
+    flops, total = dot_flops(run), sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
+    own = {j: _flops(machine.loops[j].span, warps) for _, j in products}
+    at_once = {j: _at_once(machine.loops[j].span, run, i, warps) for i, j in products}
+    plain = sum(flops[i] / float(run.loops[i].trips.mean()) * at_once[j] for i, j in products)
+    padded, working = sum(own.values()) / plain, float(run.working.mean())
+    elsewhere = padded * (total - sum(flops[i] for i, _ in products))
+    behind = sum(_flops(aside.span, warps) for aside in machine.asides if aside.parent < 0)
+    once = _flops(machine.straight, warps) + behind
+    found: dict[int, FloatArray] = {}
+    for i, j in products:
+        loop, parent = run.loops[i], machine.loops[j].parent
+        around = once + sum(_flops(machine.loops[p].span, warps) for p in _ancestors(machine, j))
+        around -= elsewhere / max(working, float(loop.entries.mean()))
+        peeled = max(around, 0.0) / sum(own[k] for k in own if machine.loops[k].parent == parent)
+        found[j] = np.maximum(loop.trips / at_once[j] - peeled * loop.entries, 0.0)
+    more = sum(float(n.mean()) * own[j] for j, n in found.items()) + once * working - padded * total
+    return found, 1.0 - min(max(more / working / behind, 0.0), 1.0) if behind else 1.0
+
+
+def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
+    """Iterations of the program's loop i that one pass of the machine's does: so many times as it moves and multiplies
+    what one iteration does, if that divides the number of its accesses and barriers. Threads that hold an element
+    several times look the same otherwise."""
+    every = float(run.loops[i].trips.sum())
+    ratios = []
+    for kind, names in MOVES.items():
+        asked = sum(
+            float((a.count * a.times).sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
+            for a in run.accesses
+            if a.loop == i and a.path == "pointer" and a.kind == kind
+        )
+        if asked and (moved := sum(span.bytes.get(name, 0.0) for name in names)):
+            ratios.append(moved * warps * every / asked)
+    multiplied = _flops(span, warps)
+    if multiplied:
+        ratios.append(multiplied * float(run.loops[i].trips.mean()) / dot_flops(run)[i])
+    counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
+    if not multiplied:  # a pipeline of copies meets at other places than each of its products
+        counts = math.gcd(counts, span.barriers)
+    most = max(1, round(min(ratios))) if ratios else 1
+    return next(n for n in range(most, 0, -1) if counts % n == 0)
 
 
 def _ancestors(machine: Machine, j: int) -> list[int]:
@@ -167,14 +214,3 @@ def _flops(span: Span, warps: int) -> float:
 def _moved(span: Span) -> float:
     """Bytes of a warp in one pass, through pointers."""
     return sum(n for kind, n in span.bytes.items() if kind.endswith(" global"))
-
-
-def _asked(run: Run, i: int, warps: int) -> float:
-    """Bytes that one iteration of a loop moves in a program through pointers, each thread an element at least."""
-    every = float(run.loops[i].trips.sum())
-    total = sum(
-        float((a.count * a.times).sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
-        for a in run.accesses
-        if a.loop == i and a.path == "pointer"
-    )
-    return total / every if every else 0.0

@@ -20,7 +20,7 @@ from ..base.given import fits, json_of, shown
 from . import store
 
 SECONDS = 120.0
-READER = 10
+READER = 11
 """Version of what is read off machine code; code that is kept on disk is read again where it differs."""
 BATCH = 24
 """Codes that one process disassembles at once."""
@@ -64,6 +64,8 @@ class _Worker:
 
     def send(self, message: Any) -> None:
         assert self.process.stdin
+        self.said.seek(0)  # of its writes as well: what it said of an earlier request is not this one's
+        self.said.truncate()
         try:
             self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
@@ -86,11 +88,14 @@ class _Worker:
         self.said.close()
 
     def last_words(self) -> str:
-        """Why it ended, as far as it said: the last line that it printed."""
+        """Why it ended or refused, as far as it said: the first error that it printed, else the last line."""
+        self.said.seek(0)
+        first = self.said.read(4096).decode(errors="replace").split("\n")
         size = self.said.seek(0, os.SEEK_END)
         self.said.seek(max(size - 4096, 0))
-        lines = self.said.read().decode(errors="replace").split("\n")
-        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "out of memory perhaps")
+        lines = [line.strip() for line in self.said.read().decode(errors="replace").split("\n") if line.strip()]
+        told = [line.partition("error: ")[2] for line in first if "error: " in line]
+        return (told or lines[-1:] or ["out of memory perhaps"])[0][:300]
 
 
 class Pool:
@@ -143,9 +148,12 @@ class Pool:
                         worker: _Worker = ready.data
                         key = take(worker)
                         if line := worker.replies.readline():
+                            reply = _parsed(line)
+                            if reply.get("refused", "").endswith("PassManager::run failed"):  # it printed why
+                                reply["refused"] = f"{reply['refused']}: {worker.last_words()}"
                             self._idle.append(worker)
                             give()  # the next is under way while the caller looks at this reply
-                            yield key, _parsed(line)
+                            yield key, reply
                         else:
                             why = f"the compiler's process ended with {worker.process.wait()}: {worker.last_words()}"
                             worker.end()

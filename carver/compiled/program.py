@@ -380,9 +380,11 @@ class _Machine:
                 return expanded(given[0], int(op.text.partition("axis = ")[2].split(" ")[0]))
             case "trans":
                 return transposed(given[0], op.text)
-            case "cmpi":
-                extents = types[0].shape if types else ()
-                return compared(op.text.split(",")[0].strip(), given[0], given[1], extents)
+            case "cmpi" | "cmpf":
+                extents, predicate = types[0].shape if types else (), op.text.split(",")[0].strip()
+                if name == "cmpf":  # ordered or not: numbers that are known are no NaN
+                    predicate = predicate[1:] if predicate[1:] in ("eq", "ne") else f"s{predicate[1:]}"
+                return compared(predicate, given[0], given[1], extents)
             case "select":
                 return selected(given[0], given[1], given[2], rank)
             case "load" | "atomic_rmw" | "atomic_cas":
@@ -399,7 +401,7 @@ class _Machine:
         return unknown(rank, frozenset().union(*(v.loads for v in given if isinstance(v, Value))))
 
     def loaded(self, pointer: Any, rank: int) -> Value:
-        """What an integer tensor holds, as far as `values` says."""
+        """What a tensor holds, as far as `values` says."""
         if not isinstance(pointer, Value) or pointer.source is None:
             return unknown(rank)
         if pointer.source not in self.values:
@@ -410,7 +412,8 @@ class _Machine:
         if pointer.base is None:
             return unknown(rank, pointer.loads or frozenset([pointer.source]))
         flat = held.reshape(-1)
-        base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)].astype(np.int64)
+        base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)]
+        base = base.astype(np.int64 if base.dtype.kind in "iub" else np.float64)
         return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef))
 
     def call(self, frame: Frame, op: Op) -> None:

@@ -77,6 +77,15 @@ class Run:
     float_ops: dict[int, FloatArray] = field(default_factory=dict)
     """Elements that floating-point operations touch, by loop, in each program."""
 
+    @property
+    def working(self) -> FloatArray:
+        """1 of programs that write, 0 of those that return before they do; 1 of all where none writes."""
+        out = np.zeros(self.programs)
+        for access in self.accesses:
+            if access.kind != "load":
+                out[access.program.astype(np.int64)] = 1.0
+        return out if out.any() else np.ones(self.programs)
+
 
 COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
 

@@ -59,13 +59,13 @@ class Instruction(NamedTuple):
 class Resources:
     """What one thread (registers) and one block (shared memory) of the kernel hold.
 
-    On AMD `registers` are VGPRs and `accumulators` AGPRs of a lane, `scalars` SGPRs of a wave. `shared_bytes` is what
-    the code object itself states; memory that a launch adds is not in it. `spill_bytes` are the bytes a thread of
-    distinct stack slots that registers were spilled to; `stack_bytes` holds these and local arrays.
+    On AMD `registers` are VGPRs of a lane, AGPRs among them where both are of one file (CDNA 2 and later), `scalars`
+    SGPRs of a wave. `shared_bytes` is what the code object itself states; memory that a launch adds is not in it.
+    `spill_bytes` are the bytes a thread of distinct stack slots that registers were spilled to; `stack_bytes` holds
+    these and local arrays.
     """
 
     registers: int
-    accumulators: int = 0
     scalars: int = 0
     shared_bytes: int = 0
     stack_bytes: int = 0

@@ -6,6 +6,7 @@ finds the natural loops of reducible code, and also loops with two entries, whic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,10 +118,23 @@ def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[s
     return found
 
 
-def loops(flow: Graph, is_wait: Callable[[list[int]], bool]) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
+MEMORY = re.compile(r"LD|ST|ATOM|RED|BAR|UTMA|UBLK|(global|buffer|flat)_(load|store|atomic)|ds_|s_barrier")
+SWAP = re.compile(r"\.CAS|cmpswap")
+
+
+def retries(opcodes: Sequence[str]) -> bool:
+    """Whether a loop only swaps until it succeeds: how atomics are made that the device lacks."""
+    touching = [op for op in opcodes if MEMORY.match(op)]
+    return len(touching) == 1 and bool(SWAP.search(touching[0]))
+
+
+def loops(
+    flow: Graph, opcodes: Sequence[str], is_wait: Callable[[Sequence[str]], bool]
+) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """The tree of loops of work, and the indices that are outside of all of them and reached.
 
-    `is_wait` says of the indices of an innermost loop whether it only waits for something; such a loop is none of work.
+    `is_wait` says of the opcodes of an innermost loop whether it only waits for something; such a loop is none of work.
+    One that only tries again is taken to run once.
     """
     section: dict[int, int] = {}
     for entry in flow.entries:
@@ -136,10 +150,12 @@ def loops(flow: Graph, is_wait: Callable[[list[int]], bool]) -> tuple[tuple[Loop
         for part in components(sorted(nodes), flow.after):
             header = next((n for n in sorted(part) if entered(n, part)), min(part))
             inner = tree(part - {header})
-            if not inner and is_wait(indices(part)):
+            body = indices(part)
+            if not inner and is_wait([opcodes[i] for i in body]):
                 spinning.update(part)
                 continue
-            body = indices(part)
+            if not inner and retries([opcodes[i] for i in body]):
+                continue
             nested = {i for loop in inner for i in loop.body} | set(indices(spinning & part))
             own = tuple(i for i in body if i not in nested)
             found.append(Loop(flow.blocks[header][0], tuple(body), own, section[header], tuple(inner)))

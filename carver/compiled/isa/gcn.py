@@ -10,7 +10,7 @@ sample, bvh, async, tensor.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from carver.base.errors import CompileError
 
@@ -57,10 +57,9 @@ def read(text: str, kernel: str | None = None) -> Code:
     stack_bytes = facts.get("private_segment_fixed_size", 0)
     instructions, places = _instructions(found[1], family.startswith("gfx9"), stack_bytes > 0)
     steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, places))}
-    roots, straight = loops(graph(len(instructions), steps), lambda body: _only_waits(instructions, body))
+    roots, straight = loops(graph(len(instructions), steps), [each.opcode for each in instructions], _only_waits)
     resources = Resources(
         registers=facts["vgpr_count"],
-        accumulators=facts.get("agpr_count", 0),
         scalars=facts.get("sgpr_count", 0),
         shared_bytes=facts.get("group_segment_fixed_size", 0),
         stack_bytes=stack_bytes,
@@ -153,9 +152,8 @@ def _step(each: Instruction, places: dict[str, int]) -> Step | None:
     return Step(False, (), indirect=kind == "setpc_b64")
 
 
-def _only_waits(instructions: list[Instruction], body: list[int]) -> bool:
+def _only_waits(opcodes: Sequence[str]) -> bool:
     """Whether a loop sleeps or meets other waves, and holds no vector instruction."""
-    opcodes = [instructions[i].opcode for i in body]
     works = any(op[0] in "vdgbf" for op in opcodes)
     return not works and any(op.startswith(("s_sleep", "s_barrier")) for op in opcodes)
 

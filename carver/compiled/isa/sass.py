@@ -139,7 +139,7 @@ def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
     instructions = _described(instructions)
     place = {each.address: i for i, each in enumerate(instructions)}
     steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, place))}
-    roots, straight = loops(graph(len(instructions), steps), lambda body: _only_waits(instructions, body))
+    roots, straight = loops(graph(len(instructions), steps), [each.opcode for each in instructions], _only_waits)
     jumps = {i: s for i, s in steps.items() if instructions[i].mnemonic in ("BRA", "JMP", "EXIT")}
     resources = Resources(
         registers=kernel.registers,
@@ -209,8 +209,7 @@ def _step(each: Instruction, place: dict[int, int]) -> Step | None:
     return Step(not always, ())
 
 
-def _only_waits(instructions: Sequence[Instruction], body: Sequence[int]) -> bool:
-    opcodes = [instructions[i].opcode for i in body]
+def _only_waits(opcodes: Sequence[str]) -> bool:
     if all(op.partition(".")[0] in ("BRA", "NOP") for op in opcodes):  # behind the end: never run
         return True
     return any(map(WAITING.search, opcodes)) and not any(map(WORKING.match, opcodes))

@@ -78,7 +78,7 @@ class Shape:
 
 
 def shape_of(facts: Facts, arch: Arch) -> Shape:
-    total = added([*((loop.trips, loop.span) for loop in facts.loops), *facts.asides, (1.0, facts.straight)])
+    total = added([*((loop.trips, loop.span) for loop in facts.loops), *facts.asides, (facts.working, facts.straight)])
     warps = facts.warps
 
     def pipes(names: Sequence[str]) -> list[float]:
