@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -171,6 +172,21 @@ def test_the_command_line_inspects(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     assert "grid 4 x 1 x 1" in done.output and "load x_ptr" in done.output
+
+
+def test_the_command_line_ranks_any_kernel(tmp_path: Path) -> None:
+    given, configs = tmp_path / "args.toml", tmp_path / "configs.json"
+    given.write_text(
+        'grid = ["ceil(n, BLOCK)"]\n[args]\nn = 1000\n'
+        'x_ptr = {dtype = "float16", shape = [1000]}\ny_ptr = {dtype = "float16", shape = [1000]}\n'
+    )
+    configs.write_text('{"BLOCK": [256, 512], "num_warps": [4]}')
+    asked = ["rank", "kernel", f"{Path(kernels.__file__)}:copy", "--args", str(given), "--arch", "h100"]
+    done = CliRunner().invoke(main, [*asked, "--configs", str(configs), "--json"])
+    assert done.exit_code == 0, done.output
+    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)} == {256, 512}
+    done = CliRunner().invoke(main, [*asked, "--configs", str(configs), "--explain", "3"])
+    assert "only 2 configurations" in str(done.exception)
 
 
 # faults of one candidate

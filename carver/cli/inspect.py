@@ -20,11 +20,15 @@ from ..kernels import expr
 from ..ranking.kernel import Call
 from .operators import device
 
+args_option = click.option(
+    "--args", "path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML: [args] with numbers and tensors, [constants], [values], grid.",
+)  # fmt: skip
+
 
 @click.command("inspect")
-@click.argument("kernel")
-@click.option("--args", "path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="TOML: [args] with numbers and tensors, [constants], [values], grid.")  # fmt: skip
+@click.argument("kernel", metavar="FILE.py:NAME")
+@args_option
 @click.option("--config", "config", default="", help="What is tuned: BLOCK_M=128,num_warps=8.")
 @click.option("--arch", "arch", required=True, help="A device by any of its names.")
 @click.option("--json", "as_text", is_flag=True, help="Print JSON.")

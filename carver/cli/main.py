@@ -25,6 +25,7 @@ from ..kernels.foreign import SAID, is_grid
 from ..ops.elsewise import explained
 from ..ops.template import Template
 from ..ranking.hint import Hint
+from ..ranking.kernel import rank_kernel
 from ..ranking.offers import default_backend
 from ..ranking.ranking import Ranking
 from ..view.table import ranking_table
@@ -34,7 +35,7 @@ from .bench import PICTURE, as_json, bench, records, save_plot
 from .calibrate import calibrate
 from .check import check
 from .evaluate import evaluate
-from .inspect import call_of, inspect_command
+from .inspect import args_option, call_of, inspect_command
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
 from .tune import bench_call, cache, doctor, profile, simulate
 
@@ -110,6 +111,13 @@ def _save_plots(
         save_plot(file, lambda: ranking.plot_heatmap(x, y))
 
 
+configs_option = click.option(
+    "--configs", type=click.File(), default="-", show_default=True,
+    help="JSON (a list of objects, one a line, or one object of lists: every combination) or CSV with a header; "
+    "- is standard input.",
+)  # fmt: skip
+
+
 @as_json
 @heatmap_option
 @click.option(
@@ -117,11 +125,7 @@ def _save_plots(
     help="Whose vocabulary they are in: BACKENDS.",
 )
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
-@click.option(
-    "--configs", type=click.File(), default="-", show_default=True,
-    help="JSON (a list of objects, one a line, or one object of lists: every combination) or CSV with a header; "
-    "- is standard input.",
-)
+@configs_option
 @kernel_option
 @cli_export.names_option
 @click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
@@ -220,11 +224,36 @@ def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
     query.print_timings(found, query.LINES)
 
 
-explain_group = per_operator(explain)
-main.add_command(inspect_command)
-main.add_command(explain_group)
-for verb in (rank, bench):
-    main.add_command(per_operator(verb))
+explain_group, rank_group = per_operator(explain), per_operator(rank)
+for command in (inspect_command, explain_group, rank_group, per_operator(bench)):
+    main.add_command(command)
+
+
+@rank_group.command("kernel", short_help="Any Triton kernel, by what its compiler makes of it.")
+@click.argument("source", metavar="FILE.py:NAME")
+@args_option
+@configs_option
+@click.option("--arch", required=True, metavar="NAME", help="A device by any of its names.")
+@click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
+@click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Print why the N-th takes its time.")
+@as_json
+def rank_any_kernel(
+    source: str, path: Path, configs: TextIO, arch: str, topk: int | None, place: int | None, as_json: bool
+) -> None:
+    """Any Triton kernel's configurations, by what its compiler makes of them.
+
+    Each is compiled for the device, which need not be there: seconds the first time, then from the disk. The file of
+    arguments is as `carver inspect` takes it.
+    """
+    call = call_of(source, path)
+    ranking = rank_kernel(
+        call.kernel, read_configs(text_from(configs, ConfigError)), args=call.args, grid=call.grid, arch=device(arch),
+        constants=call.constants, values=call.values, progress=sys.stderr.isatty(),
+    )  # fmt: skip
+    if place is not None and place > len(ranking):
+        raise ConfigError(f"--explain {place}: only {len(ranking)} configurations compile and fit")
+    shown = ranking[place - 1 : place] if place else ranking[:topk]
+    click.echo(shown.to_json() if as_json else shown.explain() if place else str(shown))
 
 
 @click.option("--many", type=click.File(), metavar="FILE", help=query.MANY_HELP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -122,7 +122,7 @@ def specialise(
     options = {name: value for name, value in config.items() if name not in names}
     given = {**args, **constants, **{name: value for name, value in config.items() if name in names}}
     given |= {name: value for name, value in heuristics(kernel, {**given, **options}).items() if name not in given}
-    _check_options(options, target)
+    _check_options(options, target, names)
     if unknown := sorted(given.keys() - set(names)):
         raise ConfigError(f"{function.__name__} has no parameter {unknown[0]!r}: {nearest(unknown[0], names)}")
     signature: dict[str, str] = {}
@@ -178,11 +178,11 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
     )
 
 
-def _check_options(options: Mapping[str, Any], target: Target) -> None:
+def _check_options(options: Mapping[str, Any], target: Target, parameters: Sequence[str]) -> None:
     known = set(_backend(target).parse_options({}).__dict__)
     if unknown := sorted(options.keys() - known):
         what = f"{unknown[0]!r} is neither a parameter of the kernel nor an option of Triton's compiler"
-        raise ConfigError(f"{what} for {target.backend}: {nearest(unknown[0], known)}")
+        raise ConfigError(f"{what} for {target.backend}: {nearest(unknown[0], {*known, *parameters})}")
 
 
 def cache_key(kernel: Any, given: Specialised, target: Target) -> str:

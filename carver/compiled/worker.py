@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..base.errors import CarverError, CompileError, ConfigError
+from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from .machine import read_machines
 from .pool import passing, unread
 from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence
@@ -51,7 +51,9 @@ def find(place: Mapping[str, str]) -> Any:
         raise ConfigError(f"{place['path']} cannot be imported: {sentence(error)}") from error
     for part in place["name"].split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"{place['path']} has no {place['name']!r}")
+            there = [name for name, value in vars(found).items() if hasattr(value, "arg_names")]
+            hint = f"; {nearest(part, there)}" if there else ", nor any other function of triton.jit"
+            raise ConfigError(f"{place['path']} has no {place['name']!r}{hint}")
         found = getattr(found, part)
     return function_of(found)
 
