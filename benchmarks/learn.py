@@ -19,7 +19,7 @@ import gzip
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,22 @@ def cases(path: Path) -> list[Case]:
     return list(read(path, lambda remark: None))
 
 
-def tuned(case: Case, profile: Any, trials: int, batch: int) -> tuple[list[float], list[float], Any, list[int]]:
+Rank = Callable[[Any], carver.Ranking | carver.KernelRanking]
+"""The candidates of a problem ranked by a profile, or by the model alone where that is None."""
+
+
+def declared(case: Case) -> Rank:
+    return lambda profile: carver.ranking.rank.rank(
+        case.problem, case.arch, case.configs, case.backend, profile=profile
+    )
+
+
+def tuned(
+    seconds: Any, rank: Rank, profile: Any, trials: int, batch: int
+) -> tuple[list[float], list[float], Any, list[int]]:
     """Measured times in the order of learning and in rank order [s], inf for what failed, the profile, the order."""
-    times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
-    start = carver.ranking.rank.rank(case.problem, case.arch, case.configs, case.backend)
-    ranking = start if profile is None else carver.ranking.rank.rank(
-        case.problem, case.arch, case.configs, case.backend, profile=profile)  # fmt: skip
+    times = np.where(np.isfinite(seconds), seconds, np.inf)
+    start, ranking = rank(None), rank(profile)
     tried: list[int] = []
     while len(tried) < min(trials, len(start)):
         took = [i for i in ranking.indices if i not in tried][:batch]
@@ -89,7 +99,7 @@ def replay(group: Sequence[Case], trials: int, batch: int, counts: Sequence[int]
     """Of shape (problems, 2, counts): learning and rank order."""
     profile, out = None, []
     for case in group:
-        learnt, ranked, profile, _ = tuned(case, profile, trials, batch)
+        learnt, ranked, profile, _ = tuned(case.seconds, declared(case), profile, trials, batch)
         out.append([slowdowns(times, case.best_s, counts) for times in (learnt, ranked)])
     return np.array(out)
 

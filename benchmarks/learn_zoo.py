@@ -1,6 +1,6 @@
 """Trials and seconds to 99 % of the best of five problems of three Triton kernels that carver did not write for itself.
 
-    python benchmarks/learn_zoo.py [tests/data/h200/zoo_learn.jsonl.gz] [--seeds 20]
+    python benchmarks/learn_zoo.py [tests/data/h200/zoo_learn.jsonl.gz] [--compiled] [--seeds 20]
 
 The table has every configuration of `benchmarks/zoo.py`'s causal attention, split-K and persistent matmul that was
 listed, measured on a GPU, with the seconds of its compilation, and one call of `triton.autotune` over each list, whose
@@ -8,7 +8,8 @@ code was compiled before. Searches are replayed on these times, problem after pr
 learnt is carried. A trial takes its compilation (of the problem that compiled it first; others find it in Triton's
 cache, and every search pays it at each problem here) and TRIAL_S, what Triton's tuner takes for one. Triton's own tuner
 tries the whole list. Kernel Tuner's genetic algorithm, its defaults, runs in its own simulation mode; without Kernel
-Tuner installed its column is left out. The kernels are ranked by the declarations that come closest.
+Tuner installed its column is left out. The kernels are ranked by the declarations that come closest, or with --compiled
+by what Triton makes of them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from learn import tuned  # noqa: E402
-from zoo import BY_NAME  # noqa: E402
+from learn import Rank, declared, tuned  # noqa: E402
+from zoo import BY_NAME, Subject  # noqa: E402
 
 import carver  # noqa: E402
 from carver.evaluate.cases import Case, seconds  # noqa: E402
@@ -51,6 +52,13 @@ def case_of(name: str, problem: Any, rows: list[dict[str, Any]]) -> Case:
         )
     times = seconds([row["time_ms"] for row in rows])
     return Case(name, template.problem, arch, "triton", [row["config"] for row in rows], times)
+
+
+def compiled(subject: Subject, problem: Any, case: Case) -> Rank:
+    return lambda profile: carver.rank_kernel(
+        subject.kernel, case.configs, args=lambda c: subject.args(problem, c), grid=lambda c: subject.grid(problem, c),
+        arch=case.arch, constants=subject.constants(problem), values=subject.values(problem), profile=profile,
+    )  # fmt: skip
 
 
 def first(times: list[float], goal: float) -> int | None:
@@ -81,6 +89,7 @@ def genetic(case: Case, seeds: int) -> list[int] | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path, nargs="?", default=TABLE)
+    parser.add_argument("--compiled", action="store_true", help="needs Triton; minutes where nothing is in the cache")
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -102,8 +111,9 @@ def main() -> None:
                     compile_s[key] = max(compile_s.get(key, 0.0), row["compile_s"] or 0.0)
             each_s = own[name, i]["autotuner_s"] / len(here)
             took = [compile_s[json.dumps(row["config"], sort_keys=True)] + each_s for row in here]
-            learnt, ranked, profile, tried = tuned(case, profile, len(here), 3)
-            order = list(case.ranked().indices)  # type: ignore[union-attr]
+            rank = compiled(BY_NAME[name], problem, case) if options.compiled else declared(case)
+            learnt, ranked, profile, tried = tuned(case.seconds, rank, profile, len(here), 3)
+            order = list(rank(None).indices)
             cells = []
             for times, places in ((learnt, tried), (ranked, order)):
                 n = first(times, case.best_s / GOAL)

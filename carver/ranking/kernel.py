@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,18 +17,21 @@ from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..base.given import shown, takes
 from ..base.types import FloatArray, FrozenDict
-from ..compiled.arguments import given
+from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Asked, Grid, asked, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
-from ..cost.models.compiled import fits, price_compiled
+from ..cost.models.compiled import MOVABLE, PRIORS, fits, price_compiled
 from ..cost.work import Work
 from ..kernels.foreign import combinations
 from ..problem.problem import counted
 from .hint import Launch
+from .learn import FAILED, Part, check_times, started
+from .profile import Given, Profile, profile_of
 from .rank import rank
+from .ranking import Told
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
@@ -74,6 +78,10 @@ class KernelHint:
     """The main loop if each resource alone had to be waited for."""
     details: Mapping[str, float]
     also: tuple[int, ...] = ()
+    band_ms: tuple[float, float] | None = None
+    """What holds four times of five, after what was learnt; None where nothing was."""
+    calibrated: str = "not measured"
+    """What the prediction rests on."""
 
     @property
     def terms(self) -> Mapping[str, float]:
@@ -89,7 +97,8 @@ class KernelHint:
         return {
             "rank": self.rank, "index": self.index, "kernel": self.kernel, "arch": self.arch.name,
             "config": dict(self.config), "predicted_ms": self.predicted_ms, "bound": self.bound,
-            "terms_ms": dict(self.terms_ms), **dict(self.details),
+            "terms_ms": dict(self.terms_ms), **dict(self.details), "band_ms": self.band_ms,
+            "calibrated": self.calibrated,
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -107,6 +116,11 @@ class KernelRanking(Sequence[KernelHint]):
     rejected: Mapping[str, int]
     reasons: Mapping[int, str] = field(default_factory=dict)
     given: int = 0
+    source: str = ""
+    """A hash of the kernel's source and all that it calls."""
+    problem: Mapping[str, Any] = _NONE
+    """The arguments, as profiles have them: numbers, shapes and strides by name, and of what kind they are."""
+    learnt: Profile | None = None
 
     def __len__(self) -> int:
         return len(self.hints)
@@ -130,6 +144,25 @@ class KernelRanking(Sequence[KernelHint]):
     def seconds(self) -> FloatArray:
         """Predicted times, best first. [s]"""
         return np.array([hint.predicted_ms for hint in self.hints]) / 1e3
+
+    def learn(self, times: Mapping[int, float | None]) -> KernelRanking:
+        """The same candidates, ranked by what these measurements taught: times in ms by `hint.index`, None of one that
+        did not run. As `Ranking.learn`, the constants being those that the compiled code is priced with.
+        """
+        check_times(times)
+        at = {index: row for row, hint in enumerate(self.hints) for index in (hint.index, *hint.also)}
+        part, known = _part(self), {}
+        for index, ms in times.items():
+            if index not in at:
+                raise ConfigError(f"this ranking has {len(self)} candidates; {shown(index)} is none of their places")
+            known[at[index]] = ms
+        before = self.learnt or profile_of(None, _subject(self), self.arch.name)
+        return _ranked(self, part, before.with_measured([part.measured(row, ms) for row, ms in known.items()]))
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """What `learn` has learnt, as JSON; `rank_kernel` takes it as `profile=`, for these arguments or others."""
+        return (self.learnt or Profile(_subject(self), self.arch.name)).to_dict()
 
     def explain(self, i: int = 0) -> str:
         """Why `self[i]` is predicted to take the time it takes."""
@@ -155,7 +188,7 @@ def rank_kernel(
     kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
-    progress: bool = False,
+    progress: bool = False, profile: Given | None = None,
 ) -> KernelRanking:  # fmt: skip
     """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
 
@@ -166,7 +199,8 @@ def rank_kernel(
     are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where loops or branches depend on
     it: a number, or an array. `screen`: a template whose own ranking picks the `compiled` configurations that are
     compiled at all, or their places in the list. At most `processes` compilers run at a time, each for `seconds`;
-    those of a `pool` of the caller's stay for the next call.
+    those of a `pool` of the caller's stay for the next call. `profile` is what was learnt of the kernel before: a
+    ranking's `profile`, or a file of it.
 
     Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
     parameters, ProblemError where no configuration's program can be followed, NoCandidates when none compiles and fits.
@@ -207,7 +241,73 @@ def rank_kernel(
         _hint(place + 1, name, device, plain, same[row], candidates[row], work, estimate, int(row))
         for place, row in enumerate(order)
     )
-    return KernelRanking(name, device, hints, rejected, reasons, len(plain))
+    ranking = KernelRanking(
+        name, device, hints, rejected, reasons, len(plain), function_of(kernel).cache_key,
+        described({**known[0], **(constants or {})}, values if isinstance(values, dict) else {}),
+    )  # fmt: skip
+    if profile is None:
+        return ranking
+    return _ranked(ranking, _part(ranking), profile_of(profile, _subject(ranking), device.name))
+
+
+def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a launch as profiles have a problem."""
+    out: dict[str, Any] = {}
+    kinds = []
+    for name, value in args.items():
+        tensor = value.tensor if isinstance(value, Descriptor) else value
+        if isinstance(tensor, Tensor):
+            kinds.append(tensor.dtype)
+            out |= {f"{name}.{i}": n for i, n in enumerate(tensor.shape)}
+            if tensor.strides != Tensor(tensor.dtype, tensor.shape).strides:
+                out |= {f"{name} stride.{i}": n for i, n in enumerate(tensor.strides)}
+        elif isinstance(tensor, int | float) and not isinstance(tensor, bool):
+            out[name] = tensor
+        else:
+            kinds.append(str(tensor))
+    out |= {f"{name} holds": held for name, held in values.items() if isinstance(held, int | float)}
+    return {**out, "kind": " ".join(kinds)}
+
+
+def _subject(ranking: KernelRanking) -> str:
+    """What a profile of such a ranking is of."""
+    return f"{ranking.kernel}/compiled"
+
+
+def _part(ranking: KernelRanking) -> Part:
+    facts = [hint.facts for hint in ranking.hints]
+    return Part.of(
+        f"{ranking.kernel} {ranking.source[:12]}", started(PRIORS), [hint.config for hint in ranking.hints],
+        ranking.problem, lambda k: price_compiled(facts, ranking.arch, k)[1].seconds, MOVABLE, PRIORS,
+    )  # fmt: skip
+
+
+def _ranked(ranking: KernelRanking, part: Part, profile: Profile) -> KernelRanking:
+    profile, told, failed = part.told(profile)
+    hints = [
+        _retold(hint, told[row]) if row in told else hint
+        for row, hint in enumerate(ranking.hints) if row not in failed
+    ]  # fmt: skip
+    if not hints:
+        raise NoCandidates(f"{ranking.kernel} on {ranking.arch.name}", {FAILED: len(failed)})
+    ordered = sorted(hints, key=lambda hint: (hint.predicted_ms, hint.rank))
+    lost = [index for row in failed for index in (ranking.hints[row].index, *ranking.hints[row].also)]
+    return replace(
+        ranking, hints=tuple(replace(hint, rank=place) for place, hint in enumerate(ordered, 1)), learnt=profile,
+        reasons={**ranking.reasons, **dict.fromkeys(lost, FAILED)},
+        rejected={**ranking.rejected, **({FAILED: len(lost) + ranking.rejected.get(FAILED, 0)} if lost else {})},
+    )  # fmt: skip
+
+
+def _retold(hint: KernelHint, told: Told) -> KernelHint:
+    """With the time that was learnt, the terms in proportion."""
+    ms = told.seconds * 1e3
+    factor, width = ms / hint.predicted_ms, math.exp(told.half_band)
+    return replace(
+        hint, predicted_ms=ms, terms_ms=FrozenDict({term: t * factor for term, t in hint.terms_ms.items()}),
+        loop_ms=FrozenDict({what: t * factor for what, t in hint.loop_ms.items()}), band_ms=(ms / width, ms * width),
+        calibrated=told.text,
+    )  # fmt: skip
 
 
 def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
@@ -254,6 +354,8 @@ def _explained(h: KernelHint) -> Iterator[str]:
     for what, ms in h.loop_ms.items():
         yield f"  {ms:9.4f} ms  {what}"
     core = "a CU" if h.arch.vendor == "amd" else "an SM"
+    if h.band_ms is not None:
+        yield f"{h.band_ms[0]:.4g} to {h.band_ms[1]:.4g} ms holds four times of five: {h.calibrated}"
     yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:.0f} {core}, {h.details['waves']:.2f} waves"
     moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
     yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..base.types import FloatArray
 from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.fit import predict
-from ..cost.learn import KERNEL_OFFSET, REPEATABLE, Posterior, Rows, learnt, places, slopes
+from ..cost.learn import KERNEL_OFFSET, REPEATABLE, Rows, learnt, places, slopes
 from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Hint
@@ -27,17 +28,63 @@ WITHIN = 1.2816
 """Standard deviations to either side that hold the middle 80 % of a normal distribution."""
 
 Times = Mapping[int, float | None] | Mapping[Hint, float | None]
+Place: TypeAlias = tuple[int, int]
+"""(part, row) of a hint of a ranking."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The hints of one kernel in a ranking."""
+    """Candidates of one kernel, as the model prices them from where its constants start."""
 
     kernel: str
     start: str
-    hints: tuple[tuple[int, int], ...]
-    rows: Rows
     configs: tuple[Mapping[str, Any], ...]
+    rows: Rows
+
+    @classmethod
+    def of(
+        cls, kernel: str, start: str, configs: Sequence[Mapping[str, Any]], problem: Mapping[str, Any],
+        seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str], constants: Mapping[str, float],
+    ) -> Part:  # fmt: skip
+        """`seconds` are the predicted times of the configurations by constants, `names` those that may move."""
+        axes, where = places(configs)
+        log_s, steep = np.log(seconds(constants)), slopes(seconds, names, constants)
+        rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
+        return cls(kernel, start, tuple(configs), rows)
+
+    @property
+    def seconds(self) -> FloatArray:
+        """As the model predicts them from its start."""
+        out: FloatArray = np.exp(self.rows.log_s)
+        return out
+
+    def measured(self, row: int, ms: object) -> Measured:
+        """Raises ConfigError for what is no time."""
+        rows, config = self.rows, self.configs[row]
+        return Measured(
+            self.kernel, self.start, rows.problems[row], dict(config), _time(ms, config),
+            float(self.seconds[row]) * 1e3, dict(zip(rows.names, map(float, rows.slopes[row]), strict=True)),
+        )  # fmt: skip
+
+    def told(self, profile: Profile) -> tuple[Profile, dict[int, Told], set[int]]:
+        """The constants that a profile moves, what it says of these candidates by row, and those that did not run."""
+        seen = profile.rows(self.kernel, self.start)
+        found = learnt(self.rows, *seen) if seen is not None else None
+        out: dict[int, Told] = {}
+        if seen is not None and found is not None:
+            profile = profile.told(self.kernel, found)
+            text = f"learnt from {len(seen[0])} measurements on this device"
+            pairs = zip(np.exp(found.mean), WITHIN * found.deviation, strict=True)
+            out |= {row: Told(float(t), float(width), text) for row, (t, width) in enumerate(pairs)}
+        here = self.rows.problems[0] if self.configs else {}
+        times = {_key(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (self.kernel, here)}
+        failed = set()
+        for row, key in enumerate(map(_key, self.configs)):
+            if (ms := times.get(key)) is not None:
+                out[row] = Told(ms / 1e3, WITHIN * REPEATABLE, "measured here")
+            elif key in times:
+                failed.add(row)
+        return profile, out, failed
 
 
 def learn(ranking: Ranking, times: Times) -> Ranking:
@@ -51,13 +98,11 @@ def learn(ranking: Ranking, times: Times) -> Ranking:
     """
     profile = ranking.learnt.profile if ranking.learnt else profile_of(None, subject(ranking), ranking.arch.name)
     places_of = _places(ranking, times)
-    parts = [_part(ranking, number) for number in sorted({part for part, _ in ranking.order})]
-    new = []
-    for part in parts:
-        for row, at in enumerate(part.hints):
-            if at in places_of:
-                ms = _time(places_of[at], part.configs[row])
-                new.append(_measured(part, row, ms))
+    parts = _parts(ranking)
+    new = [
+        part.measured(row, places_of[at])
+        for hints, part in parts for row, at in enumerate(hints) if at in places_of
+    ]  # fmt: skip
     return _ranked(ranking, profile.with_measured(new), parts)
 
 
@@ -66,7 +111,7 @@ def with_profile(ranking: Ranking, profile: Given | None) -> Ranking:
     if profile is None:
         return ranking
     found = profile_of(profile, subject(ranking), ranking.arch.name)
-    return _ranked(ranking, found, [_part(ranking, number) for number in sorted({part for part, _ in ranking.order})])
+    return _ranked(ranking, found, _parts(ranking))
 
 
 def subject(ranking: Ranking) -> str:
@@ -84,21 +129,21 @@ def started(constants: Mapping[str, float]) -> str:
     return sha256(json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _part(ranking: Ranking, number: int) -> Part:
-    space = ranking.parts[number].space
-    hints = tuple(at for at in ranking.order if at[0] == number)
-    keep = np.array([row for _, row in hints])
-    chosen = _rows(space, keep)
-    constants = resolve(space.kernel, space.arch)
-    names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
-    configs = tuple(space.config(int(row)) for row in keep)
-    axes, where = places(configs)
-    problem = described(ranking.problem)
-    rows = Rows(
-        tuple(names), np.log(ranking.parts[number].estimate.seconds[keep]),
-        slopes(lambda k: predict(chosen, k), names, constants), axes, where, (problem,) * len(hints),
-    )  # fmt: skip
-    return Part(space.kernel.name, started(constants), hints, rows, configs)
+def _parts(ranking: Ranking) -> list[tuple[list[Place], Part]]:
+    """The hints of each kernel, and what is to be learnt of."""
+    out = []
+    for number in sorted({part for part, _ in ranking.order}):
+        space = ranking.parts[number].space
+        hints = [at for at in ranking.order if at[0] == number]
+        chosen = _rows(space, np.array([row for _, row in hints]))
+        names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
+        constants = resolve(space.kernel, space.arch)
+        part = Part.of(
+            space.kernel.name, started(constants), [space.config(row) for _, row in hints], described(ranking.problem),
+            partial(predict, chosen), names, constants,
+        )  # fmt: skip
+        out.append((hints, part))
+    return out
 
 
 def _rows(space: Space, keep: Any) -> Space:
@@ -106,22 +151,13 @@ def _rows(space: Space, keep: Any) -> Space:
     return replace(space, columns=columns, index=space.index[keep])
 
 
-def _measured(part: Part, row: int, ms: float | None) -> Measured:
-    rows = part.rows
-    return Measured(
-        part.kernel, part.start, rows.problems[row], dict(part.configs[row]), ms, float(np.exp(rows.log_s[row])) * 1e3,
-        dict(zip(rows.names, map(float, rows.slopes[row]), strict=True)),
-    )  # fmt: skip
-
-
-def _places(ranking: Ranking, times: Times) -> dict[tuple[int, int], float | None]:
+def _places(ranking: Ranking, times: Times) -> dict[Place, float | None]:
     """Which candidate of the ranking each time is of."""
-    if not isinstance(times, Mapping):
-        raise ConfigError(f"learn takes a mapping of places (hint.index) or hints to ms, got {type(times).__name__}")
-    by_index: dict[int, list[tuple[int, int]]] = {}
+    check_times(times)
+    by_index: dict[int, list[Place]] = {}
     for part, row in ranking.order:
         by_index.setdefault(int(ranking.parts[part].space.index[row]), []).append((part, row))
-    out: dict[tuple[int, int], float | None] = {}
+    out: dict[Place, float | None] = {}
     for which, ms in times.items():
         if isinstance(which, Hint):
             own = [at for at in by_index.get(which.index, ()) if ranking.parts[at[0]].space.kernel.name == which.kernel]
@@ -134,6 +170,12 @@ def _places(ranking: Ranking, times: Times) -> dict[tuple[int, int], float | Non
     return out
 
 
+def check_times(times: object) -> None:
+    """Raises ConfigError for what is no mapping."""
+    if not isinstance(times, Mapping):
+        raise ConfigError(f"learn takes a mapping of places (hint.index) or hints to ms, got {type(times).__name__}")
+
+
 def _time(ms: object, config: Mapping[str, Any]) -> float | None:
     if ms is None:
         return None
@@ -142,36 +184,22 @@ def _time(ms: object, config: Mapping[str, Any]) -> float | None:
     return float(ms)
 
 
-def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Ranking:
-    told: dict[tuple[int, int], Told] = {}
-    order: list[tuple[float, int, tuple[int, int]]] = []
+def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place], Part]]) -> Ranking:
+    told: dict[Place, Told] = {}
+    order: list[tuple[float, int, Place]] = []
     before = {at: i for i, at in enumerate(ranking.order)}
-    failed = 0
     reasons = dict(ranking.reasons)
-    for part in parts:
-        found, measured = posterior_of(part.rows, part.kernel, part.start, profile)
-        if found is not None:
-            profile = profile.told(part.kernel, found)
-        here = part.rows.problems[0] if part.hints else {}
-        times = {_key(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (part.kernel, here)}
-        for row, at in enumerate(part.hints):
-            key = _key(part.configs[row])
-            if key in times and times[key] is None:
-                failed += 1
-                reasons[int(ranking.parts[at[0]].space.index[at[1]])] = FAILED
-                continue
-            log_s, deviation = float(part.rows.log_s[row]), None
-            if found is not None:
-                log_s, deviation = float(found.mean[row]), float(found.deviation[row])
-            if (ms := times.get(key)) is not None:
-                log_s, deviation = float(np.log(ms / 1e3)), REPEATABLE
-            if deviation is not None:
-                text = f"learnt from {measured} measurements on this device" if key not in times else "measured here"
-                told[at] = Told(float(np.exp(log_s)), WITHIN * deviation, text)
-            order.append((log_s, before[at], at))
+    count = 0
+    for hints, part in parts:
+        profile, said, failed = part.told(profile)
+        count += len(failed)
+        reasons |= {int(ranking.parts[hints[row][0]].space.index[hints[row][1]]): FAILED for row in failed}
+        ran = [(row, at) for row, at in enumerate(hints) if row not in failed]
+        told |= {at: said[row] for row, at in ran if row in said}
+        order += [(said[row].seconds if row in said else part.seconds[row], before[at], at) for row, at in ran]
     if not order:
-        raise NoCandidates(f"{ranking.problem} on {ranking.arch.name}", {FAILED: failed})
-    rejected = {**ranking.rejected, **({FAILED: failed + ranking.rejected.get(FAILED, 0)} if failed else {})}
+        raise NoCandidates(f"{ranking.problem} on {ranking.arch.name}", {FAILED: count})
+    rejected = {**ranking.rejected, **({FAILED: count + ranking.rejected.get(FAILED, 0)} if count else {})}
     return replace(
         ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told), rejected=rejected,
         reasons=reasons,
@@ -192,11 +220,3 @@ FAILED = "it was measured and did not run"
 
 def _key(config: Mapping[str, Any]) -> str:
     return json.dumps(dict(config), sort_keys=True, default=str)
-
-
-def posterior_of(rows: Rows, kernel: str, start: str, profile: Profile) -> tuple[Posterior | None, int]:
-    """What a profile says of candidates of a kernel, and of how many measurements."""
-    seen = profile.rows(kernel, start)
-    if seen is None:
-        return None, 0
-    return learnt(rows, *seen), len(seen[0])

@@ -16,7 +16,7 @@ from ...base.types import FloatArray
 from ...compiled.facts import Facts, Total, added
 from ...compiled.machine import LATENCIES_CLK
 from ..constants import CONSTANTS
-from ..estimate import Estimate, estimate, loaded_latency
+from ..estimate import READS, Estimate, estimate, loaded_latency
 from ..traffic import sector_waste
 from ..work import Work
 
@@ -43,6 +43,10 @@ barriers, waits and instructions of a step are read; what stands for them elsewh
 than a declaration's, since a step's own bytes are counted beside them; they and the exponents of overlap suit the
 kernels of `benchmarks/zoo.py` that are not marked `unseen`. Where a block starts and ends is part of what it takes
 alone: other blocks of the SM cover that as they cover its waits, so `block_start_clk` is 0 and `block_overlap` high."""
+
+_READ = READS | {"dram_run_bytes", "l2_merge", "l2_usable", "math_efficiency", "smem_efficiency"}
+MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and not name.startswith("chain_"))
+"""Constants that predicted times depend on, which measurements may move."""
 
 ARITHMETIC = ("fma", "fma_heavy", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "tma", "branch", "vmem")
 """Pipes beside the tensor cores; `issue` and the port of shared memory have terms of their own."""

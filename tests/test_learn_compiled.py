@@ -1,0 +1,120 @@
+"""Learning with rankings of compiled kernels: on a GPU whose constants are others than those that are priced with."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.base.errors import ConfigError, NoCandidates
+from carver.cost.models.compiled import MOVABLE, PRIORS, price_compiled
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+from tests import compiled_kernels as kernels
+
+H100 = carver.load_arch("h100")
+CONFIGS = [
+    {"BM": m, "BN": n, "BK": 64, "num_warps": 4, "num_stages": s} for m, n, s in product((64, 128), (64, 128), (2, 3))
+]
+OTHERWISE = {"l2_efficiency": 0.6, "smem_efficiency": 0.7, "pipeline_overlap": 0.6}
+"""Factors on constants of the GPU that the tests pretend to measure."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carver.KernelRanking:
+    tensors = {name: carver.Tensor("float16", (size, size)) for name in ("a_ptr", "b_ptr", "c_ptr")}
+
+    def grid(known: Any) -> tuple[int]:
+        return (-(-size // known["BM"]) * -(-size // known["BN"]),)
+
+    args = {**tensors, "M": size, "N": size, "K": size}
+    return carver.rank_kernel(kernel, CONFIGS, args=args, grid=grid, arch=H100, **given)
+
+
+def truth(ranking: carver.KernelRanking) -> dict[int, float]:
+    """Times of all candidates, were the constants others. [ms]"""
+    constants = {**PRIORS, **{name: PRIORS[name] * factor for name, factor in OTHERWISE.items()}}
+    seconds = price_compiled([hint.facts for hint in ranking], H100, constants)[1].seconds
+    return {hint.index: float(t) * 1e3 for hint, t in zip(ranking, seconds, strict=True)}
+
+
+def test_what_was_measured_moves_the_rest() -> None:
+    start = ranked()
+    times = truth(start)
+    ranking = start.learn({i: times[i] for i in start.indices[:4]})
+    rest = [hint for hint in ranking if hint.calibrated != "measured here"]
+
+    def error(of: carver.KernelRanking) -> float:
+        left = [hint for hint in of if hint.index in start.indices[4:]]
+        return float(np.mean([abs(np.log(hint.predicted_ms / times[hint.index])) for hint in left]))
+
+    assert len(rest) == len(start) - 4
+    assert error(ranking) < 0.4 * error(start)
+    assert rest[0].band_ms is not None and rest[0].band_ms[0] < rest[0].predicted_ms < rest[0].band_ms[1]
+    assert "learnt from 4 measurements" in rest[0].explain()
+    assert sum(rest[0].terms_ms.values()) == pytest.approx(rest[0].predicted_ms)
+    assert [hint.rank for hint in ranking] == list(range(1, len(ranking) + 1))
+    moved = {name.rpartition(".")[2] for name in ranking.profile["constants"]}
+    assert moved and moved <= set(MOVABLE)
+
+
+def test_a_profile_starts_the_next_arguments() -> None:
+    start = ranked()
+    profile = json.loads(json.dumps(start.learn({i: t for i, t in truth(start).items() if i < 6}).profile))
+    assert (profile["of"], profile["device"], len(profile["measured"])) == ("matmul/compiled", "h100_sxm", 6)
+    plain, carried = ranked(4096), ranked(4096, profile=profile)
+    times = truth(plain)
+
+    def error(of: carver.KernelRanking) -> float:
+        return float(np.mean([abs(np.log(h.predicted_ms / times[h.index])) for h in of]))
+
+    assert error(carried) < 0.5 * error(plain)
+    assert times[carried.indices[0]] <= times[plain.indices[0]]
+    assert all(hint.calibrated == "not measured" and hint.band_ms is None for hint in plain)
+
+
+def test_what_did_not_run_is_taken_off_for_good() -> None:
+    start = ranked()
+    ranking = start.learn({start.indices[0]: None})
+    assert start.indices[0] not in ranking.indices
+    assert ranking.reasons[start.indices[0]] == "it was measured and did not run"
+    assert len(ranked(profile=ranking.profile)) == len(start) - 1
+    assert len(ranked(4096, profile=ranking.profile)) == len(start)
+    with pytest.raises(NoCandidates, match="did not run"):
+        start.learn(dict.fromkeys(start.indices))
+
+
+def test_one_code_has_one_time_by_any_of_its_places() -> None:
+    args = {"x_ptr": carver.Tensor("float16", (4096,)), "y_ptr": carver.Tensor("float16", (4096,)), "n": 4096}
+    configs = [{"BLOCK": 256, "num_stages": stages} for stages in (1, 2, 3)]
+    ranking = carver.rank_kernel(kernels.copy, configs, args=args, grid=(16,), arch=H100)
+    assert ranking.learn({2: 0.5})[0].predicted_ms == pytest.approx(0.5)
+
+
+def test_what_is_not_this_rankings_is_an_error() -> None:
+    start = ranked()
+    with pytest.raises(ConfigError, match="999 is none of their places"):
+        start.learn({999: 1.0})
+    with pytest.raises(ConfigError, match="above 0 ms"):
+        start.learn({0: 0.0})
+    with pytest.raises(ConfigError, match=r"of other/compiled on h100_sxm; asked for is matmul/compiled"):
+        ranked(profile=start.profile | {"of": "other/compiled"})
+
+
+def test_measurements_of_another_source_teach_nothing() -> None:
+    profile = ranked().learn({0: 5.0}).profile
+    for row in profile["measured"]:
+        row["kernel"] = "matmul 0123456789ab"
+    assert [h.predicted_ms for h in ranked(profile=profile)] == [h.predicted_ms for h in ranked()]
