@@ -105,6 +105,11 @@ def test_a_layer_is_ranked_by_both_of_its_matmuls() -> None:
               "num_stages": 4}  # fmt: skip
     worse = theirs | {"BLOCK_SIZE_M": 16, "num_stages": 2}
     assert [h.config["BLOCK_M"] for h in layer.rank([worse, theirs])] == [64, 16]
+    lines = str(hints[:2]).splitlines()
+    assert lines[0] == "1024 tokens to 8 of 64 experts of 3584 x 1280 (bfloat16) on NVIDIA H200 SXM 141 GB"
+    assert lines[1].split()[:6] == ["#", "ms", "up", "ms", "down", "ms"] and len(lines) == 4
+    assert hints[0].explain().count("Where the time goes") == 2
+    assert "on h200_sxm" in repr(layer)
 
 
 def test_scales_of_a_layer_bound_its_steps() -> None:
@@ -113,12 +118,12 @@ def test_scales_of_a_layer_bound_its_steps() -> None:
 
 
 def test_skew_leaves_fewer_experts_with_more_rows_each() -> None:
-    layers = [carver.MoETemplate(256, 64, 4, 1024, 512, routing=routing) for routing in ("uniform", 0.5, 1.0, 2.0)]
+    layers = [carver.MoETemplate(256, 64, 4, 1024, 512, routing=routing) for routing in ("uniform", 0.5, "zipf", 2.0)]
     tall = [layer.up.problem.options["tiles_128"] for layer in layers]
     active = [layer.up.problem.sizes["e"] for layer in layers]
     assert active == sorted(active, reverse=True) and active[0] == tall[0] and active[-1] < tall[-1]
     counted = carver.MoETemplate(2, 4, 2, 64, 64, routing=[2, 1, 1, 0])
     assert counted.up.problem.options["tiles_16"] == 3
-    for routing, says in (("zipf", "routing is 'uniform'"), ([1, 1, 1, 0], "add up to 4; got 4 that add up to 3")):
+    for routing, says in (("zipff", "routing is 'uniform'"), ([1, 1, 1, 0], "add up to 4; got 4 that add up to 3")):
         with pytest.raises(ProblemError, match=says):
             carver.MoETemplate(2, 4, 2, 64, 64, routing=routing)  # type: ignore[arg-type]

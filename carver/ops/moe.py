@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
+from ..base.table import MOST, Column, aligned, rich_table, screen_width, without_colour
 from ..ranking.hint import Hint
+from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
 from .template import Template
 
@@ -31,12 +34,54 @@ class LayerHint:
     def predicted_ms(self) -> float:
         return self.up.predicted_ms + self.down.predicted_ms
 
+    @property
+    def bound(self) -> str:
+        """What bounds the matmul that takes longer."""
+        return max((self.up, self.down), key=lambda hint: hint.predicted_ms).bound
+
+    def explain(self) -> str:
+        """Why each matmul is predicted to take its time."""
+        return f"{explained(self.up)}\n\n{explained(self.down)}"
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRanking(Sequence[LayerHint]):
+    """Configurations of a layer, best first. `rejected`: how many one of the matmuls cannot run with."""
+
+    title: str
+    hints: tuple[LayerHint, ...]
+    rejected: int = 0
+
+    def __len__(self) -> int:
+        return len(self.hints)
+
+    @overload
+    def __getitem__(self, i: int) -> LayerHint: ...
+    @overload
+    def __getitem__(self, i: slice) -> LayerRanking: ...
+    def __getitem__(self, i: int | slice) -> LayerHint | LayerRanking:
+        return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
+
+    def __repr__(self) -> str:
+        hints, width = self.hints[:MOST], screen_width()
+        shown = [
+            Column("#", tuple(str(place) for place in range(1, len(hints) + 1))),
+            Column("ms", aligned([hint.predicted_ms for hint in hints])),
+            Column("up ms", aligned([hint.up.predicted_ms for hint in hints])),
+            Column("down ms", aligned([hint.down.predicted_ms for hint in hints])),
+            Column("bound", tuple(hint.bound for hint in hints), True),
+            *(Column(name, tuple(str(hint.config[name]) for hint in hints)) for name in hints[0].config),
+        ] if hints else []  # fmt: skip
+        foot = [f"{len(self) - MOST} more below these {MOST}"] if len(self) > MOST else []
+        foot += [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
+        return "\n".join([self.title, without_colour(rich_table(shown, width), width), *foot])
+
 
 class MoETemplate:
     """`tokens` tokens, each through `topk` of `experts` gated MLPs of width `intermediate`.
 
     `up` is the matmul with gate and up projection side by side (2 `intermediate` x `hidden`), `down` the one back.
-    `routing` is "uniform", an exponent of Zipf's law, or how many tokens each expert gets. `block_shape`: 8-bit
+    `routing` is "uniform", "zipf", an exponent of Zipf's law, or how many tokens each expert gets. `block_shape`: 8-bit
     operands in blocks with a scale each.
     """
 
@@ -55,6 +100,7 @@ class MoETemplate:
         out_dtype: str = "bfloat16",
     ) -> None:
         rows = _routed(tokens, experts, topk, routing)
+        self.title = f"{tokens} tokens to {topk} of {experts} experts of {hidden} x {intermediate} ({dtype})"
         self.up: Template
         self.down: Template
         self.up, self.down = (
@@ -65,24 +111,25 @@ class MoETemplate:
     def with_arch(self, arch: Arch | str | os.PathLike[str]) -> MoETemplate:
         """The same layer for a device."""
         new = object.__new__(MoETemplate)
+        new.title = self.title
         new.up, new.down = (each.with_arch(arch) for each in (self.up, self.down))
         return new
 
-    def recommend_hints(self, topk: int = 10, backend: str = "triton") -> list[LayerHint]:
+    def recommend_hints(self, topk: int = 10, backend: str = "triton") -> LayerRanking:
         """The `topk` configurations with which both matmuls together are predicted to take least, best first."""
         rankings = (each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down))
         configs = (ranking.parts[part].space.config(row) for ranking in rankings for part, row in ranking.order)
         union = {tuple(config.items()): config for config in configs}
         return self._ranked(list(union.values()), backend, topk)
 
-    def rank(self, configs: Iterable[Mapping[str, int]], backend: str = "triton") -> list[LayerHint]:
+    def rank(self, configs: Iterable[Mapping[str, int]], backend: str = "triton") -> LayerRanking:
         """Your own configurations, in that backend's or the serving engines' keys, in the order of predicted times.
 
         Those that one of the matmuls cannot run with are left out.
         """
         return self._ranked(list(configs), backend)
 
-    def _ranked(self, configs: Sequence[Mapping[str, int]], backend: str, topk: int | None = None) -> list[LayerHint]:
+    def _ranked(self, configs: Sequence[Mapping[str, int]], backend: str, topk: int | None = None) -> LayerRanking:
         rankings = [each.rank(configs, backend) for each in (self.up, self.down)]
         total, places = np.zeros(len(configs)), np.full((2, len(configs)), -1)
         for place, ranking in zip(places, rankings, strict=True):
@@ -93,7 +140,12 @@ class MoETemplate:
             raise NoCandidates(f"{self.up.problem} and {self.down.problem}", {})
         order = both[np.argsort(total[both], kind="stable")][:topk]
         hints = ([ranking[int(i)] for i in place[order]] for ranking, place in zip(rankings, places, strict=True))
-        return [LayerHint(dict(up.config), up, down) for up, down in zip(*hints, strict=True)]
+        chosen = tuple(LayerHint(dict(up.config), up, down) for up, down in zip(*hints, strict=True))
+        return LayerRanking(f"{self.title} on {rankings[0].arch.title}", chosen, len(configs) - len(both))
+
+    def __repr__(self) -> str:
+        device = f" on {self.up.arch.name}" if self.up.arch else ""
+        return f"{type(self).__name__}({self.title}{device})"
 
 
 def _routed(
@@ -102,9 +154,10 @@ def _routed(
     if isinstance(routing, int | float):
         return Routing(tokens, experts, topk, routing)
     if isinstance(routing, str):
-        if routing == "uniform":
-            return Routing(tokens, experts, topk)
-        raise ProblemError(f"routing is 'uniform', an exponent of Zipf's law or a list of counts, got {routing!r}")
+        if routing in (skews := {"uniform": 0.0, "zipf": 1.0}):
+            return Routing(tokens, experts, topk, skews[routing])
+        known = "'uniform', 'zipf', an exponent of Zipf's law or a list of counts"
+        raise ProblemError(f"routing is {known}, got {routing!r}")
     if len(routing) != experts or sum(routing) != tokens * topk:
         raise ProblemError(
             f"{tokens} tokens to {topk} of {experts} experts are {experts} counts that add up to {tokens * topk}; "
