@@ -109,7 +109,7 @@ def _param(argument: Argument, parameter: Parameter) -> click.Parameter:
     """An argument as click has it; type and default are those of the template's parameter."""
     name, words = argument.parameter.lower(), str(parameter.annotation)
     text = parameter.kind is Parameter.VAR_KEYWORD or "str" in words
-    number = float if words == "float" else int
+    number = float if "float" in words else int
     kind = click.Choice(argument.choices) if argument.choices else str if text else number
     if not argument.option:
         metavar = argument.metavar or name.upper()
