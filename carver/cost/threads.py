@@ -20,8 +20,6 @@ WORD_BYTES = 4
 VECTOR_BYTES = 16
 """The widest load of a lane."""
 BANKS = 32
-L1_BYTES_PER_CLK = 64.0
-"""What an L1 that is no part of shared memory returns: Kepler to Pascal, GCN and CDNA."""
 SPILL_BYTES = 2 * WORD_BYTES
 """A sum that does not fit is read and written once a product."""
 
@@ -92,7 +90,7 @@ def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatA
         interleaved = getattr(own, f"interleaved_{axis}") > 0
         words, stride = vector * kept / WORD_BYTES, np.where(interleaved, vector, thread) * kept / WORD_BYTES
         loads = warps * tk / shared * thread / vector
-        from_shared = read_clk(arch, lanes, words, stride, axis == "n", k["read_merge"]) / k["smem_efficiency"]
+        from_shared = read_clk(arch, lanes, words, stride, axis == "n", merged_reads(arch, k)) / k["smem_efficiency"]
         from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
         port = port + loads * np.where(staged, from_shared, from_l1)
         instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
@@ -122,7 +120,7 @@ def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatA
     spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
     latency = tk / shared * k["read_latency_clk"] + copies * k["copy_instr"]
     return Delivery(
-        port + spill_bytes * kept / L1_BYTES_PER_CLK, instructions, latency, fills[0], fills[1],
+        port + spill_bytes * kept / l1_bytes_per_clk(arch), instructions, latency, fills[0], fills[1],
         spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64), k["load_waits"] * tk / shared * direct,
     )  # fmt: skip
 
@@ -130,6 +128,17 @@ def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatA
 def caches_global(arch: Arch) -> bool:
     """Whether L1 keeps what is loaded from global memory: every GPU but NVIDIA's before compute capability 5.0."""
     return arch.cc is None or arch.cc >= (5, 0)
+
+
+def l1_bytes_per_clk(arch: Arch) -> float:
+    """What an L1 that is no part of shared memory returns: 64 bytes a clock of Kepler to Pascal, GCN and CDNA, twice
+    that of RDNA, whose lines are of 128 bytes. Source: AMD RDNA whitepaper, 2019."""
+    return 128.0 if arch.vendor == "amd" and arch.warp_size == 32 else 64.0
+
+
+def merged_reads(arch: Arch, k: Mapping[str, float]) -> float:
+    """Reads of one address by neighbouring lanes that one pass serves. AMD's LDS returns each lane its bytes."""
+    return 1.0 if arch.vendor == "amd" else k["read_merge"]
 
 
 def unified(arch: Arch) -> bool:
@@ -202,7 +211,7 @@ def cached_clk(
         conflict = turns(arch, lanes, words, stride) if fastest and np.ndim(rows) == 0 else 1.0
         clk = np.maximum(returned / (BANKS * WORD_BYTES) * pass_clk(arch) * conflict, lanes_clk(arch))
     else:
-        clk = returned / L1_BYTES_PER_CLK
+        clk = returned / l1_bytes_per_clk(arch)
     if caches_global(arch):
         return np.maximum(clk, rows * np.clip(span / arch.line_bytes, 1.0, lanes)), moved
     return np.maximum(clk, moved / arch.l2_bytes_per_clk_per_sm), moved

@@ -16,7 +16,7 @@ from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.space import Space, warp_matrix_unit
 from ..occupancy import spill_slowdown
-from ..threads import ThreadTile, delivery
+from ..threads import ThreadTile, delivery, merged_reads
 from ..tile import MMA, VECTOR, WGMMA, Block, instruction_rows, issue_per_clk, peak, peaks
 from ..work import joined
 
@@ -232,7 +232,7 @@ def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatAr
     reads = clk = np.zeros(())
     for each, width, passes in sides:
         own = np.where(t.instruction == VECTOR, t.warps * each, 0.0)
-        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * k["read_merge"])
+        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * merged_reads(arch, k))
         reads, clk = reads + own, clk + own * np.maximum(passes, returned)
     return reads, clk
 
