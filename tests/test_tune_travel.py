@@ -367,9 +367,19 @@ def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
     assert first.key != second.key and not (tmp_path / "none.zip").exists()
 
 
+ADDED = {
+    "added": "tune/more", "outside": "../x", "kind": "sources/x", "hidden": "tune/.cleared-x/result.json",
+    "above": "profiles/a/../../x", "a file as a folder": "profiles/x", "a long name": "profiles/" + "x" * 300,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "how", ["edited", "left out", "added", "outside", "binary", "no zip", "twice", "other key", "kind"]
-)
+    "how",
+    [
+        "edited", "left out", "added", "outside", "binary", "no zip", "twice", "other key", "kind", "hidden", "above",
+        "a file as a folder", "a long name", "a bomb", "a device", "a manifest of a number", "no manifest",
+    ],
+)  # fmt: skip
 def test_an_archive_is_checked_before_anything_of_it_is_used(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,12 +394,15 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
         contents[source] += b"\n"
     elif how == "left out":
         del contents[source]
-    elif how in ("added", "outside", "kind"):
-        name = {"added": "tune/more", "outside": "../x", "kind": "sources/x"}[how]
+    elif how in ADDED:
+        name = ADDED[how]
         contents[name] = b"more"
         manifest["files"][name] = hashlib.sha256(b"more").hexdigest()
         if how == "added":
             del manifest["files"][name]
+        if how == "a file as a folder":
+            contents[f"{name}/y"] = b"more"
+            manifest["files"][f"{name}/y"] = manifest["files"][name]
     elif how == "binary":  # and its hash in the manifest, not in the entry
         name = f"tune/{key}/kernel.so"
         contents[name] = b"\x7fELF other"
@@ -398,8 +411,15 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
         for name in [n for n in contents if n.startswith("tune/")]:
             contents[name.replace(key, "f" * 64)] = contents.pop(name)
             manifest["files"][name.replace(key, "f" * 64)] = manifest["files"].pop(name)
+    elif how == "a manifest of a number":
+        manifest["files"] = 1.5
+    elif how == "a bomb":
+        monkeypatch.setattr(archive, "_MOST_BYTES", 1 << 20)
+        contents["profiles/x.json"] = b" " * (1 << 20)
     contents["manifest.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(bad, "w") as made:
+    if how == "no manifest":
+        del contents["manifest.json"]
+    with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in contents.items():
             made.writestr(name, content)
         if how == "twice":
@@ -407,6 +427,10 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
                 made.writestr(source, contents[source])
     if how == "no zip":
         bad.write_bytes(b"PK nonsense")
+    elif how == "a device":
+        monkeypatch.setattr(archive, "_MOST_BYTES", 1 << 20)
+        bad.unlink()
+        bad.symlink_to("/dev/zero")
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
     with pytest.raises(Foreign):
         archive.load(bad)
