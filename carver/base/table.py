@@ -1,13 +1,14 @@
-"""Tables of text that keep to a screen's width, for the terminal and without colour."""
+"""Tables of text that keep to a screen's width, for the terminal and without colour, and bars of progress."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import floor, log10
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .given import printable
 
@@ -114,3 +115,36 @@ def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
     largest = max(map(abs, values), default=0.0)
     decimals = max(0, min(decimals, significant + 2 - len(str(int(largest)))))
     return tuple(f"{v:.{decimals}f}" for v in values)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars on stderr; all calls do nothing where they are off."""
+
+    shown: Any = None
+    """rich's own; None where they are off."""
+
+    def bar(self, what: str, total: int) -> Callable[[], None]:
+        """A new one, and what moves it on by one."""
+        if self.shown is None:
+            return lambda: None
+        task = self.shown.add_task(what, total=total)
+        return lambda: self.shown.advance(task)
+
+    def say(self, text: str) -> None:
+        if self.shown is not None:
+            self.shown.console.print(text, highlight=False, markup=False)
+
+
+@contextmanager
+def progress_bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
+    """Bars for the length of a block; gone after it if `transient`."""
+    if not wanted:
+        yield Bars()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=transient) as shown:
+        yield Bars(shown)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from ..arch.descriptor import Arch
+from ..base import warden
 from ..base.errors import CarverError, CompileError
 from .isa.rates import table
 from .machine import matrix_rates
@@ -109,6 +110,7 @@ class Forks:
         try:
             os.close(out)
             os.setpgid(0, 0)
+            warden.follow_parent()
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             limit = used + self.memory_bytes

@@ -9,14 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from ..base import warden
 from ..base.errors import CompileError, ConfigError
 from ..base.given import fits, json_of, shown
+from ..base.table import progress_bars
 from . import store
 
 SECONDS = 120.0
@@ -198,7 +199,8 @@ def _compiled(
 ) -> dict[str, Reply]:  # fmt: skip
     found = {key: reply for key in requests if (reply := store.load(key)) is not None and _is_whole(reply)}
     missing = {key: requests[key] for key in requests if key not in found}
-    with _shown(progress and bool(missing), len(missing)) as step:
+    with progress_bars(progress and bool(missing), transient=True) as bars:
+        step = bars.bar("compiling", len(missing))
         for key, reply in pool.replies(missing, seconds):
             if "error" in reply:
                 raise ConfigError(reply["error"])
@@ -266,18 +268,3 @@ def passing(sentence: str) -> Reply:
 def unread(fault: Exception) -> str:
     """What to tell of a candidate whose code or program carver fails at: a fault of carver's, and of that candidate."""
     return f"carver fails to read what was compiled: {type(fault).__name__}: {fault}"[:300]
-
-
-@contextmanager
-def _shown(wanted: bool, total: int) -> Iterator[Callable[[], None]]:
-    """A bar that a call moves on by one."""
-    if not wanted:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)

@@ -8,15 +8,13 @@ and settings takes what is recorded and measures only what is missing.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import zip_longest
 from typing import Any
@@ -26,6 +24,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import lease
+from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
@@ -34,7 +33,7 @@ from .device import Program, device_for
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
-from .session import Opened, Session, Settings, Trial, build, compiler_of, program_identity
+from .session import Opened, Session, Settings, Trial, build, compiler_of, digest, program_identity
 from .travel import program_to_dict
 from .worker import Reply
 
@@ -66,17 +65,13 @@ class Candidate:
     def key(self, compiler: str) -> str:
         """SHA-256 of all that its result depends on: problem, config, launches, sources, compiler."""
         program = program_identity(self.program, compiler) if self.program else self.refused
-        return _key(_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program)
+        return digest([_SCHEMA, self.problem.to_dict(), self.kernel, self.backend, dict(self.config), program])
 
     def trial(self) -> Trial:
         """What runs: candidates that differ in their names only are loaded once."""
         assert self.program is not None
         program = program_to_dict(self.program)
-        return Trial(_key(program), {}, program)
-
-
-def _key(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return Trial(digest([program]), {}, program)
 
 
 def candidates(hints: Iterable[Hint], arch: Arch, defines: Mapping[str, str] | None = None) -> list[Candidate]:
@@ -230,36 +225,6 @@ def done(m: Measurement) -> bool:
     return not m.ok or (len(m.samples_ms) >= LEAST_SAMPLES and percent is not None and percent < TARGET_CI_PERCENT)
 
 
-@dataclass
-class _Progress:
-    """Bars on stderr; all calls do nothing when it is off."""
-
-    shown: bool
-    _bars: Any = field(default=None)
-
-    @contextmanager
-    def running(self) -> Iterator[_Progress]:
-        if not self.shown:
-            yield self
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True)) as self._bars:
-            yield self
-
-    def bar(self, what: str, total: int) -> Callable[[], None]:
-        if self._bars is None:
-            return lambda: None
-        task = self._bars.add_task(what, total=total)
-        return lambda: self._bars.advance(task)
-
-    def say(self, text: str) -> None:
-        if self._bars is not None:
-            self._bars.console.print(text, highlight=False, markup=False)
-
-
 def benchmark(
     hints: Sequence[Hint],
     device: str = "auto",
@@ -307,7 +272,7 @@ def benchmark(
     with ExitStack() as stack:
         store = records or stack.enter_context(Records())
         bench = stack.enter_context(Bench(device, store, settings))
-        shown = stack.enter_context(_Progress(progress).running())
+        shown = stack.enter_context(progress_bars(progress))
         machine = bench.machine
         if others := [h for h in (*hints, *sample) if h.backend != machine.kind]:
             has = any(k.backend == machine.kind for k in kernel.every(problem.operator))
@@ -328,18 +293,18 @@ def measure(
     bench: Bench, every: Sequence[Candidate], *, fresh: bool = False, progress: bool = False
 ) -> list[Measurement]:
     """Measure candidates of one problem, hints or not, as `benchmark` does; their records in the order given."""
-    with _Progress(progress).running() as shown:
+    with progress_bars(progress) as shown:
         return _measure(bench, every, shown, fresh)
 
 
-def _measure(bench: Bench, every: Sequence[Candidate], shown: _Progress, fresh: bool) -> list[Measurement]:
+def _measure(bench: Bench, every: Sequence[Candidate], shown: Bars, fresh: bool) -> list[Measurement]:
     """All candidates of one problem, as one run that the records can resume."""
     store, machine = bench.records, bench.machine
     for c in every[:1]:
         bench.settings.fit(c.problem)
     keyed = {c.key(bench.compiler): c for c in every}
     identity = [_identity(bench.settings), sorted(keyed), machine.name, machine.state.get("driver"), versions()]
-    run_key = _key(*identity)
+    run_key = digest(identity)
     waiting = f"waiting for {{}}, which measures on {machine.name}"
     with lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
         limits = {"budget_s": bench.settings.budget_s, "timeout_s": bench.settings.timeout_s}
@@ -379,7 +344,7 @@ def _rounds(
     run: Run,
     every: Mapping[str, Candidate],
     known: dict[str, Measurement],
-    shown: _Progress,
+    shown: Bars,
 ) -> bool:
     """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date.
 
