@@ -42,26 +42,29 @@ def test_instruction_and_shared_memory(
     template = (carver.MatmulTemplate if name == "matmul" else carver.GatedMLPTemplate)(SIZE, SIZE, SIZE)
     space, why = given_space(template.problem, arch, kernel, [config])
     assert not why
-    built = compiled(getattr(sources, name), arch, config)
+    found = compiled(getattr(sources, name), arch, config)
     kind = int(np.asarray(space["instruction"])[0])
-    assert OPCODES[kind] in built.asm["ptx"]
-    assert not any(OPCODES[other] in built.asm["ptx"] for other in range(kind + 1, rules.TCGEN05))
+    assert OPCODES[kind] in found.asm["ptx"]
+    assert not any(OPCODES[other] in found.asm["ptx"] for other in range(kind + 1, rules.TCGEN05))
     if kind != rules.VECTOR:  # there conversions of its layouts take what is left
-        assert space["smem_bytes"][0] == built.metadata.shared
+        assert space["smem_bytes"][0] == found.metadata.shared
 
 
 def compiled(kernel: Any, arch: carver.Arch, config: dict[str, int]) -> Any:
+    names = function_of(kernel).arg_names
+    tensors = {name: Tensor("float16", (SIZE, SIZE)) for name in names if name in ("a", "b", "b2", "c")}
+    return built(kernel, arch, tensors | {n: SIZE for n in names if n in ("M", "N", "K", "lda", "ldb", "ldc")}, config)
+
+
+def built(kernel: Any, arch: carver.Arch, arguments: dict[str, Any], config: dict[str, int]) -> Any:
     import triton
     from triton.backends.compiler import GPUTarget
 
     from carver.compiled.triton import _source
 
     target = Target.of(arch)
-    names = function_of(kernel).arg_names
-    tensors = {name: Tensor("float16", (SIZE, SIZE)) for name in names if name in ("a", "b", "b2", "c")}
-    sizes = {name: SIZE for name in names if name in ("M", "N", "K", "lda", "ldb", "ldc")}
-    given = specialise(kernel, tensors | sizes, {}, config, target)
-    options = {name: config[name] for name in ("num_warps", "num_stages")}
+    given = specialise(kernel, arguments, {}, config, target)
+    options = {name: config[name] for name in ("num_warps", "num_stages") if name in config}
     return triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), options)
 
 
@@ -105,3 +108,17 @@ def test_functions_take_columns_and_numbers_alike() -> None:
         scope = {**space.scope, **{name: int(column[row]) for name, column in space.columns.items()}}
         for name in COMPILERS["triton"]["contraction"]:
             assert int(kernel.derived[name](scope)) == space[name][row], name
+
+
+@pytest.mark.parametrize(("cols", "load"), [(1000, "ld.global.b16"), (1024, "ld.global.v4.b32")])
+def test_of_a_size_that_16_does_not_divide_elements_are_loaded_one_by_one(sources: Any, cols: int, load: str) -> None:
+    """Of an argument the compiler learns no more than that, so a mask may end anywhere."""
+    arch = carver.load_arch("h200")
+    config = {"BLOCK_ROWS": 4, "BLOCK_COLS": 1024, "num_warps": 4}
+    kernel = next(k for k in KERNELS if (k.operator, k.name) == ("reduction", "triton"))
+    space, why = given_space(carver.ReductionTemplate("sum", (8192, cols)).problem, arch, kernel, [config])
+    assert not why
+    ptx = built(sources.row_sums, arch, {"x_at": Tensor("float16", (8192, cols)), "y_at": Tensor("float32", (8192,)),
+                                         "rows": 8192, "cols": cols}, config).asm["ptx"]  # fmt: skip
+    assert ptx.count(load) == ptx.count("ld.global") > 0
+    assert space["access_elements"][0] == (1 if cols % 16 else 8)

@@ -1,4 +1,4 @@
-"""Matmuls in Triton as its tutorials write them, for Triton's compiler to show what it makes of them."""
+"""Kernels in Triton as its tutorials write them, for its compiler to show what it makes of them."""
 
 import triton
 import triton.language as tl
@@ -41,3 +41,14 @@ def gated(a, b, b2, c, M, N, K, lda, ldb, ldc, BLOCK_M: tl.constexpr, BLOCK_N: t
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     out = gate * tl.sigmoid(gate) * up
     tl.store(c + rows[:, None] * ldc + cols[None, :], out.to(c.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def row_sums(x_at, y_at, rows, cols, BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr):
+    r = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    total = tl.zeros((BLOCK_ROWS, BLOCK_COLS), tl.float32)
+    for start in range(0, cols, BLOCK_COLS):
+        c = start + tl.arange(0, BLOCK_COLS)
+        inside = (r[:, None] < rows) & (c[None, :] < cols)
+        total += tl.load(x_at + r[:, None] * cols + c[None, :], mask=inside, other=0.0).to(tl.float32)
+    tl.store(y_at + r, tl.sum(total, 1), mask=r < rows)

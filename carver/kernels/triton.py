@@ -489,10 +489,13 @@ def scale_columns(
 # element by element
 
 
-def access_elements(tile_elements: Values, threads: Values, in_bytes: Values, tile_c: Values = 2**31) -> Values:
-    """A thread's elements side by side, at most 16 bytes of them and a row of the tile."""
+def access_elements(
+    tile_elements: Values, threads: Values, in_bytes: Values, tile_c: Values = 2**31, by_16: Values = 1
+) -> Values:
+    """A thread's elements side by side, at most 16 bytes of them and a row of the tile; one where the size that masks
+    the loads is an argument that 16 does not divide, of which the compiler knows nothing."""
     widest = np.minimum(WIDEST_COPY_BYTES // in_bytes, tile_c)
-    return np.maximum(1, np.minimum(widest, tile_elements // threads))
+    return np.where(by_16, np.maximum(1, np.minimum(widest, tile_elements // threads)), 1)
 
 
 def named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:

@@ -61,6 +61,8 @@ static_assert((VEC & (VEC - 1)) == 0 && THREADS <= 1024, "vectors of a power of 
 #endif
 static_assert(SMEM_BYTES == 0, "the declaration's smem_bytes is what the kernel uses");
 
+template <bool VALUE> struct Yes { static constexpr bool value = VALUE; };
+
 // The row of an element of Y and its place there, by a multiplication instead of a division for each vector.
 struct Rows {
     i64 c, first;      // first: the row of the block's first element
@@ -125,31 +127,49 @@ carver_elementwise(EACH(PARAMETER) carver::Y::type *__restrict__ y, carver::i64 
     unsigned long long addresses = reinterpret_cast<unsigned long long>(y);
 #define ADDRESS(i) addresses |= reinterpret_cast<unsigned long long>(p##i);
     EACH(ADDRESS)
-    if (start + BLOCK <= total && rows_of_vectors && addresses % 16 == 0) {
+    const i64 own = start + static_cast<int>(threadIdx.x) * VEC;
+    // WHOLE: every vector of the block is inside, and all are asked for at once. The last block of a ragged tensor takes
+    // vectors as long as there are any, a few at a time, which needs no more registers.
+    const auto by_vectors = [&](auto whole) {
+        constexpr bool WHOLE = decltype(whole)::value;
+        constexpr int kAtOnce = WHOLE ? kTrips : least(kTrips, most(1, 16 / VEC));
+#pragma unroll 1
+        for (int done = 0; done < kTrips; done += kAtOnce) {
 #pragma unroll
-        for (int trip = 0; trip < kTrips; ++trip) {
-            const i64 element = start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC;
+            for (int trip = 0; trip < kAtOnce; ++trip) {
+                const i64 element = own + (done + trip) * THREADS * VEC;
 #define LOAD(i) input##i.load(trip, element, rows);
-            EACH(LOAD)
-        }
-#pragma unroll
-        for (int trip = 0; trip < kTrips; ++trip) {
-            Vector<Y::type, VEC> out;
-#pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-#define VALUE(i) const auto x##i = input##i.value(trip, e);
-                EACH(VALUE)
-                out.at[e] = Y::store(EXPRESSION);
+                if (WHOLE || element + VEC <= total) { EACH(LOAD) }
             }
-            store_vector<VEC>(y + start + (trip * THREADS + static_cast<int>(threadIdx.x)) * VEC, out);
+#pragma unroll
+            for (int trip = 0; trip < kAtOnce; ++trip) {
+                const i64 element = own + (done + trip) * THREADS * VEC;
+                if (!WHOLE && element + VEC > total) break;
+                Vector<Y::type, VEC> out;
+#pragma unroll
+                for (int e = 0; e < VEC; ++e) {
+#define VALUE(i) const auto x##i = input##i.value(trip, e);
+                    EACH(VALUE)
+                    out.at[e] = Y::store(EXPRESSION);
+                }
+                store_vector<VEC>(y + element, out);
+            }
         }
-    } else {
-        const i64 end = least<i64>(total, start + BLOCK);
+    };
+    const auto by_elements = [&](i64 first, i64 end) {
 #pragma unroll 4
-        for (i64 element = start + static_cast<int>(threadIdx.x); element < end; element += THREADS) {
+        for (i64 element = first + static_cast<int>(threadIdx.x); element < end; element += THREADS) {
 #define SINGLE(i) const auto x##i = input##i.single(element, rows);
             EACH(SINGLE)
             y[element] = Y::store(EXPRESSION);
         }
+    };
+    if (!rows_of_vectors || addresses % 16 != 0) {
+        by_elements(start, least<i64>(total, start + BLOCK));
+    } else if (start + BLOCK <= total) {
+        by_vectors(Yes<true>());
+    } else {
+        by_vectors(Yes<false>());
+        by_elements(total / VEC * VEC, total);
     }
 }
