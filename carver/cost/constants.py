@@ -30,6 +30,7 @@ CONSTANTS = {
     "math_efficiency": Constant(0.99, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could have moved while it opens a page for a run"),
+    "dram_burst": Constant(0.0, 0.0, 0.2, "DRAM's idle time over its own, for a KiB that each warp asks for at once"),
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
     "l2_merge": Constant(0.8, 0.0, 1.0, "share of what neighbouring SMs read in common that L2 serves once for all"),
     "smem_efficiency": Constant(0.95, 0.7, 1.0, "share of the shared-memory port"),

@@ -17,6 +17,7 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from .work import Work, joined, on_pipe
 
+KIB = 1024.0
 FEW_BLOCKS = 4.0
 """Of more blocks on an SM than these one mostly works while others wait: throughput and latency hide each other
 better, as in a queue with as many customers."""
@@ -24,9 +25,9 @@ better, as in a queue with as many customers."""
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
 READS = frozenset({
-    "block_dispatch_clk", "block_overlap", "block_start_clk", "chain_latency", "chain_overlap", "dram_efficiency",
-    "dram_latency_load", "dram_overlap", "l2_efficiency", "l2_latency_load", "launch_s", "pipeline_overlap",
-    "step_sync_clk", "tail", "warp_start_clk",
+    "block_dispatch_clk", "block_overlap", "block_start_clk", "chain_latency", "chain_overlap", "dram_burst",
+    "dram_efficiency", "dram_latency_load", "dram_overlap", "l2_efficiency", "l2_latency_load", "launch_s",
+    "pipeline_overlap", "step_sync_clk", "tail", "warp_start_clk",
 })  # fmt: skip
 """Constants that this module's terms read."""
 
@@ -162,9 +163,16 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
 
 
 def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """All that is read and written, at the rate of DRAM; of a cache before it where that is the slower. [s]"""
+    """All that is read and written, at the rate of DRAM; of a cache before it where that is the slower. [s]
+
+        DRAM = bytes / rate * (1 + dram_burst * KiB of a step that a warp asks for / sqrt(steps))
+
+    What warps ask for at once comes in bursts, between which DRAM idles; over many steps blocks drift apart and fill
+    each other's gaps. Seen on an H200 in mixtures of experts whose weights are read once (`grouped_matmul.csv`).
+    """
     steps = work.grid * work.steps
     dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
+    dram = dram * (1.0 + k["dram_burst"] * work.fill_bytes / work.warps / KIB / np.sqrt(work.steps))
     out: FloatArray = np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
     return out
 
