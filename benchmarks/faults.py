@@ -360,7 +360,7 @@ def _row(fault: str, expected: str, recorded: str, message: str, others: str, fi
         "fault": fault,
         "expected": expected,
         "recorded": recorded,
-        "message": message[:300],
+        "message": message.replace(str(HOME), ".")[:300],
         "others": others,
         "ok": fine,
     }

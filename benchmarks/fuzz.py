@@ -23,6 +23,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,11 @@ WAIT_S = 60.0
 """Of the clock, after which a case is taken to hang: on a busy machine it waits for others as well."""
 BATCH = 500
 """Cases of a worker; another seed draws the next."""
+AFTER = 1_000_003
+"""What is added to the seed of a worker that a case ended, for the one that goes on."""
+NOTHING: Mapping[str, Any] = {
+    "cases": 0, "results": 0, "longest_s": 0.0, "waited_s": 0.0, "peak_bytes": 0, "failures": (),
+}  # fmt: skip
 
 
 def work(name: str, count: int, seed: int) -> None:
@@ -97,8 +104,7 @@ def batch(name: str, count: int, seed: int) -> dict[str, Any]:
     command = [sys.executable, "-X", "faulthandler", __file__, "--work", name, str(count), str(seed)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
-    found: dict[str, Any] = {"cases": 0, "results": 0, "longest_s": 0.0, "waited_s": 0.0,
-                             "peak_bytes": 0, "failures": []}  # fmt: skip
+    found: dict[str, Any] = {**NOTHING, "failures": []}
     assert worker.stdout is not None and worker.stderr is not None
     os.set_blocking(worker.stdout.fileno(), False)
     os.set_blocking(worker.stderr.fileno(), False)
@@ -138,11 +144,31 @@ def batch(name: str, count: int, seed: int) -> dict[str, Any]:
     return found
 
 
+def part(name: str, count: int, seed: int) -> tuple[str, dict[str, Any]]:
+    """So many cases of an entry, by as many workers as these take, and the seconds that they took."""
+    began, whole = time.monotonic(), batch(name, count, seed)
+    while whole["cases"] < count:
+        if not whole["cases"] and not whole["failures"][0]["case"]:
+            raise SystemExit(f"{name}: no case could be drawn: {whole['failures'][0]['says'][-2000:]}")
+        whole["cases"] += 1  # the one that ended its worker
+        seed += AFTER
+        more = batch(name, count - whole["cases"], seed) if whole["cases"] < count else NOTHING
+        whole["cases"] += more["cases"]
+        whole["results"] += more["results"]
+        whole["failures"] += more["failures"]
+        if more["longest_s"] > whole["longest_s"]:
+            whole |= {"longest_s": more["longest_s"], "longest": more["longest"]}
+        for key in ("waited_s", "peak_bytes"):
+            whole[key] = max(whole[key], more[key])
+    return name, {**whole, "seconds": time.monotonic() - began}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="random input to every public entry")
     parser.add_argument("--cases", type=int, default=2000, help="in all")
     parser.add_argument("--entry", action="append", help="only this one; repeatable")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="workers at a time")
     parser.add_argument("--json", type=Path, help="write the summary here, as it grows")
     parser.add_argument("--failures", type=Path, help="write every failure here")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
@@ -154,46 +180,47 @@ def main() -> int:
     from fuzz import ENTRIES
 
     names = args.entry or list(ENTRIES)
-    each, failed, rows = -(-args.cases // len(names)), [], {}
-    for name in names:
-        row: dict[str, Any] = {"cases": 0, "results": 0, "failures": 0, "longest_s": 0.0, "waited_s": 0.0,
-                               "peak_mib": 0}  # fmt: skip
-        began, seed = time.monotonic(), args.seed
-        while row["cases"] < each:
-            found = batch(name, min(BATCH, each - row["cases"]), seed)
-            seed += 1
-            if not found["cases"] and not found["failures"][0]["case"]:
-                raise SystemExit(f"{name}: no case could be drawn: {found['failures'][0]['says'][-2000:]}")
-            row["cases"] += max(found["cases"], 1)
-            row["results"] += found["results"]
+    each = -(-args.cases // len(names))
+    rows: dict[str, Any] = {}
+    failed: list[dict[str, Any]] = []
+    with ThreadPoolExecutor(args.jobs) as pool:
+        parts = [
+            pool.submit(part, name, min(BATCH, each - start), args.seed + start // BATCH)
+            for name in names for start in range(0, each, BATCH)
+        ]  # fmt: skip
+        for done in as_completed(parts):
+            name, found = done.result()
+            row = rows.setdefault(name, {"cases": 0, "results": 0, "failures": 0, "longest_s": 0.0, "waited_s": 0.0,
+                                         "peak_mib": 0, "seconds": 0.0})  # fmt: skip
+            for key in ("cases", "results", "seconds"):
+                row[key] = round(row[key] + found[key], 1)
             row["failures"] += len(found["failures"])
             if found["longest_s"] > row["longest_s"]:
                 row |= {"longest_s": round(found["longest_s"], 3), "longest": found["longest"][:300]}
             row["waited_s"] = round(max(row["waited_s"], found["waited_s"]), 3)
             row["peak_mib"] = max(row["peak_mib"], found["peak_bytes"] >> 20)
             failed += [{"entry": name, **failure} for failure in found["failures"]]
-        row["seconds"] = round(time.monotonic() - began, 1)
-        rows[name] = row
-        print(
-            f"{name:<16s} {row['cases']:6d} cases, {row['results']:6d} results, {row['failures']:4d} failed, "
-            f"longest {row['longest_s']:.2f} s ({row['waited_s']:.2f} by the clock), {row['peak_mib']} MiB, "
-            f"{row['seconds']:.0f} s",
-            flush=True,
-        )
-        if args.json:
-            told = {
-                "command": f"python benchmarks/fuzz.py --cases {args.cases} --seed {args.seed}",
-                "python": platform.python_version(),
-                "limit_s": TIME_S,
-                "limit_of_the_clock_s": WAIT_S,
-                "limit_bytes": MEMORY_BYTES,
-                "cases": sum(r["cases"] for r in rows.values()),
-                "failures": sum(r["failures"] for r in rows.values()),
-                "entries": rows,
-            }
-            args.json.write_text(json.dumps(told, indent=1) + "\n")
-        if args.failures:
-            args.failures.write_text(json.dumps(failed, indent=1))
+            if row["cases"] >= each:
+                print(
+                    f"{name:<16s} {row['cases']:6d} cases, {row['results']:6d} results, {row['failures']:4d} failed, "
+                    f"longest {row['longest_s']:.2f} s ({row['waited_s']:.2f} by the clock), {row['peak_mib']} MiB, "
+                    f"{row['seconds']:.0f} s",
+                    flush=True,
+                )
+            if args.json:
+                told = {
+                    "command": f"python benchmarks/fuzz.py --cases {args.cases} --seed {args.seed} --jobs {args.jobs}",
+                    "python": platform.python_version(),
+                    "limit_s": TIME_S,
+                    "limit_of_the_clock_s": WAIT_S,
+                    "limit_bytes": MEMORY_BYTES,
+                    "cases": sum(r["cases"] for r in rows.values()),
+                    "failures": sum(r["failures"] for r in rows.values()),
+                    "entries": {name: rows[name] for name in names if name in rows},
+                }
+                args.json.write_text(json.dumps(told, indent=1) + "\n")
+            if args.failures:
+                args.failures.write_text(json.dumps(failed, indent=1))
     for (entry, error), n in Counter((f["entry"], f["error"]) for f in failed).most_common():
         first = next(f for f in failed if (f["entry"], f["error"]) == (entry, error))
         print(f"{n:5d} {entry}: {error}: {first['says'][:150]!r}\n      {first['case'][:300]}")
