@@ -54,3 +54,14 @@ def test_both_sides_of_a_branch_start_alike() -> None:
     lines[2] = lines[2]._replace(predicate="P1", target=0x50)
     lines[4] = lines[4]._replace(target=0x60)
     assert not conflicts(lines)
+
+
+def test_a_way_out_between_does_not_hide_what_an_address_is_made_of() -> None:
+    """R1 is zeroed only on the way to the end; the access is reached by the branch over it."""
+    lines = code(
+        TID, ("IMAD.SHL.U32", "R1, R0, 0x8, RZ"), ("BRA", "0x50"), ("MOV", "R1, RZ"), ("BRA", "0x60"),
+        ("LDS", "R9, [R1]"), ("EXIT", ""),
+    )  # fmt: skip
+    lines[2] = lines[2]._replace(predicate="P1", target=0x50)
+    lines[4] = lines[4]._replace(target=0x60)
+    assert conflicts(lines) == {5: 2.0}

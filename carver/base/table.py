@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import floor, log10
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .given import printable
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
 """Columns that a table may take where no terminal says how wide it is."""
 MOST = 20
@@ -77,6 +78,27 @@ def left_out(columns: Sequence[Column], width: int) -> list[str]:
     """Headings of the columns that `fitted` leaves out."""
     kept = {column.spare for column in fitted(columns, width)}
     return [column.heading for column in columns if column.spare not in kept]
+
+
+def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (), width: int = WIDTH) -> Tunables:
+    """A column for each key of some configurations, and what has one value in all of them and needs none. Those of a
+    single configuration have a column each as long as that fits beside the `rest`.
+    """
+    values = {name: [config.get(name) for config in configs] for name in dict.fromkeys(n for c in configs for n in c)}
+    columns = {
+        name: Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
+        for place, (name, cells) in enumerate(values.items(), 1)
+    }
+    if len(configs) > 1:
+        same = [name for name, cells in values.items() if all(cell == cells[0] for cell in cells)]
+    else:
+        same = list(columns) if total([*rest, *columns.values()], 2) > width else []
+    return [column for name, column in columns.items() if name not in same], {name: values[name][0] for name in same}
+
+
+def in_all(same: Mapping[str, object]) -> list[str]:
+    """The line below a table that says them."""
+    return [f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}"] if same else []
 
 
 def _broken(heading: str, mark: str) -> str:

@@ -21,7 +21,7 @@ from ..base.table import progress_bars
 from . import store
 
 SECONDS = 120.0
-READER = 11
+READER = 12
 """Version of what is read off machine code; code that is kept on disk is read again where it differs."""
 BATCH = 24
 """Codes that one process disassembles at once."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
-from ..base.table import MOST, Column, aligned, rich_table, screen_width, without_colour
+from ..base.table import MOST, Column, aligned, in_all, rich_table, screen_width, tunables, without_colour
 from ..ranking.hint import Hint
 from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
@@ -70,9 +70,11 @@ class LayerRanking(Sequence[LayerHint]):
             Column("up ms", aligned([hint.up.predicted_ms for hint in hints])),
             Column("down ms", aligned([hint.down.predicted_ms for hint in hints])),
             Column("bound", tuple(hint.bound for hint in hints), True),
-            *(Column(name, tuple(str(hint.config[name]) for hint in hints)) for name in hints[0].config),
-        ] if hints else []  # fmt: skip
-        foot = [f"{len(self) - MOST} more below these {MOST}"] if len(self) > MOST else []
+        ]
+        differ, same = tunables([hint.config for hint in hints], shown, width)
+        shown += differ
+        foot = in_all(same)
+        foot += [f"{len(self) - MOST} more below these {MOST}"] if len(self) > MOST else []
         foot += [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
         return "\n".join([self.title, without_colour(rich_table(shown, width), width), *foot])
 

@@ -16,6 +16,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..base.given import shown, takes
+from ..base.table import MOST, Column, aligned, in_all, rich_table, screen_width, tunables, without_colour
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
@@ -173,14 +174,28 @@ class KernelRanking(Sequence[KernelHint]):
         return json.dumps([hint.to_dict() for hint in self.hints], indent=1, default=str)
 
     def __repr__(self) -> str:
-        head = f"{self.kernel} on {self.arch.title}: {len(self.hints)} of {self.given} configurations"
-        rows = [f"{'#':>3} {'ms':>9}  {'bound':13} configuration"]
-        for hint in self.hints[:20]:
-            config = " ".join(f"{name}={value}" for name, value in hint.config.items())
-            rows.append(f"{hint.rank:3} {hint.predicted_ms:9.4g}  {hint.bound:13} {config}")
-        rows += [f"    and {len(self.hints) - 20} more"] if len(self.hints) > 20 else []
-        rows += [f"  {n} rejected: {why}" for why, n in self.rejected.items()]
-        return "\n".join([head, *rows])
+        hints, width = self.hints[:MOST], screen_width()
+        spills = [hint.facts.spill_bytes for hint in hints]
+        first = [
+            Column("#", tuple(str(hint.rank) for hint in hints)),
+            Column("given", tuple(str(hint.index) for hint in hints)),
+            Column("ms", aligned([hint.predicted_ms for hint in hints])),
+            Column("bound", tuple(hint.bound for hint in hints), True),
+        ]
+        last = [
+            Column("smem KiB", aligned([hint.launch.smem_bytes / 1024 for hint in hints], 3), spare=99),
+            Column("registers", tuple(str(hint.facts.registers) for hint in hints), spare=98),
+            *([Column("spilled bytes", aligned(spills), spare=97)] if any(spills) else []),
+        ]
+        differ, same = tunables([hint.config for hint in hints], [*first, *last], width)
+        foot = in_all(same)
+        foot += [f"{len(self) - MOST:,} more below these {MOST}"] if len(self) > MOST else []
+        alike = sum(len(hint.also) for hint in self.hints)
+        foot += [f"{alike} more compile to the same code as one of these"] if alike else []
+        foot += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
+        head = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
+        table = without_colour(rich_table([*first, *differ, *last], width), width)
+        return "\n".join([head, table, *foot])
 
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")

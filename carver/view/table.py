@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..base.table import MOST, WIDTH, Column, aligned, left_out, rich_table, screen_width, total, without_colour
+from ..base.table import (
+    MOST,
+    WIDTH,
+    Column,
+    Tunables,
+    aligned,
+    in_all,
+    left_out,
+    rich_table,
+    screen_width,
+    tunables,
+    without_colour,
+)
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
 
@@ -26,13 +38,11 @@ COLOURS = {
 """Of the terms of a predicted time. Source: Okabe and Ito, Color Universal Design, 2008."""
 
 
-def columns(ranking: Ranking, most: int, width: int = WIDTH) -> tuple[list[Column], dict[str, int]]:
+def columns(ranking: Ranking, most: int, width: int = WIDTH) -> Tunables:
     """The columns of the first hints, and the tunables that need none: they have one value in all of them. Those of a
     single hint have a column each as long as that fits.
     """
     hints = list(islice(ranking, most))
-    names = dict.fromkeys(name for h in hints for name in h.config)
-    values = {name: [h.config.get(name) for h in hints] for name in names}
     out = [
         Column("#", tuple(str(h.rank) for h in hints)),
         Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
@@ -47,16 +57,8 @@ def columns(ranking: Ranking, most: int, width: int = WIDTH) -> tuple[list[Colum
     smem = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
     if not any(h.launch.smem_bytes for h in hints):
         smem = []
-    tunables = {
-        name: Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
-        for place, (name, cells) in enumerate(values.items(), 1)
-    }
-    if len(hints) > 1:
-        alone = [name for name, cells in values.items() if len(set(cells)) == 1]
-    else:
-        alone = list(tunables) if total([*out, *tunables.values(), *smem], 2) > width else []
-    out += [column for name, column in tunables.items() if name not in alone]
-    return [*out, *smem], {name: hints[0].config[name] for name in alone}
+    differ, same = tunables([h.config for h in hints], [*out, *smem], width)
+    return [*out, *differ, *smem], same
 
 
 def rate(hints: Sequence[Hint]) -> Column:
@@ -71,11 +73,9 @@ def heading(ranking: Ranking) -> str:
     return f"{ranking.problem} on {ranking.arch.title}, backend {ranking.backend}"
 
 
-def footing(ranking: Ranking, same: dict[str, int], most: int) -> list[str]:
+def footing(ranking: Ranking, same: Mapping[str, object], most: int) -> list[str]:
     """What a reader should know besides the rows."""
-    lines = []
-    if same:
-        lines.append(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}")
+    lines = in_all(same)
     if len(ranking) > most:
         lines.append(f"{len(ranking) - most:,} more below these {most}")
     ruled_out = sum(ranking.rejected.values())

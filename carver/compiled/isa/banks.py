@@ -59,11 +59,19 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
 def _addressing(instructions: Sequence[Instruction]) -> list[int]:
     """Accesses to shared memory, what computes their addresses, and branches, in the order of the code."""
     needed: set[str] = set()
+    """By what follows the instruction."""
+    there: dict[int, set[str]] = {}
+    """By what follows where a branch leads."""
     found = []
+    targets = {each.target for each in instructions if each.mnemonic in BRANCHES}
     for i in reversed(range(len(instructions))):
         each = instructions[i]
+        if i + 1 < len(instructions) and (after := instructions[i + 1].address) in targets:
+            there[after] = set(needed)
         if each.mnemonic in BRANCHES:
             found.append(i)
+            ends = not each.predicate and (each.target is None or each.target > each.address)
+            needed = (set() if ends else needed) | there.get(each.target or 0, set())
             continue
         if each.mnemonic in SHARED:
             found.append(i)
