@@ -23,6 +23,8 @@ import numpy as np
 MOST_BYTES = 64 << 20
 """Of a file that is read, unpacked. [bytes] A thousand times what the largest table that ships has; what JSON makes of
 it stays below 2 GB."""
+PIECE_BYTES = 1 << 20
+"""That are read at once: a read takes the memory that it may need beforehand."""
 MOST_ITEMS = 1 << 24
 """Of a list that an argument is: a range can have any number of them."""
 SHOWN = 100
@@ -49,15 +51,17 @@ def printable(text: str) -> str:
 
 def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     """What a file holds, unpacked if it ends in ".gz". Raises `error` where it cannot be read, or holds more."""
+    found = bytearray()
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            found: bytes = file.read(most_bytes + 1)
+            while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
+                found += piece
     except (OSError, EOFError, zlib.error) as e:
         raise error(f"{path} cannot be read: {getattr(e, 'strerror', None) or e}") from None
     if len(found) > most_bytes:
         unpacked = ", unpacked" if path.suffix == ".gz" else ""
         raise error(f"{path} holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")
-    return found
+    return bytes(found)
 
 
 def text_from(file: TextIO, error: Error) -> str:
