@@ -35,7 +35,7 @@ TIME_S = 10.0
 """Of a processor that one case may take."""
 WAIT_S = 60.0
 """Of the clock, after which a case is taken to hang: on a busy machine it waits for others as well."""
-BATCH = 500
+BATCH = 2500
 """Cases of a worker; another seed draws the next."""
 AFTER = 1_000_003
 """What is added to the seed of a worker that a case ended, for the one that goes on."""

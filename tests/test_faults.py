@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -286,3 +287,12 @@ def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> N
     shell = ["bash", "-c", f"{command} --json --quiet"]
     done = subprocess.run(shell, check=False, capture_output=True, text=True, cwd=HERE.parent)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_of_faults_names_tests_that_exist() -> None:
+    text, module = (HERE.parent / "docs" / "faults.md").read_text(encoding="utf-8"), ""
+    named = re.findall(r"`(test_\w+)(?:::(test_\w+))?`", text)
+    assert len(named) > 40
+    for first, second in named:
+        module, test = (first, second) if second or (HERE / f"{first}.py").is_file() else (module, first)
+        assert not test or f"def {test}(" in (HERE / f"{module}.py").read_text(encoding="utf-8"), (module, test)

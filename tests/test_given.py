@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import re
@@ -381,3 +382,9 @@ def test_settings_that_are_no_files_of_the_users(
 def test_a_range_of_values_is_counted_before_it_is_listed() -> None:
     with pytest.raises(ConfigError, match="1000000000000000 combinations of values are more than"):
         M.with_arch("h200").rank({"BLOCK_M": range(10**15), "num_warps": [4]})
+
+
+def test_configurations_are_counted_as_they_come() -> None:
+    for configs in (range(10**12), itertools.repeat({"BLOCK_M": 64})):
+        with pytest.raises(ConfigError, match=r"at most 1000000 configurations"):
+            M.with_arch("h200").rank(configs)  # type: ignore[arg-type]

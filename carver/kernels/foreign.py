@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from itertools import product
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -178,6 +178,20 @@ def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ())
     out = {ours.get(key, key): value for key, value in config.items() if key not in ignore}
     if len(out) < len(config.keys() - set(ignore)):
         raise ConfigError(f"two keys of {', '.join(map(str, config))} are spellings of one")
+    return out
+
+
+def listed(configs: object) -> list[Any]:
+    """The configurations that were given, or of lists of values by key every combination.
+
+    Raises ConfigError for anything else, and for more than MOST_COMBINATIONS.
+    """
+    if isinstance(configs, Mapping):
+        return combinations(configs)
+    if isinstance(configs, str) or not isinstance(configs, Iterable) or not getattr(configs, "ndim", 1):
+        raise ConfigError(f"rank takes a list of configurations, got {shown(configs)}")
+    if len(out := list(islice(configs, MOST_COMBINATIONS + 1))) > MOST_COMBINATIONS:
+        raise ConfigError(f"rank takes at most {MOST_COMBINATIONS} configurations, got {shown(configs)}")
     return out
 
 

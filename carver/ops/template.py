@@ -16,7 +16,7 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import shown, takes
-from ..kernels.foreign import combinations
+from ..kernels.foreign import listed
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
 from ..ranking.offers import own_backend
@@ -101,15 +101,15 @@ class Template:
         With `compiled` the first so many are compiled for the device and ranked anew by what came out; `call` is the
         Triton kernel that they are configurations of. What does not compile or fit is in `rejected`.
         """
-        listed = combinations(configs) if isinstance(configs, Mapping) else configs
+        every = listed(configs)
         if compiled is None:
             return rank(
-                self.problem, self._device(), listed, backend, kernel=kernel, names=names, ignore=ignore,
+                self.problem, self._device(), every, backend, kernel=kernel, names=names, ignore=ignore,
                 profile=profile,
             )  # fmt: skip
         if call is None:
             raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
-        plain = [dict(config.config if isinstance(config, Hint) else config) for config in listed]
+        plain = [dict(config.config if isinstance(config, Hint) else config) for config in every]
         ranking = rank(
             self.problem, self._device(), plain, backend, kernel=kernel, names=names, ignore=ignore, profile=profile
         )

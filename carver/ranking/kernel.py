@@ -26,7 +26,7 @@ from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import MOVABLE, PRIORS, fits, price_compiled
 from ..cost.work import Work
-from ..kernels.foreign import combinations
+from ..kernels.foreign import listed
 from ..problem.problem import counted
 from .hint import Launch
 from .learn import FAILED, Part, check_times, started
@@ -221,17 +221,15 @@ def rank_kernel(
     parameters, ProblemError where no configuration's program can be followed, NoCandidates when none compiles and fits.
     """
     name = function_of(kernel).__name__
-    if isinstance(configs, str) or not isinstance(configs, Iterable):
-        raise ConfigError(f"rank_kernel takes a list of configurations, or lists of values; got {shown(configs)}")
     if not callable(args) and not (isinstance(args, Mapping) and all(isinstance(name, str) for name in args)):
         raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(args)}")
-    listed = combinations(configs) if isinstance(configs, Mapping) else list(configs)
-    plain, device = [plain_config(config) for config in listed], load(arch)
+    every = listed(configs)
+    plain, device = [plain_config(config) for config in every], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
     places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
     of = args if callable(args) else lambda _: args
-    known = [{key: given(value) for key, value in of(listed[i]).items()} for i in places]
+    known = [{key: given(value) for key, value in of(every[i]).items()} for i in places]
     bound: list[tuple[int, Asked]] = [
         (i, asked(kernel, plain[i], each, grid, device, constants)) for i, each in zip(places, known, strict=True)
     ]

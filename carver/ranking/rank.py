@@ -11,11 +11,11 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..base.given import shown, takes
+from ..base.given import takes
 from ..cost.pricing import Priced, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
-from ..kernels.foreign import adopt, combinations, in_words
+from ..kernels.foreign import adopt, in_words, listed
 from ..kernels.space import given_space
 from ..problem.problem import Problem
 from .fastest import in_order
@@ -48,15 +48,12 @@ def rank(
 
     Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
     """
-    if isinstance(configs, Mapping):
-        configs = combinations(configs)
-    if isinstance(configs, str) or not isinstance(configs, Iterable) or not getattr(configs, "ndim", 1):
-        raise ConfigError(f"rank takes a list of configurations, got {shown(configs)}")
+    asked = listed(configs)
     backend = kernel_named(problem.operator, kernel).backend if kernel else backend
     offered, notes = offered_kernels(problem, arch, backend)
     notes = (*too_large(problem, arch), *notes)
     words = spellings([kernel_named(problem.operator, kernel)] if kernel else offered, names)
-    adopted = [config if isinstance(config, Hint) else adopt(config, backend, ignore) for config in configs]
+    adopted = [config if isinstance(config, Hint) else adopt(config, backend, ignore) for config in asked]
     unpriced = left_out(adopted, BACKENDS[backend].unpriced.get(arch.vendor, ()), offered)
     if unpriced:
         notes = (*notes, f"not in the model, ranked as if not set: {', '.join(unpriced)}")
