@@ -25,7 +25,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,7 +85,7 @@ LAYERS = [
     )),
 ]  # fmt: skip
 EACH = (1, 16, 64, 256, 1024, 4096)
-ENGINES = [
+FITTED = [
     Layer("plain", 8, 2, 4096, 7168, EACH),
     Layer("plain", 16, 1, 5120, 1024, EACH),
     Layer("plain", 128, 8, 2048, 768, EACH),
@@ -103,7 +103,16 @@ ENGINES = [
         (576, 7168), (1536, 7168), (7168, 2048), (32768, 512), (4608, 7168), (36864, 7168),
     )),
 ]  # fmt: skip
-"""Layers that SGLang ships tuned files for, by the name of an H200."""
+HELD = [
+    Layer("plain", 8, 2, 4096, 3584, EACH),
+    Layer("plain", 64, 8, 3584, 1280, EACH),
+    Layer("plain", 512, 10, 2048, 128, EACH),
+    Layer("block", 128, 8, 4096, 384, EACH),
+    Layer("block", 257, 9, 7168, 256, EACH),
+    *(Layer("linear", 1, 1, k, n, EACH) for n, k in ((512, 7168), (7168, 16384), (3072, 1536), (24576, 7168))),
+]  # fmt: skip
+ENGINES = {"fitted": FITTED, "held": HELD}
+"""Layers of which many have tuned files for an H200 in SGLang; no constant was fitted to the second list."""
 ENGINES_DEFAULT: dict[bool, Config] = {
     False: {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": 8, "num_warps": 4, "num_stages": 3},
     True: {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 32, "num_warps": 4, "num_stages": 3},
@@ -191,15 +200,16 @@ best of these by its ranking."""
 
 
 def plan_engines(options: argparse.Namespace) -> None:
-    """For each of ENGINES: carver's file, its first ten, the default, a shipped file where there is one, and others."""
+    """For each layer of a list: carver's file and first ten, the default, a shipped file if there is one, others."""
     import carver
     from carver.export import vllm
 
     arch, rng = carver.load_arch(options.arch), random.Random(1)
     every = [dict(zip(TRIED, values, strict=True)) for values in itertools.product(*TRIED.values())]
     rows: list[Any] = []
-    named: dict[str, dict[tuple[int, ...], Config]] = {layer.kind: {} for layer in ENGINES}
-    for layer in ENGINES:
+    layers = ENGINES[options.engines]
+    named: dict[str, dict[tuple[int, ...], Config]] = {layer.kind: {} for layer in layers}
+    for layer in layers:
         kind, sample = layer.kind, matmuls(layer)[0]
         space = [c for c in every if fits(sample, c) and c["BLOCK_M"] * c["BLOCK_N"] <= 1 << 16]
         block, dtype = (None, "") if kind == "plain" else ((SCALES, SCALES), "fp8_w8a8")
@@ -214,8 +224,8 @@ def plan_engines(options: argparse.Namespace) -> None:
                 sizes = (layer.experts, layer.topk, layer.hidden, layer.intermediate)
                 file = vllm.moe(arch, *sizes, dtype, block, batches=[tokens])
                 of = "float8_e4m3" if block else "bfloat16"
-                layers = carver.MoETemplate(tokens, *sizes, of, block).with_arch(arch)
-                order = [dict(hint.config) for hint in layers.rank(space)]
+                both = carver.MoETemplate(tokens, *sizes, of, block).with_arch(arch)
+                order = [dict(hint.config) for hint in both.rank(space)]
             lists = {"file": [ours_of(file.configs[tokens])], "ten": order[:10]}
             lists["default"] = [ENGINES_DEFAULT[kind != "plain"]]
             if shipped:
@@ -233,7 +243,8 @@ def plan_engines(options: argparse.Namespace) -> None:
         taken = (*itertools.chain(*lists.values()), *nearest, *borrowed, *drawn[layer.kind])
         own = {tuple(sorted(c.items())): c for c in taken}
         chosen = [list(own.values())[-1], *own.values()]  # the first is timed on an idle GPU
-        out += [{"problem": p._asdict(), "configs": chosen, "lists": lists} for p in matmuls(layer)]
+        name = f"{layer.kind} {layer.experts} x {layer.intermediate} x {layer.hidden}, {layer.tokens[0]} tokens"
+        out += [{"layer": name, "problem": p._asdict(), "configs": chosen, "lists": lists} for p in matmuls(layer)]
     options.out.write_text(json.dumps(out))
     print(len(out), "matmuls", sum(len(r["configs"]) for r in out), "runs")
 
@@ -256,29 +267,28 @@ def tuned(wheel: Path | None, layer: Layer, arch: Any) -> dict[str, Config]:
 
 def score(options: argparse.Namespace) -> None:
     """Of each layer and batch, both matmuls together: what carver's lists and the shipped file cost over the best."""
-    times: dict[tuple[Matmul, str], float] = {}
+    times: dict[Matmul, dict[str, float]] = {}
     for line in itertools.chain.from_iterable(path.read_text().splitlines() for path in options.files):
         row = json.loads(line)
         if row["time_ms"] is not None:
-            times[Matmul(**row["problem"]), json.dumps(row["config"], sort_keys=True)] = row["time_ms"]
-    layers: dict[Any, list[Any]] = {}
+            times.setdefault(Matmul(**row["problem"]), {})[json.dumps(row["config"], sort_keys=True)] = row["time_ms"]
+    layers: dict[str, list[Any]] = {}
     for row in json.loads(options.plan.read_text()):
-        p = Matmul(**row["problem"])
-        of = (p.kind, p.experts, *((p.N, p.K) if p.kind == "linear" else (sorted((p.N, p.K))[1],)), p.tokens)
-        layers.setdefault(json.dumps([of, row["lists"]]), []).append((p, row["configs"]))
+        layers.setdefault(row["layer"], []).append(row)
     total: dict[str, list[float]] = {}
-    for key, parts in layers.items():
-        of, lists = json.loads(key)
+    for name, rows in layers.items():
+        parts, lists = [Matmul(**row["problem"]) for row in rows], rows[0]["lists"]
 
-        def both(c: Config, parts: Any = parts) -> float:
-            return sum(times.get((p, json.dumps(c, sort_keys=True)), math.inf) for p, _ in parts)
+        def both(c: Config, parts: Sequence[Matmul] = parts) -> float:
+            return sum(times.get(p, {}).get(json.dumps(c, sort_keys=True), math.inf) for p in parts)
 
-        best = min(both(c) for c in parts[0][1])
+        best = min(both(json.loads(c)) for c in times[parts[0]])
         said = {name: min(map(both, cs)) / best for name, cs in lists.items()}
         said["three"] = min(map(both, lists["ten"][:3])) / best
-        for name, value in said.items():
-            total.setdefault(name, []).append(value)
-        print(*of, f"{best:.4f} ms", *(f"{name} {value:.3f}" for name, value in said.items()))
+        for list_of, value in said.items():
+            if value < math.inf:  # else what the list names was not measured
+                total.setdefault(list_of, []).append(value)
+        print(name, f"{best:.4f} ms", *(f"{of} {value:.3f}" for of, value in said.items()))
     for name, values in total.items():
         mean = math.exp(statistics.fmean(map(math.log, values)))
         print(f"{name}: {mean:.3f}, worst {max(values):.2f}, of {len(values)}")
@@ -574,7 +584,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     make = commands.add_parser("plan")
     make.add_argument("--arch", default="h200")
-    make.add_argument("--engines", action="store_true", help="layers and lists for `measure --sglang`")
+    make.add_argument("--engines", choices=list(ENGINES), help="layers and lists for `measure --sglang`")
     make.add_argument("--tuned", type=Path, help="an unpacked wheel of SGLang, for its tuned files")
     make.set_defaults(call=lambda options: (plan_engines if options.engines else plan)(options))
     run = commands.add_parser("measure")
