@@ -117,3 +117,14 @@ def scaled(x, y, factor, BLOCK: tl.constexpr):
         return
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i) * by)
+
+
+@triton.jit
+def longest(x, y, lengths, BLOCK: tl.constexpr):
+    """Rows of several lengths at once, as far as the longest of them reaches."""
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    length = tl.load(lengths + row)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(tl.max(length, 0)):
+        total += tl.load(x + row * 4096 + i, mask=i < length).to(tl.float32)
+    tl.store(y + row, total)

@@ -335,3 +335,12 @@ def test_registers_of_cdna_are_one_file() -> None:
     facts = carver.inspect(kernels.matmul, args=matmul(), config=CONFIG, arch=MI300X, grid=grid)
     assert facts.registers <= 256
     assert facts.resident == min(2, MI300X.smem_per_sm_bytes // facts.shared_bytes)
+
+
+def test_the_longest_of_several_rows() -> None:
+    args = {"x": half(64, 4096), "y": carver.Tensor("float32", (64,)), "lengths": carver.Tensor("int32", (64,))}
+    asked: dict[str, Any] = {"args": args, "config": {"BLOCK": 16}, "arch": H100, "grid": (4,)}
+    facts = carver.inspect(kernels.longest, **asked, values={"lengths": 100})
+    assert sum(loop.trips for loop in facts.loops) + len(facts.asides) >= 25
+    with pytest.raises(ProblemError, match="'lengths'"):
+        carver.inspect(kernels.longest, **asked, values={"lengths": range(64)})

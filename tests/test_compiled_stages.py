@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -104,3 +105,23 @@ def test_the_command_line_compiles_the_first(tmp_path: Path) -> None:
     assert "2 of 4 configurations" in done.output
     lacking = CliRunner().invoke(main, command)
     assert lacking.exit_code and "go together" in lacking.output
+
+
+@pytest.mark.parametrize("tuned", ["double", "sized"])
+def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
+    """64 warps do not fit; of the rest the first are those that are predicted fastest, here the order given."""
+    from carver.run.inputs import Value
+    from carver.tune.compiled import ranked_by_code
+    from carver.tune.configs import Entry
+    from tests import tuned_triton
+
+    configs = [{"BLOCK": b, "num_warps": w} for b in (256, 1024, 4096) for w in (2, 64)]
+    size = 1 << 20 if tuned == "double" else "n"
+    made = [getattr(tuned_triton, tuned).fn(n=size, **config) for config in configs]
+    values = [Value(name, "numpy", "float32", np.zeros(1 << 20, np.float32)) for name in "XY"]
+    entries = [Entry(i, config) for i, config in enumerate(configs)]
+    kept, rejected = ranked_by_code(entries, made, values, H100, 4)
+    assert {entry.index for entry in kept} == {0, 2} and sum(rejected.values()) == 2
+    assert all(entry.predicted_ms for entry in kept)
+    with carver.set_autotune_inputs(np.zeros(8)), pytest.raises(ConfigError, match="compiled="):
+        carver.AutoTuner.from_kernel(lambda n, BLOCK, num_warps: None, configs[:1], (8,)).run(compiled=2)

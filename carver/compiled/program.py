@@ -22,6 +22,7 @@ from .run import Access, Dot, LoopRun, Run, joined
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
+    NOWHERE,
     Column,
     Described,
     Value,
@@ -385,6 +386,10 @@ class _Machine:
                 if name == "cmpf":  # ordered or not: numbers that are known are no NaN
                     predicate = predicate[1:] if predicate[1:] in ("eq", "ne") else f"s{predicate[1:]}"
                 return compared(predicate, given[0], given[1], extents)
+            case "reduce" if len(given) == 1 and given[0].base is not None and given[0].uniform:
+                inner = {each.name.partition(".")[2] for each in ttir.walk(op.regions[0])}
+                if inner & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
+                    return Value(given[0].base, (0.0,) * rank)
             case "select":
                 return selected(given[0], given[1], given[2], rank)
             case "load" | "atomic_rmw" | "atomic_cas":
@@ -414,7 +419,8 @@ class _Machine:
         flat = held.reshape(-1)
         base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)]
         base = base.astype(np.int64 if base.dtype.kind in "iub" else np.float64)
-        return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef))
+        loads = NOWHERE if pointer.uniform else frozenset([pointer.source])
+        return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef), loads=loads)
 
     def call(self, frame: Frame, op: Op) -> None:
         function = self.functions.get(op.text.partition("@")[2].partition("(")[0].strip('"'))
@@ -544,7 +550,7 @@ def _undecided(what: str, value: Value) -> ProblemError:
         )
     names = ", ".join(repr(n) for n in sorted(value.loads))
     first = min(value.loads)
-    hint = f"values={{{first!r}: 2048}}, or an array"
+    hint = f"values={{{first!r}: 2048}}, or an array where a program loads one number of it"
     return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")
 
 

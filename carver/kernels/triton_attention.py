@@ -110,13 +110,17 @@ def smem_bytes(
     arch: Arch, instruction: Values, num_warps: Values, num_stages: Values, ahead: Values, tile_m: Values,
     tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
-    """On AMD queries pass shared memory once, before the loop, and stay in registers. Keys and values of a loop that is
-    no pipeline pass through one buffer, the one after the other."""
+    """On AMD queries pass shared memory once, before the loop, and stay in registers; where one warp has them all and
+    few lanes change places, CDNA 4 swaps them instead. Keys and values of a loop that is no pipeline pass through one
+    buffer, the one after the other."""
     of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
     queries = tile_m * head * q_bytes
     if arch.vendor == "amd":
         buffers = np.where(num_stages == CHAINED_STAGES, 1, np.maximum(num_stages - 1, 1))
         one = np.maximum(np.maximum(of_keys, of_values), p_bytes)
+        loaded, multiplied = head * q_bytes // 16, arch.warp_size // amd_instruction_rows(arch, tile_m, tile_k)
+        swapped = (num_warps == 1) & (loaded <= 2 * multiplied) & (arch.isa == "gfx950")
+        queries = np.where(swapped, 0, queries)
         return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
     # where two groups of warps share rows they exchange a number for each lane of tensor memory
     shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * np.maximum(tile_m, 128), 0)

@@ -287,15 +287,19 @@ class Kernel:
         target = self.isa or isa(self.kind, arch)
         return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), target)
 
+    def numbers(self, params: Sequence[Param]) -> tuple[Any, list[Any]]:
+        """The grid, if it is no function, and the scalars for these arguments, in numbers."""
+        own, sizes = self.launch, self.sizes(params)
+        scalars = [_sized(n, sizes).value if isinstance(n, str) else n for n in own.scalars]
+        return self.grid if callable(self.grid) else own.counts(sizes), scalars
+
     def launcher(self) -> Callable[..., Any]:
         """A Triton function with its grid and constants bound; takes the arrays."""
-        own, constants = self.launch, dict(self.defines)
+        constants = dict(self.defines)
 
         def run(*arrays: Any) -> None:
-            sizes = self.sizes([param_of(f"arg{i}", a) or Param(f"arg{i}", None, LEFT_OUT)
-                                for i, a in enumerate(arrays)])  # fmt: skip
-            scalars = [_sized(n, sizes).value if isinstance(n, str) else n for n in own.scalars]
-            grid = self.grid if callable(self.grid) else own.counts(sizes)
+            grid, scalars = self.numbers([param_of(f"arg{i}", a) or Param(f"arg{i}", None, LEFT_OUT)
+                                          for i, a in enumerate(arrays)])  # fmt: skip
             self.source[grid](*arrays, *scalars, **constants)
 
         return run

@@ -15,6 +15,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
 from ..base.given import fits, in_words, index, shown
 from ..ops.template import Template
+from ..problem.problem import counted
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
 from ..run.check import Checker, OperatorReference, guarded
@@ -101,6 +102,9 @@ class Tuning:
     seed: int = 0
     search: str = "learn"
     early_stop: bool = False
+    compiled: int | None = None
+    """Of candidates that are one Triton function: the first so many are compiled for the device and ranked anew by what
+    came out, before any is measured; what does not compile or fit falls out, and so do the others."""
     trials: int | None = None
     seconds: float | None = None
     baseline: Mapping[str, Any] | bool | None = None
@@ -130,6 +134,8 @@ class Tuning:
             raise ConfigError("early_stop asks the model, which says times; leave it out with objective=")
         if self.early_stop and self.search not in ("rank", "learn"):
             raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
+        if self.compiled is not None:
+            counted("compiled", self.compiled, 1)
         for name in ("trials", "seconds"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | float) or not 0 < value < math.inf):
@@ -298,12 +304,23 @@ def make_plan(
         out = jit.outputs(None if python else made, None)
     if out == (-1,) and jit.out_idx is None:  # of what a kernel takes, the last array, whatever numbers follow
         out = (max((i for i, v in enumerate(inputs.values) if v.form != "plain"), default=-1),)
+    notes: tuple[str, ...] = ()
+    if settings.compiled is not None:
+        from .compiled import ranked_by_code
+
+        if not isinstance(made, Kernel) or not made.is_triton:
+            raise ConfigError("compiled= takes a function that returns carver.Kernel(triton function, ...)")
+        listed, last = (entries[:-1], entries[-1:]) if settings.baseline else (entries, [])
+        own = [_made(jit, fixed, entry, whole, name) for entry in listed]
+        listed, rejected = ranked_by_code(listed, own, inputs.values, arch, settings.compiled)
+        entries, ranking, kernels = [*listed, *last], None, [made] * (len(listed) + len(last))
+        notes = tuple(f"{n} not measured: {why}" for why, n in rejected.items())
     hooks = tuple(dict.fromkeys(hook for e in entries for hook in e.hooks if hook is not None))
     code = PythonCode(
         jit.fn if python else None, settings.pre_hook, settings.bench, settings.post_hook, hooks, direct, whole
     )
     return _keyed(Plan(
-        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", (), described, True,
+        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", notes, described, True,
         ranking=ranking,
     ))  # fmt: skip
 
@@ -372,12 +389,9 @@ def _kernels(
     """What the function returns for each config, as far as that is a description; None for all where it is code."""
     found: list[Kernel | HintKernel | RunError | None] = []
     for entry in entries:
-        options = {"config": dict(entry.config)} if whole else dict(entry.config)
-        try:
-            with guarded(f"{name}({_said(entry.config)})"):
-                made = jit.fn(**{**fixed, **options})
-        except (CarverError, AssertionError) as e:
-            found.append(RunError(str(e) or "an assertion of the function failed"))
+        made = _made(jit, fixed, entry, whole, name)
+        if isinstance(made, RunError):
+            found.append(made)
             continue
         if not isinstance(made, Kernel | HintKernel):
             return [None] * len(entries)
@@ -387,6 +401,16 @@ def _kernels(
     if all(isinstance(each, RunError) for each in found):
         raise RunError(f"{name} fails for every config; the first: {found[0]}")
     return found
+
+
+def _made(jit: JIT, fixed: Mapping[str, Any], entry: Entry, whole: bool, name: str) -> Any:
+    """What the function returns for a candidate, or how it fails."""
+    options = {"config": dict(entry.config)} if whole else dict(entry.config)
+    try:
+        with guarded(f"{name}({_said(entry.config)})"):
+            return jit.fn(**{**fixed, **options})
+    except (CarverError, AssertionError) as e:
+        return RunError(str(e) or "an assertion of the function failed")
 
 
 def _said(config: Mapping[str, Any]) -> str:
@@ -461,7 +485,7 @@ def _keyed(plan: Plan) -> Plan:
     s = plan.settings
     named = ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench", "post_hook")
     hooks = {n: getattr(s, n) for n in named}
-    kept, notes = True, tuple[str, ...]()
+    kept, notes = True, plan.notes
     checker, how = s.checker(), asdict(s.settings())
     timeout_s = how.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
@@ -484,7 +508,7 @@ def _keyed(plan: Plan) -> Plan:
         objective = plain(s.objective)
     except Unstable as e:
         identity, every, objective, kept = {"once": uuid.uuid4().hex}, [], None, False
-        notes = (f"not kept beyond this process: {e}",)
+        notes = (*notes, f"not kept beyond this process: {e}",)
     programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
     search = {

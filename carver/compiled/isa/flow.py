@@ -154,7 +154,7 @@ def loops(
             if not inner and is_wait([opcodes[i] for i in body]):
                 spinning.update(part)
                 continue
-            if not inner and retries([opcodes[i] for i in body]):
+            if retries([opcodes[i] for i in body]):
                 continue
             nested = {i for loop in inner for i in loop.body} | set(indices(spinning & part))
             own = tuple(i for i in body if i not in nested)
