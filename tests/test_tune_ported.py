@@ -275,6 +275,8 @@ def test_another_objective_than_time() -> None:
     assert result.config == {"ways": 2, "delay": 100} and result.env["objective"]["value"] == -2
     assert made.run(objective=least_registers).env["objective"] == {"name": "least_registers", "value": 1.0}
     assert made.run(objective="smem").config == {"ways": 1}, "of equals the fastest"
+    assert any("nothing learnt" in note for note in result.notes)
+    assert not any("nothing learnt" in note for note in made.run(objective="smem", search="exhaustive").notes)
     with pytest.raises(ConfigError, match="no objective 'power'; known: energy, smem, time, or a function"):
         made.run(objective="power")
     with pytest.raises(ConfigError, match="early_stop asks the model, which says times"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -318,6 +320,25 @@ def test_learning_goes_on_where_what_is_priced_fails() -> None:
     assert sorted(table.asked) == [0, 1, 2]
 
 
+def test_functions_of_one_name_learn_apart(tmp_path: Path) -> None:
+    def plan(pause: int) -> Any:
+        source = f"def scaled(n, block_M=64, block_N=64):\n    return [n, {pause}]\n"
+        path = tmp_path / f"module_{pause}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        with carver.set_autotune_inputs(X):
+            made = carver.AutoTuner.from_kernel(module.scaled, [{"block_M": 64}, {"block_M": 128}], (3,))
+            return made.plan(made.set_profile_args().settings())
+
+    first, second = plan(1), plan(2)
+    assert first.name == second.name == "scaled"
+    assert first.learnt_as != second.learnt_as and first.learnt_as == plan(1).learnt_as
+
+
 def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     op = carver.MatmulTemplate(2048, 4096, 4096).with_arch("h200")
@@ -333,6 +354,13 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert json.loads(run(main, ["profile", "show", name, "--json"]).output) == found.to_dict()
     (tmp_path / "profiles" / "odd.json").write_text("{}")
     assert "odd  unusable: not a profile" in run(main, ["profile", "list"]).output
+    asked = ["recommend", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "triton", "--json", "--profile"]
+    carried = json.loads(run(main, [*asked, name]).output)
+    taught = carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(10, "triton", profile=found)
+    assert [hint["config"] for hint in carried["hints"]] == [dict(hint.config) for hint in taught]
+    (tmp_path / "sent.json").write_text(json.dumps(found.to_dict()))
+    assert json.loads(run(main, [*asked, str(tmp_path / "sent.json")]).output) == carried
+    assert "no profile 'nobody'" in run(main, [*asked, "nobody"]).output
     assert run(main, ["profile", "drop", name]).exit_code == 0
     assert profiles.load("mine", ranking) is None
     assert "no profile" in run(main, ["profile", "drop", name]).output

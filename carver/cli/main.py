@@ -84,8 +84,21 @@ heatmap_option = click.option(
 )
 
 
+def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Path | None:
+    from ..tune.profiles import named
+
+    return None if given is None else Path(given) if Path(given).is_file() else named(given)
+
+
+profile_option = click.option(
+    "--profile", callback=_profile, metavar="NAME|FILE",
+    help="What was learnt of the kernel before: a name that 'carver profile list' prints, or a file of JSON.",
+)  # fmt: skip
+
+
 @as_json
 @heatmap_option
+@profile_option
 @click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
 @click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
 @kernel_option
@@ -93,10 +106,10 @@ heatmap_option = click.option(
 @topk_option
 def recommend(
     template: Template, topk: int, backend: str | None, kernel: str | None, plot: Path | None, roofline: Path | None,
-    heatmap: tuple[str, str, Path] | None, as_json: bool,
+    heatmap: tuple[str, str, Path] | None, profile: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
-    ranking = template.recommend_hints(topk, backend, kernel)
+    ranking = template.recommend_hints(topk, backend, kernel, profile)
     _save_plots(ranking, plot, roofline, heatmap)
     _show(ranking, topk, as_json)
 
@@ -127,6 +140,7 @@ configs_option = click.option(
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @configs_option
 @kernel_option
+@profile_option
 @cli_export.names_option
 @click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
 @click.option(
@@ -143,7 +157,8 @@ configs_option = click.option(
 def rank(
     template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
     names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,
-    plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
+    plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, profile: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Your own configurations in the order of their predicted times."""
     if topk is not None and topk < 1:
@@ -156,11 +171,12 @@ def rank(
             raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
         call = call_of(source, arguments)
         found = template.rank(
-            given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call
+            given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call,
+            profile=profile,
         )[:topk]  # fmt: skip
         click.echo(found.to_json() if as_json else str(found))
         return
-    ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore)
+    ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore, profile=profile)
     shown = ranking[:topk] if topk else ranking
     _save_plots(shown, plot, roofline, heatmap)
     _show(shown, len(shown), as_json)
@@ -233,13 +249,15 @@ for command in (inspect_command, explain_group, rank_group, per_operator(bench))
 @click.argument("source", metavar="FILE.py:NAME")
 @args_option
 @configs_option
+@profile_option
 @click.option("--arch", required=True, metavar="NAME", help="A device by any of its names.")
 @click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
 @click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Print why the N-th takes its time.")
 @as_json
 def rank_any_kernel(
-    source: str, path: Path, configs: TextIO, arch: str, topk: int | None, place: int | None, as_json: bool
-) -> None:
+    source: str, path: Path, configs: TextIO, profile: Path | None, arch: str, topk: int | None, place: int | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Any Triton kernel's configurations, by what its compiler makes of them.
 
     Each is compiled for the device, which need not be there: seconds the first time, then from the disk. The file of
@@ -248,7 +266,7 @@ def rank_any_kernel(
     call = call_of(source, path)
     ranking = rank_kernel(
         call.kernel, read_configs(text_from(configs, ConfigError)), args=call.args, grid=call.grid, arch=device(arch),
-        constants=call.constants, values=call.values, progress=sys.stderr.isatty(),
+        constants=call.constants, values=call.values, progress=sys.stderr.isatty(), profile=profile,
     )  # fmt: skip
     if place is not None and place > len(ranking):
         raise ConfigError(f"--explain {place}: only {len(ranking)} configurations compile and fit")

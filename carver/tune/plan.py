@@ -194,6 +194,11 @@ class Plan:
         return self.device.partition(":")[0]
 
     @property
+    def learnt_as(self) -> str:
+        """The function's name and a digest of its source: what is learnt of another of that name is kept apart."""
+        return f"{self.name}-{digest([self.identity['function']])[:8]}"
+
+    @property
     def python(self) -> bool:
         return self.code.function is not None
 

@@ -17,7 +17,7 @@ from ..ranking.ranking import Ranking
 
 
 def path_of(name: str, ranking: Ranking, folder: Path) -> Path:
-    """The file of a kernel, by its function's name, the operator and backend that rank it, and the device."""
+    """The file of a kernel, by its `Plan.learnt_as`, the operator and backend that rank it, and the device."""
     words = (name, *subject(ranking).split("/"), ranking.arch.name)
     return folder / f"{'.'.join(re.sub(r'[^A-Za-z0-9_-]', '_', word) for word in words)}.json"
 

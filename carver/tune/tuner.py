@@ -275,7 +275,8 @@ class _Attempt:
         plan = self.plan
         if plan.settings.search != "learn" or plan.ranking is None or plan.settings.objective != "time":
             return None
-        profile = profiles.load(plan.name, plan.ranking) if self.reuse and not cache.disk_off() else None
+        reuse = self.reuse and plan.kept and not cache.disk_off()
+        profile = profiles.load(plan.learnt_as, plan.ranking) if reuse else None
         try:
             return with_profile(plan.ranking, profile)
         except NoCandidates:  # all of them failed before, as on a machine that lacked something
@@ -287,7 +288,7 @@ class _Attempt:
         if not any(times.values()) or not self.plan.kept or cache.disk_off():
             return
         with contextlib.suppress(OSError, DeviceError):  # of the cache: nothing measured is lost, the records have it
-            profiles.save(self.plan.name, ranking.learn(times))
+            profiles.save(self.plan.learnt_as, ranking.learn(times))
 
     def measure(self, batch: Sequence[int]) -> list[float]:
         """Times of these candidates [s], from the records where they have them; infinite where one failed."""
@@ -457,6 +458,8 @@ class _Attempt:
         if (objective := plan.settings.objective) != "time":
             env["objective"] = {"name": str(getattr(objective, "__name__", objective)), "value": self._cost(best)}
         notes = plan.notes
+        if plan.settings.objective != "time" and plan.settings.search == "learn":
+            notes += ("tried in the order of predicted times, with nothing learnt: the model knows no other objective",)
         if self.unrecorded:
             notes += (f"measurements were not recorded: {self.unrecorded}",)
         if self.retaken:
