@@ -289,3 +289,11 @@ def test_options_of_amd_that_the_model_has_no_part_for_are_named() -> None:
     assert ranking[0].predicted_ms == op.with_arch("mi300x").rank([config], "triton")[0].predicted_ms
     with pytest.raises(ConfigError, match="unknown key"):
         op.with_arch("h200").rank([tuned], "triton")
+
+
+def test_a_ranking_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There rich shows what a console prints, wherever it is told to print it."""
+    plain = str(carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(2))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(2)) == plain
+    assert plain.count("\n") > 3

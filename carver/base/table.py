@@ -123,10 +123,11 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
 
 
 def without_colour(drawn: RenderableType, width: int) -> str:
+    """As text, in a notebook too, where rich would show it beside what is printed."""
     from rich.console import Console
 
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None, legacy_windows=False).print(drawn)
+    Console(file=text, width=width, color_system=None, legacy_windows=False, force_jupyter=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 from collections import Counter
@@ -18,7 +17,7 @@ from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below
 from ..base.given import printable
-from ..base.table import screen_width
+from ..base.table import screen_width, without_colour
 from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
 from ..run.session import compiler_of
@@ -177,11 +176,7 @@ class AutotuneResult:
         return out
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        text = io.StringIO()
-        Console(file=text, width=screen_width(), color_system=None).print(self.__rich__())
-        return text.getvalue()
+        return without_colour(self.__rich__(), screen_width())
 
 
 def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
