@@ -29,7 +29,6 @@ if typing.TYPE_CHECKING:
     from .compiled.arguments import Descriptor as Descriptor
     from .compiled.arguments import Tensor as Tensor
     from .compiled.facts import Facts as Facts
-    from .compiled.inspect import inspect as inspect
     from .integrations.autotune import enable_triton as enable_triton
     from .integrations.triton import triton_perf_model as triton_perf_model
     from .integrations.triton import triton_pruner as triton_pruner
@@ -52,6 +51,8 @@ if typing.TYPE_CHECKING:
     from .ranking.kernel import KernelHint as KernelHint
     from .ranking.kernel import KernelRanking as KernelRanking
     from .ranking.kernel import rank_kernel as rank_kernel
+    from .run.inspected import CodeFacts as CodeFacts
+    from .run.inspected import inspect as inspect
     from .tune import JIT as JIT
     from .tune import AutoTuner as AutoTuner
     from .tune import AutotuneResult as AutotuneResult
@@ -67,7 +68,6 @@ if typing.TYPE_CHECKING:
 _LATE = {
     "compiled.arguments": ("Descriptor", "Tensor"),
     "compiled.facts": ("Facts",),
-    "compiled.inspect": ("inspect",),
     "integrations.autotune": ("enable_triton",),
     "integrations.triton": ("triton_perf_model", "triton_pruner"),
     "ops.attention": ("FlashAttentionTemplate",),
@@ -84,6 +84,7 @@ _LATE = {
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("Call", "KernelHint", "KernelRanking", "rank_kernel"),
+    "run.inspected": ("CodeFacts", "inspect"),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
         "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
@@ -111,7 +112,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Call", "CarverError", "Chain",
-    "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
+    "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
     "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate",
     "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate",
     "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn",

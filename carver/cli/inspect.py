@@ -1,4 +1,4 @@
-"""`carver inspect FILE.py:NAME`: compile one configuration of a Triton kernel for a device, and say what came out."""
+"""`carver inspect FILE.py:NAME`: compile one configuration of a kernel for a device, and say what came out."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ import numpy as np
 from ..base.errors import ConfigError
 from ..base.given import text_of, toml_of
 from ..compiled.arguments import Descriptor, Tensor
-from ..compiled.inspect import inspect
 from ..compiled.worker import kernel_at
 from ..kernels import expr
 from ..ranking.kernel import Call
+from ..run.inspected import inspect
+from ..run.spec import Kernel
 from .operators import device
 
 args_option = click.option(
-    "--args", "path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML: [args] with numbers and tensors, [constants], [values], grid.",
 )  # fmt: skip
 
 
 @click.command("inspect")
-@click.argument("kernel", metavar="FILE.py:NAME")
+@click.argument("kernel", metavar="FILE.py:NAME|FILE.cu:NAME")
 @args_option
-@click.option("--config", "config", default="", help="What is tuned: BLOCK_M=128,num_warps=8.")
+@click.option("--config", "config", default="", help="What is tuned: BLOCK_M=128,num_warps=8; macros of a CUDA source.")
+@click.option("--block", "block", default=256, show_default=True, help="Threads of a block, of a CUDA source.")
 @click.option("--arch", "arch", required=True, help="A device by any of its names.")
 @click.option("--json", "as_text", is_flag=True, help="Print JSON.")
-def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bool) -> None:
-    """Compile one configuration of a Triton kernel, FILE.py:NAME, for a device that need not be there.
+def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_text: bool) -> None:
+    """Compile one configuration of a Triton kernel, FILE.py:NAME, or of a function of a CUDA source, FILE.cu:NAME, for
+    a device that need not be there.
 
     Prints shared memory, registers and spills, and each loop: how often a program runs it, instructions by pipe, bytes,
-    and what a lone warp takes. The file of arguments:
+    and what a lone warp takes. The file of arguments, of a Triton kernel:
 
     \b
         grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
@@ -48,6 +51,11 @@ def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bo
         [values]
         B_Seqlen = 2048
     """
+    source, _, entry = kernel.rpartition(":")
+    if source.endswith((".cu", ".cuh")):
+        found = inspect(Kernel(Path(source), entry, block=block, defines=_config(config)), arch=device(arch))
+        click.echo(json.dumps([asdict(each) for each in found], indent=1) if as_text else "\n".join(map(str, found)))
+        return
     call = call_of(kernel, path)
     assert isinstance(call.args, Mapping)
     facts = inspect(
@@ -57,8 +65,10 @@ def inspect_command(kernel: str, path: Path, config: str, arch: str, as_text: bo
     click.echo(json.dumps(asdict(facts), indent=1) if as_text else str(facts))
 
 
-def call_of(kernel: str, path: Path) -> Call:
+def call_of(kernel: str, path: Path | None) -> Call:
     """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
+    if path is None:
+        raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
     given = _arguments(path)
 
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:

@@ -255,8 +255,8 @@ for command in (inspect_command, explain_group, rank_group, per_operator(bench))
 @click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Print why the N-th takes its time.")
 @as_json
 def rank_any_kernel(
-    source: str, path: Path, configs: TextIO, profile: Path | None, arch: str, topk: int | None, place: int | None,
-    as_json: bool,
+    source: str, path: Path | None, configs: TextIO, profile: Path | None, arch: str, topk: int | None,
+    place: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Any Triton kernel's configurations, by what its compiler makes of them.
 

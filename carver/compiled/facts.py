@@ -235,13 +235,13 @@ def _lines(facts: Facts) -> Iterator[str]:
         name = f"loop over {loop.name}" if loop.name else "loop that is none of the program's"
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
         yield f"{'  ' * depth}{name}: {loop.trips:.4g} passes in a program{most}"
-        yield from (f"{'  ' * depth}  {line}" for line in _span_lines(loop.span))
+        yield from (f"{'  ' * depth}  {line}" for line in span_lines(loop.span))
     for times, span in facts.asides:
         yield f"behind a branch, {times:.4g} times in a program"
-        yield from (f"  {line}" for line in _span_lines(span))
+        yield from (f"  {line}" for line in span_lines(span))
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
     yield f"outside of loops{share}"
-    yield from (f"  {line}" for line in _span_lines(facts.straight))
+    yield from (f"  {line}" for line in span_lines(facts.straight))
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
         yield (
@@ -255,7 +255,7 @@ def _above(loops: Sequence[LoopFacts], i: int) -> Iterator[int]:
         yield i
 
 
-def _span_lines(span: Span) -> Iterator[str]:
+def span_lines(span: Span) -> Iterator[str]:
     pipes = sorted(span.pipe_clk.items(), key=lambda item: -item[1])
     busy = ", ".join(f"{pipe} {clk:.0f}" for pipe, clk in pipes if clk >= 1)
     yield f"{span.instructions} instructions of a warp; clocks of the pipes: {busy or 'none'}"

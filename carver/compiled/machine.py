@@ -96,12 +96,15 @@ def matrix_rates(arch: Arch) -> list[list[Any]]:
     return [[m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm] for m in arch.matrix]
 
 
-def read_machines(codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]]) -> list[Machine]:
-    """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read."""
+def read_machines(
+    codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]], kernel: str | None = None
+) -> list[Machine]:
+    """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read. `kernel`: which of
+    several in a code."""
     cubins = [code for code in codes if isinstance(code, bytes)]
-    read = [gcn.read(code) for code in codes if isinstance(code, str)]
+    read = [gcn.read(code, kernel) for code in codes if isinstance(code, str)]
     if cubins:
-        read = [replace(each, conflicts=conflicts(each.instructions)) for each in sass.read_many(cubins)]
+        read = [replace(each, conflicts=conflicts(each.instructions)) for each in sass.read_many(cubins, kernel)]
     return [_machine(each, isa, matrix) for each in read]
 
 

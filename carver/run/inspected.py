@@ -1,0 +1,115 @@
+"""What a compiler made of a kernel: Triton functions as `compiled.inspect` has them, CUDA sources by nvcc or NVRTC."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, overload
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..arch.devices import load
+from ..arch.occupancy import occupancy_limits
+from ..base.errors import ConfigError
+from ..base.given import shown, takes
+from ..compiled import inspect as triton
+from ..compiled.facts import Facts, span_lines
+from ..compiled.machine import Machine, matrix_rates, read_machines
+from ..ranking.hint import Hint
+from .compile import compile_source, cuda_compiler
+from .render import Source, render
+from .spec import HintKernel, Kernel, dim3
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What is known of one function of a CUDA source on one device: how often its loops run is the program's to say."""
+
+    name: str
+    threads: int
+    """Of a block."""
+    shared_bytes: int
+    """Of a block, those that its launch asks for among them."""
+    resident: int
+    """Blocks that an SM holds; 0 where a block does not fit."""
+    machine: Machine
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+@overload
+def inspect(kernel: Kernel | HintKernel | Hint, *, arch: Arch | str | os.PathLike[str]) -> tuple[CodeFacts, ...]: ...
+@overload
+def inspect(
+    kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Mapping[str, Any], config: Any = ...,
+    grid: triton.Grid = ..., constants: Mapping[str, Any] | None = ..., values: Mapping[str, Any] | None = ...,
+) -> Facts: ...
+@takes(ConfigError, besides="^(kernel|config|grid)$")
+def inspect(
+    kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Mapping[str, Any] | None = None, config: Any = None,
+    grid: triton.Grid = (1,), constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+) -> Facts | tuple[CodeFacts, ...]:  # fmt: skip
+    """Compile one configuration of a kernel for one device, which need not be there, and say what came out.
+
+    A `triton.jit` function with its `args`, `config`, `grid`, `constants` and `values`, as `rank_kernel` takes them; or
+    a `carver.Kernel` of CUDA source, or a hint of carver's own CUDA kernels, of which each function that is launched
+    gives a `CodeFacts`. Raises CompileError where the compiler refuses, DeviceError without one.
+    """
+    device = load(arch)
+    if isinstance(kernel, Hint):
+        kernel = HintKernel(kernel)
+    if isinstance(kernel, Kernel) and kernel.is_triton:
+        raise ConfigError("give the Triton function of the carver.Kernel itself, with args=, config= and grid=")
+    if not isinstance(kernel, Kernel | HintKernel):
+        return triton.inspect(
+            kernel, args=args or {}, config=config or {}, arch=device, grid=grid, constants=constants, values=values
+        )
+    if kernel.kind != "cuda" or device.vendor != "nvidia":
+        raise ConfigError(f"{kernel.name} runs on {kernel.kind}; inspect reads CUDA sources for NVIDIA's GPUs, not for "
+                          f"{device.title}")  # fmt: skip
+    if given := next((name for name, value in (("args", args), ("config", config)) if value), None):
+        raise ConfigError(f"{given}= belongs to Triton functions, got {shown(kernel)}: a source has its defines")
+    if isinstance(kernel, HintKernel):
+        program = render(kernel.hint, device)
+        calls = {call.entry: (prod(dim3("block", call.block)), call.dynamic_smem_bytes) for call in program.calls}
+        return _read(program.source, calls, device)
+    calls = {kernel.entry: (prod(dim3("block", kernel.block)), int(kernel.shared_bytes))}
+    return _read(kernel.compiled_from(device), calls, device)
+
+
+def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> tuple[CodeFacts, ...]:
+    """`calls`: threads of a block and bytes that the launch adds to its shared memory, by function."""
+    binary = compile_source(source, cuda_compiler())
+    cubin, held = binary.checked().read_bytes(), binary.resources
+    found = []
+    for name, (threads, added) in calls.items():
+        [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
+        shared_bytes = added + (held[name].static_smem_bytes if name in held else 0)
+        columns = [np.array([float(n)]) for n in (-(-threads // arch.warp_size), shared_bytes, machine.registers)]
+        resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+        found.append(CodeFacts(name, threads, shared_bytes, resident, machine))
+    return tuple(found)
+
+
+def _lines(facts: CodeFacts) -> Iterator[str]:
+    machine = facts.machine
+    spills = f", {machine.spill_bytes} bytes a thread spilled" if machine.spill_bytes else ""
+    yield (
+        f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers a thread{spills}, "
+        f"{facts.threads} threads, {facts.resident} blocks an SM"
+    )
+    for i, loop in enumerate(machine.loops):
+        depth, above = 0, loop.parent
+        while above >= 0:
+            depth, above = depth + 1, machine.loops[above].parent
+        yield f"{'  ' * depth}loop {i}, each pass"
+        yield from (f"{'  ' * depth}  {line}" for line in span_lines(loop.span))
+    for aside in machine.asides:
+        yield "behind a branch"
+        yield from (f"  {line}" for line in span_lines(aside.span))
+    yield "outside of loops"
+    yield from (f"  {line}" for line in span_lines(machine.straight))

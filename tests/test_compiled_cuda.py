@@ -1,0 +1,52 @@
+"""CUDA sources, a user's and carver's own, compiled for GPUs that are not here and read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.base.errors import ConfigError
+from carver.cli.main import main
+
+pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")]
+
+AXPY = """extern "C" __global__ void axpy(const float* x, float* y, int n) {
+  __shared__ float turned[256];
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    turned[threadIdx.x] = x[i];
+    __syncthreads();
+    y[i] += ALPHA * turned[255 - threadIdx.x];
+    __syncthreads();
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["a100", "h100", "rtx 5090"])
+def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
+    """A pass loads two words a thread and stores one, and turns one over in shared memory between two barriers."""
+    [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=256, defines={"ALPHA": "2.0f"}), arch=arch)
+    [loop] = facts.machine.loops
+    assert (facts.shared_bytes, loop.span.barriers) == (1024, 2)
+    assert loop.span.bytes == {"load global": 256, "store global": 128, "load shared": 128, "store shared": 128}
+    assert facts.resident == carver.load_arch(arch).max_threads_per_sm // 256
+    source = tmp_path / "axpy.cu"
+    source.write_text(AXPY)
+    said = CliRunner().invoke(main, ["inspect", f"{source}:axpy", "--config", "ALPHA=2.0f", "--arch", arch])
+    assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
+
+
+def test_a_hint_is_inspected() -> None:
+    op = carver.MatmulTemplate(1024, 1024, 1024).with_arch("h100")
+    hint = op.recommend_hints(1, "cuda")[0]
+    facts = carver.inspect(hint, arch="h100")
+    spans = (span for each in facts for span in (each.machine.straight, *(loop.span for loop in each.machine.loops)))
+    assert any(span.matrix for span in spans)
+    with pytest.raises(ConfigError, match="args="):
+        carver.inspect(hint, arch="h100", args={"a": 1})
+    with pytest.raises(ConfigError, match="NVIDIA"):
+        carver.inspect(hint, arch="mi300x")
