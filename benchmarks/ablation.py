@@ -47,18 +47,18 @@ class Left:
     """The column that takes the place of one; None: the model's default does."""
     fields: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """What takes the place of functions of carver.cost.models, by module and name."""
+    """What takes the place of functions of carver.cost, by module and name."""
 
     def __call__(self, case: Case) -> FloatArray:
         """Predicted seconds of a case's candidates, NaN where one cannot run."""
         out = np.full(len(case.configs), np.nan)
         with ExitStack() as stack:
             for name, function in self.functions.items():
-                stack.enter_context(patch(f"carver.cost.models.{name}", function))
+                stack.enter_context(patch(f"carver.cost.{name}", function))
             for space in spaces(case):
                 k = {**resolve(space.kernel, case.arch), **self.constants}
                 changed = self.of(space)
-                out[space.index] = estimate(MODELS[space.kernel.model](changed, k), changed.arch, k).seconds
+                out[space.index] = estimate(MODELS[space.kernel.model].work(changed, k), changed.arch, k).seconds
         return out
 
     def of(self, space: Space) -> Space:
@@ -93,17 +93,21 @@ TERMS = {
     "barrier and chain of a step": Left({"step_sync_clk": 0.0, "step_chain_clk": 0.0, "group_chain_clk": 0.0}),
     "adding up split results": Left({"split_s": 0.0, "split_each_s": 0.0}),
     "bank conflicts": Left(
-        functions={"threads.turns": lambda arch, lanes, *_: np.ones(np.shape(lanes)), "window._turns": lambda *_: 1.0}
+        functions={
+            "threads.turns": lambda arch, lanes, *_: np.ones(np.shape(lanes)), "models.window._turns": lambda *_: 1.0,
+        }
     ),
     "Turing's half-wide port, Kepler's 8-byte banks": Left(fields={"smem_bytes_per_clk": 128.0}),
     "load and store lanes of an SM": Left(fields={"lsu_per_clk": 1024.0}),
-    "how a thread's operands reach its registers, all of it": Left(columns={"lanes_m": None}),
+    "how a thread's operands reach its registers, all of it": Left(
+        functions={"models.block.by_thread": lambda kernel: False, "models.contraction.by_thread": lambda kernel: False}
+    ),
     "reads of one address that one pass serves": Left({"read_merge": 1.0}),
     "operands read past shared memory, priced as if from it": Left(columns={"staged_m": None, "staged_n": None}),
     "loads that wait among the products": Left({"load_waits": 0.0}),
     "windows that share loads": Left(columns={"loads": "products"}),
     "inputs that wait and spill": Left(
-        functions={"window.spilled_values": lambda live, waiting, budget, loads: np.zeros(len(loads))}
+        functions={"models.window.spilled_values": lambda live, waiting, budget, loads: np.zeros(len(loads))}
     ),
     "rounds of the halo copy": Left({"copy_waits": 0.0}),
     "stores in runs shorter than a sector": Left(columns={"store_run_bytes": None}),

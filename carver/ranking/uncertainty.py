@@ -34,6 +34,8 @@ WIDENED: dict[Kind, float] = {
 
 On tables of GPUs and kernels that no constant was fitted to, 80 % to 100 % of measured times fall inside;
 docs/calibration.md has the list."""
+FAR = 0.85
+"""The same for constants of other devices on AMD, whose families differ more than NVIDIA's: `benchmarks/bands.py`."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
     "family": "same family", "other device": "datasheet only", "other kernel": "datasheet only",
@@ -70,25 +72,31 @@ def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
     name, here = f"{kernel.operator}/{kernel.name}", dict(arch.fitted)
     low, high = arch.fitted_constants("error_low").get(name), arch.fitted_constants("error_high").get(name)
     if low is not None and high is not None:
-        return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high)
+        return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high, arch)
     said = kernel.fitted
     if "device" not in said:
-        return _made("priors", "rates calibrated, this kernel not" if here else "nobody measured this kernel", 0.0, 0.0)
+        text = "rates calibrated, this kernel not" if here else "nobody measured this kernel"
+        return _made("priors", text, 0.0, 0.0, arch)
     low, high = float(said.get("error_low", -UNSTATED)), float(said.get("error_high", UNSTATED))
     if kernel.constants_of:
-        return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high)
+        return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high, arch)
     there = [found for name in said["device"].split(", ") if (found := match(name.partition(" (")[0]))]
     if any(found.name == arch.name for found in there) and not arch.replaced:
         if dtype and dtype not in said.get("dtypes", (dtype,)):
-            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high)
-        return _made("same kind", f"{said['device']}, {said['date']}", low, high)
+            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high, arch)
+        return _made("same kind", f"{said['device']}, {said['date']}", low, high, arch)
     if any((found.vendor, found.isa) == (arch.vendor, arch.isa) for found in there):
-        return _made("family", f"fitted on {said['device']}, also {arch.isa}", low, high)
-    return _made("other device", f"fitted on {said['device']}", low, high)
+        return _made("family", f"fitted on {said['device']}, also {arch.isa}", low, high, arch)
+    return _made("other device", f"fitted on {said['device']}", low, high, arch)
 
 
-def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
-    more, middle = WIDENED[kind], (low + high) / 2
+def widened(kind: Kind, arch: Arch) -> float:
+    """What is joined to both sides of a band. [logarithm]"""
+    return FAR if arch.vendor == "amd" and kind in ("other device", "other kernel") else WIDENED[kind]
+
+
+def _made(kind: Kind, text: str, low: float, high: float, arch: Arch) -> Trust:
+    more, middle = widened(kind, arch), (low + high) / 2
     low, high = middle - hypot(middle - low, more), middle + hypot(high - middle, more)
     return Trust(kind, f"{MARKS[kind]}: {text}", low, high)
 
