@@ -205,9 +205,9 @@ def test_enabled_once() -> None:
         enable_triton(3, H100)
 
 
-def test_integers_are_copied_only_when_asked() -> None:
-    values = Values({"lengths": Array((8,), "torch.int32"), "x": Array((8,)), "n": 3})
-    assert list(values) == ["lengths"]
+def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
+    values = Values({"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3})
+    assert list(values) == ["lengths", "g"]
 
 
 def test_a_script_runs_with_it(tmp_path: Path) -> None:

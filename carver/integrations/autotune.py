@@ -34,6 +34,8 @@ LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are none of the kernel's."""
 MOST_VALUES = 1 << 20
 """Integers of one tensor that are copied to the host, where a loop's bound is loaded from it."""
+MOST_FLOATS = 16
+"""Numbers of a floating-point tensor, where a branch depends on one: a gradient of 1 that need not be multiplied by."""
 WARMUP_MS, TIMED_MS = 10, 40
 """For which one configuration runs where the kernel has no timer of its own; 25 and 100 with Triton alone."""
 TIMING_S, OWN_TIMING_S = 0.05, 0.2
@@ -249,17 +251,20 @@ def _timed_shortly(tuner: Any) -> Iterator[None]:
 
 
 class Values(Mapping[str, Any]):
-    """What the integer tensors of a launch hold, copied to the host when a loop turns out to depend on one."""
+    """What the integer tensors of a launch hold, and short ones of floating point, copied to the host when a loop or a
+    branch turns out to depend on one."""
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._tensors = {
             name: value
             for name, value in args.items()
-            if hasattr(value, "data_ptr") and not value.is_floating_point() and value.numel() <= MOST_VALUES
+            if hasattr(value, "data_ptr")
+            and value.numel() <= (MOST_FLOATS if value.is_floating_point() else MOST_VALUES)
         }
 
     def __getitem__(self, name: str) -> Any:
-        return self._tensors[name].cpu().numpy()
+        tensor = self._tensors[name]
+        return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
