@@ -80,3 +80,16 @@ def test_code_that_reads_alike_goes_with_its_loop() -> None:
     loops = tuple(MachineLoop(-1, True, each) for each in (span(1024), span(256), storing, storing))
     assert matched(Machine(32, 0, span(0), loops), run, warps=1).whose == [0, 0, 1, 1]
 
+
+def test_branches_that_a_compiler_lays_in_another_order() -> None:
+    """The program's first loop loads, its second stores what it loads; the machine has the second first."""
+    ones = np.ones(2)
+    walk = Access(
+        "load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones, ones, ones, np.arange(2.0), ones * 0, ones
+    )
+    accesses = [walk, replace(walk, loop=1), replace(walk, loop=1, kind="store", argument="y")]
+    loops = [LoopRun("i", -1, ones * 8, ones), LoopRun("j", -1, ones * 16, ones)]
+    run = Run((2, 1, 1), 2, ((0, 2),), loops, accesses)
+    storing = replace(span(256), bytes={"load global": 256.0, "store global": 256.0})
+    machine = Machine(32, 0, span(0), tuple(MachineLoop(-1, True, each) for each in (storing, span(256))))
+    assert matched(machine, run, warps=1).whose == [1, 0]

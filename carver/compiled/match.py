@@ -82,7 +82,7 @@ def _aligned(
     """Loops of the program with the machine's that stand for them, in order.
 
     Of more loops of the program the shortest were unrolled away. Of more loops of the machine neighbours that move the
-    same kinds of bytes go together.
+    same kinds of bytes go together. A compiler may lay branches in another order: what loops load and store tells them.
     """
     if not ours or not theirs:
         return []
@@ -90,7 +90,17 @@ def _aligned(
     differ = [_difference(machine.loops[a].span, machine.loops[b].span) for a, b in pairwise(theirs)]
     cuts = sorted(sorted(range(len(differ)), key=lambda n: (-differ[n], n))[: len(longest) - 1])
     bounds = [0, *(n + 1 for n in cuts), len(theirs)]
-    return [(i, list(theirs[a:b])) for i, (a, b) in zip(longest, pairwise(bounds), strict=True)]
+    groups = [list(theirs[a:b]) for a, b in pairwise(bounds)]
+    asked = [sorted({a.kind for a in run.accesses if a.loop == i and a.path == "pointer"}) for i in longest]
+    moves = [_kinds(machine.loops[group[0]].span) for group in groups]
+    if asked != moves and sorted(asked) == sorted(moves):
+        places = [[n for n, kinds in enumerate(moves) if kinds == wanted] for wanted in asked]
+        groups = [groups[places[n][asked[:n].count(wanted)]] for n, wanted in enumerate(asked)]
+    return list(zip(longest, groups, strict=True))
+
+
+def _kinds(span: Span) -> list[str]:
+    return sorted(kind for kind, names in MOVES.items() if any(span.bytes.get(name) for name in names))
 
 
 def _difference(a: Span, b: Span) -> float:
