@@ -19,7 +19,15 @@ from click.testing import CliRunner
 
 import carver
 from carver.base import given
-from carver.base.errors import ArchError, CarverError, CompilerFailed, ConfigError, DeviceError, KernelError
+from carver.base.errors import (
+    ArchError,
+    CarverError,
+    CompilerFailed,
+    ConfigError,
+    DeviceError,
+    KernelError,
+    ProblemError,
+)
 from carver.calibrate.keep import write
 from carver.cli.main import main
 from carver.evaluate import tables
@@ -388,3 +396,9 @@ def test_configurations_are_counted_as_they_come() -> None:
     for configs in (range(10**12), itertools.repeat({"BLOCK_M": 64})):
         with pytest.raises(ConfigError, match=r"at most 1000000 configurations"):
             M.with_arch("h200").rank(configs)  # type: ignore[arg-type]
+
+
+def test_sizes_of_a_portfolio_are_no_number() -> None:
+    for sizes in (3, np.array(3)):
+        with pytest.raises(ProblemError, match="sizes are a range, a list, or a mapping"):
+            M.with_arch("h200").portfolio(2, M=sizes)  # type: ignore[arg-type]

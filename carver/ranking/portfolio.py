@@ -271,7 +271,7 @@ def _sampled(
         steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
-    if not isinstance(sizes, Iterable):
+    if not isinstance(sizes, Iterable) or not getattr(sizes, "ndim", 1):
         raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
     weighed = sizes if isinstance(sizes, Mapping) else Counter(sizes)
     given = {whole(axis, n): weight for n, weight in weighed.items()}
