@@ -151,7 +151,6 @@ class Tile(Extent):
     async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
     padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
     atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
-    copied_bytes: FloatArray = column("bytes", "of operands that a kernel before copies into another layout", 0)
 
 
 PAIRED = 0.5

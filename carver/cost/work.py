@@ -72,7 +72,7 @@ class Work:
     store_chain_clk: FloatArray | float = 0.0
     """Part of the epilogue that runs at one warp's rate."""
     reduction_s: FloatArray | float = 0.0
-    """Of kernels behind and before: a second pass over partial results, copies of operands into another layout. [s]"""
+    """A second pass over partial results. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)
     """Numbers for people: traffic, hit rate, padding."""
 

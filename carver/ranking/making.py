@@ -139,13 +139,13 @@ def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
 
 
 def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
-    """Blocks of the launch that no condition leaves out; of another tool's kernel, tiles by parts."""
-    always = next((launch for launch in part.space.kernel.launches if not launch.when.names), None)
-    if always is None:
+    """Blocks of the first launch as its declaration deals them out; of another tool's kernel, tiles by parts."""
+    launches = part.space.kernel.launches
+    if not launches:
         return int(part.work.grid[row]) // max(split, 1), split, 1
-    names = frozenset[str]().union(*(extent.names for extent in always.grid))
+    names = frozenset[str]().union(*(extent.names for extent in launches[0].grid))
     env = {name: _of_row(part.space[name], row) for name in names}
-    x, y, z = (*(int(extent(env)) for extent in always.grid), 1, 1)[:3]
+    x, y, z = (*(int(extent(env)) for extent in launches[0].grid), 1, 1)[:3]
     return x, y, z
 
 

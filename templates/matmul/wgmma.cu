@@ -5,11 +5,9 @@
 // group multiplies 64 rows or more of the tile, straight from shared memory. A step is queued before the one ahead of it
 // is done, so that the matrix unit never waits for a barrier; then the buffer that is done with is filled again.
 //
-// The instruction takes operands of other than 16 bits along k only: what lies otherwise is first copied into rows of k.
-//
 // tf32: the matrix unit reads float32 as it lies in memory and drops the 13 low bits, which pulls products of full
 // float32 towards zero by up to 2^-9. mma.cu rounds them in registers; here that would take each tile out of shared
-// memory and back, about as long as its products. A copied operand is rounded on the way.
+// memory and back, about as long as its products.
 #ifndef A_DTYPE
 #define A_DTYPE 3
 #endif
@@ -32,10 +30,7 @@
 #define STAGES 3
 #endif
 
-#define PACK_A (TRANS_A && A_DTYPE != 3 && A_DTYPE != 4)
-#define PACK_B (!TRANS_B && A_DTYPE != 3 && A_DTYPE != 4)
-
-#include "common/pack.cuh"
+#include "common/matmul.cuh"
 #include "common/store.cuh"
 #include "common/wgmma.cuh"
 
@@ -54,9 +49,8 @@ constexpr bool kFloat8 = A_DTYPE == CARVER_F8E4M3 || A_DTYPE == CARVER_F8E5M2;
 static_assert(A_DTYPE == B_DTYPE || (kFloat8 && (B_DTYPE == CARVER_F8E4M3 || B_DTYPE == CARVER_F8E5M2)),
               "A and B must have one type, or both be 8-bit floats");
 static_assert(ACC_DTYPE == (A_DTYPE == CARVER_I8 ? CARVER_I32 : CARVER_F32), "sums are float32, or int32 of int8");
-constexpr bool kRowsA = PACK_A || !TRANS_A, kRowsB = PACK_B || TRANS_B;  // contiguous along k
-static_assert(kElement == 2 || (kRowsA && kRowsB), "elements of other than 2 bytes must be contiguous along k");
-static_assert((PACK_A || ALIGN_A >= 16) && (PACK_B || ALIGN_B >= 16), "rows of A and B start on multiples of 16 bytes");
+static_assert(kElement == 2 || (!TRANS_A && TRANS_B), "elements of other than 2 bytes must be contiguous along k");
+static_assert(ALIGN_A >= 16 && ALIGN_B >= 16, "rows of A and B start on multiples of 16 bytes");
 static_assert(WARPS == 4 || WARPS == 8, "one or two groups of four warps");
 static_assert(BLOCK_M % (64 * kGroupsM) == 0, "a warp group has 64 rows, or a multiple");
 static_assert(kGroupN % 64 == 0 && kGroupN <= 256, "a warp group has 64, 128, 192 or 256 columns");
@@ -125,8 +119,8 @@ template <int BLOCK, bool K_CONTIGUOUS> struct Operand {
     }
 };
 
-using OperandA = Operand<BLOCK_M, kRowsA>;
-using OperandB = Operand<BLOCK_N, kRowsB>;
+using OperandA = Operand<BLOCK_M, !TRANS_A>;
+using OperandB = Operand<BLOCK_N, TRANS_B>;
 using Sums = Sum[kTiles][kGroupN / 2];
 
 constexpr int kStageBytes = OperandA::kStageBytes + OperandB::kStageBytes;
@@ -139,7 +133,7 @@ static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what th
 
 template <typename D>
 __device__ __forceinline__ void multiply(D (&sums)[kGroupN / 2], unsigned long long a, unsigned long long b) {
-    constexpr bool kM = !kRowsA, kN = !kRowsB, kWide = A_DTYPE == CARVER_F8E5M2, kWideB = B_DTYPE == CARVER_F8E5M2;
+    constexpr bool kM = TRANS_A, kN = !TRANS_B, kWide = A_DTYPE == CARVER_F8E5M2, kWideB = B_DTYPE == CARVER_F8E5M2;
     if constexpr (A_DTYPE == CARVER_F16) wgmma_f16<kGroupN, kM, kN>(sums, a, b);
     else if constexpr (A_DTYPE == CARVER_BF16) wgmma_bf16<kGroupN, kM, kN>(sums, a, b);
     else if constexpr (A_DTYPE == CARVER_TF32) wgmma_tf32<kGroupN, kM, kN>(sums, a, b);
@@ -222,13 +216,8 @@ carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__re
 
     OperandA operand_a;
     OperandB operand_b;
-    if constexpr (PACK_A || PACK_B) {
-        const Packed packed(m, n, k, batches);
-        if (PACK_A) a = Packed::at<A::type>(workspace, packed.a), lda = packed.leading;
-        if (PACK_B) b = Packed::at<B::type>(workspace, packed.b), ldb = packed.leading;
-    }
-    operand_a.start(a + work.batch * (kRowsA ? m : k) * lda, lda, work.m0, m, work.k0);
-    operand_b.start(b + work.batch * (kRowsB ? n : k) * ldb, ldb, work.n0, n, work.k0);
+    operand_a.start(a + work.batch * (TRANS_A ? k : m) * lda, lda, work.m0, m, work.k0);
+    operand_b.start(b + work.batch * (TRANS_B ? n : k) * ldb, ldb, work.n0, n, work.k0);
 
     Sums sums = {};
     main_loop(sums, operand_a, operand_b, shared_address(shared_memory), group, work.steps, k - work.k0);
