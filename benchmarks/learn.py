@@ -1,6 +1,7 @@
 """What learning while measuring gains over rank order, on measured tables.
 
-    python benchmarks/learn.py TABLE ... [--batch 3] [--trials 12] [--most 16] [--skip 0] [--shuffles 0] [--json FILE]
+    python benchmarks/learn.py TABLE ... [--batch 3] [--trials 12] [--most 16] [--skip 0] [--shuffles 0]
+                               [--json FILE] [--plot FILE]
 
 TABLE is a file or folder that `carver evaluate` reads, or the JSON of foreign kernels that `benchmarks/compiled.py`
 takes: then its attention and tensor-descriptor matmul are ranked by the declarations of carver's own. The problems of a
@@ -104,6 +105,20 @@ def replay(group: Sequence[Case], trials: int, batch: int, counts: Sequence[int]
     return np.array(out)
 
 
+def plot(found: dict[str, Any], counts: Sequence[int], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(found), 3.2), layout="constrained")
+    for axes, (name, lost) in zip(figure.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True):
+        for which, label, style in (("rank", "rank order", "o--"), ("learn", "learn", "o-")):
+            axes.plot(counts, lost[which], style, label=label)
+        axes.set(title=name.partition(": ")[2] or name, xlabel="trials", xticks=counts, ylim=(0.98, None))
+        axes.set_ylabel("time of the best so far / of all")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", type=Path, nargs="+")
@@ -113,6 +128,7 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="problems at the beginning that the mean leaves out")
     parser.add_argument("--shuffles", type=int, default=0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--plot", type=Path, help="curves of each table, with Matplotlib")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     counts = [k for k in COUNTS if k <= options.trials]
@@ -137,6 +153,8 @@ def main() -> None:
         columns = ["  ".join(f"{x:.3f}" for x in row).replace("  ", " ") for row in mean]
         worse = "  worse" if (mean[0] > 1.01 * mean[1]).any() else ""
         print(f"{name[:50]:50} {len(group):8}        {columns[0]}              {columns[1]}{worse}", flush=True)
+    if options.plot:
+        plot(found, counts, options.plot)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -111,6 +111,25 @@ def test_only_the_first_are_timed(enabled: Enabled, launches: Timed) -> None:
     assert len(kernel.benched) == 2 and len(enabled) == 1  # the key is known
 
 
+def test_what_was_timed_for_some_keys_ranks_the_next(launches: Timed) -> None:
+    configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block in (512, 1024, 2048) for warps in (1, 4)]
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        return [30.0 if launches[-1]["BLOCK"] == slow else 10.0] * 3
+
+    with enable_triton(3, H100) as log:
+        kernel = triton.autotune(configs, key=["n"], do_bench=bench)(compiled_kernels.copy)
+        slow = carver.rank_kernel(
+            compiled_kernels.copy, configs, args={"x_ptr": Array((1 << 24,)), "y_ptr": Array((1 << 24,)), "n": 1 << 24},
+            grid=lambda meta: (triton.cdiv(1 << 24, meta["BLOCK"]),), arch=H100,
+        )[0].config["BLOCK"]  # fmt: skip
+        for n in (1 << 24, 1 << 25, 1 << 26, 1 << 27):
+            launch(kernel, n)
+    assert [entry.why for entry in log] == [""] * 4
+    assert log[0].first["BLOCK"] == slow and log[-1].first["BLOCK"] != slow
+
+
 def test_with_one_nothing_is_timed(launches: Timed) -> None:
     with enable_triton(1, H100) as log:
         kernel = tuner()

@@ -13,9 +13,9 @@ import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cost.models.compiled import MOVABLE, PRIORS, price_compiled
 
-pytest.importorskip("triton", reason="Triton is not installed")
+triton = pytest.importorskip("triton", reason="Triton is not installed")
 
-from tests import compiled_kernels as kernels
+from tests import compiled_kernels as kernels  # noqa: E402
 
 H100 = carver.load_arch("h100")
 CONFIGS = [
@@ -118,3 +118,25 @@ def test_measurements_of_another_source_teach_nothing() -> None:
     for row in profile["measured"]:
         row["kernel"] = "matmul 0123456789ab"
     assert [h.predicted_ms for h in ranked(profile=profile)] == [h.predicted_ms for h in ranked()]
+
+
+def test_what_tritons_tuner_timed_for_some_keys_ranks_the_next() -> None:
+    configs = [
+        triton.Config({"BM": m, "BN": n, "BK": k}, num_warps=4, num_stages=s)
+        for m, n, k, s in product((64, 128), (64, 128, 256), (32, 64), (3, 4))
+    ]
+
+    def template(M: int) -> Any:
+        return carver.MatmulTemplate(M, 4096, 4096).with_arch("h100")
+
+    names = {"BLOCK_M": "BM", "BLOCK_N": "BN", "BLOCK_K": "BK"}
+    pruner = carver.triton_pruner(template, topk=6, names=names, kernel=lambda: tuner)
+    tuner: Any = triton.autotune(configs, key=["M"], prune_configs_by=pruner)(kernels.matmul)
+    picks: list[list[Any]] = []
+    for size in (4096, 2048, 8192, 1024):
+        tuner.nargs = {"M": size}
+        picks.append(tuner.prune_configs({}))
+        first = picks[0][0].kwargs["BK"]
+        tuner.configs_timings = {c: [3.0 if c.kwargs["BK"] == first else 1.0] * 3 for c in picks[-1]}
+    assert {c.kwargs["BK"] for c in picks[0]} == {32, 64}, "some of each are timed"
+    assert all(c.kwargs["BK"] != first for c in picks[-1])

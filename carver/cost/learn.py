@@ -31,8 +31,10 @@ PRIOR_SHARE, PRIOR_MOST = 0.15, 0.35
 """Standard deviation of ln(constant): this share of its range, at most so much."""
 KERNEL_OFFSET, PROBLEM_OFFSET = 0.2, 0.1
 """Standard deviations of factors on all candidates of a kernel, and of one problem. [ln s]"""
-NEAR_OCTAVES = 2.0
+NEAR_OCTAVES = 1.0
 """Distance of configurations, in doublings of tunables, over which the correlation of discrepancies falls to 1/e."""
+EACH = 0.5
+"""Share of the discrepancy's variance that is of single tunables, whatever the others are."""
 SIZE_OCTAVES = 16.0
 """The same of problems, in doublings of sizes; a difference in kind counts as much."""
 OWN_PROBLEM = 0.25
@@ -46,11 +48,15 @@ REPEATABLE = 0.01
 MOST_SEEN = 150
 """Measurements of one kernel that are learnt from, the latest."""
 PAYS = 0.01
-"""What earlier problems teach is carried to another if it picks faster by this share, in the mean, on each of them."""
+"""What earlier problems teach is carried to another if it picks faster by this share, in the mean, on each of them, and
+by more than the standard error of that mean."""
 PARTS = 4
 """Of the measurements of a single problem: each is told by the others to see whether they explain it."""
 LATEST_PROBLEMS = 8
 """Of those that this is tried on."""
+OUTLIER = 0.7
+"""A measurement further from the middle of measured / predicted counts as if it were so far: what makes a candidate
+many times slower than the model has it, as another path of the code does, others do not have a share of. [ln s]"""
 LEAST_WEIGHT = 1e-3
 """Entries of GRID that the measurements make less likely than this are left out."""
 
@@ -170,7 +176,7 @@ def carries(seen: Rows, log_s: FloatArray) -> bool:
         if out.sum() > 1:
             mean = posterior(seen.where(out), seen.where(~out), log_s[~out]).mean
             gains.append(log_s[out][np.argmin(seen.log_s[out])] - log_s[out][np.argmin(mean)])
-    return not gains or float(np.mean(gains)) > PAYS
+    return not gains or float(np.mean(gains)) > max(PAYS, float(np.std(gains)) / math.sqrt(len(gains)))
 
 
 def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
@@ -184,10 +190,13 @@ def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
     variance = prior_deviation(names) ** 2
     among, towards = _alike(seen.problems, seen.problems), _alike(candidates.problems, seen.problems)
     by_constants = (right * variance) @ right.T, (left * variance) @ right.T
-    by_nearness = _near(there, there) * among[1], _near(here, there) * towards[1]
+    varied = np.ptp(np.vstack([here, there]), axis=0) > 0
+    by_nearness = [_near(a[:, varied], there[:, varied]) * of[1] for a, of in ((there, among), (here, towards))]
     by_offset = [KERNEL_OFFSET**2 + PROBLEM_OFFSET**2 * each[0] for each in (among, towards)]
     equal = [(_distance(a, there) < 1e-6) * of[0] for a, of in ((there, among), (here, towards))]
     wrong = log_s - seen.log_s
+    middle = float(np.median(wrong))
+    wrong = middle + np.clip(wrong - middle, -OUTLIER, OUTLIER)
     alone = (left**2) @ variance, KERNEL_OFFSET**2 + PROBLEM_OFFSET**2
     found = []
     for moved, gap, error in GRID:
@@ -248,7 +257,12 @@ def _distance(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _near(a: FloatArray, b: FloatArray) -> FloatArray:
-    out: FloatArray = np.exp(-_distance(a, b) / NEAR_OCTAVES)
+    """Correlation of the discrepancies of configurations: a part for each tunable, and one for all of them."""
+    whole: FloatArray = np.exp(-_distance(a, b) / NEAR_OCTAVES)
+    if not a.shape[1]:
+        return whole
+    each = np.exp(-np.abs(a[:, None] - b[None]) / NEAR_OCTAVES).mean(axis=2)
+    out: FloatArray = EACH * each + (1.0 - EACH) * whole
     return out
 
 

@@ -7,7 +7,10 @@ benchmarked at all. `perf_model` is called only where more configurations are le
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,8 @@ from ..kernels.foreign import from_triton
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
+from ..ranking.kernel import KernelRanking
+from ..ranking.ranking import Ranking
 from . import chosen, needs, renamed, unsplit
 
 if TYPE_CHECKING:
@@ -68,6 +73,42 @@ def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) 
     return all(ours == "GROUP_M" or (ours == "SPLIT_K" and hint.config[ours] == 1) for ours in dropped)
 
 
+@dataclass
+class Feedback:
+    """What Triton's tuner timed after one ranking of a kernel, learnt before the next one is made."""
+
+    _profiles: dict[str, Any] = field(default_factory=dict)
+    _last: tuple[Ranking | KernelRanking, Sequence[Any], object] | None = None
+
+    def profile(self, tuner: Any, of: str, arch: Arch) -> Any:
+        """What was learnt so far of such a ranking; None where nothing was."""
+        if self._last is not None:
+            ranking, configs, before = self._last
+            kept = getattr(tuner, "configs_timings", None)
+            if kept and kept is not before:  # else the tuner took its only choice without a measurement
+                times = _timings(kept, configs, set(ranking.indices))
+                with suppress(NoCandidates):
+                    found = ranking.learn(times).profile
+                    self._profiles[f"{found['of']} {found['device']}"] = found
+            self._last = None
+        return self._profiles.get(f"{of} {arch.name}")
+
+    def ranked(self, tuner: Any, ranking: Ranking | KernelRanking, configs: Sequence[Any]) -> None:
+        """A ranking of these configurations was made, some of which the tuner will time."""
+        self._last = ranking, configs, getattr(tuner, "configs_timings", None)
+
+
+def _timings(kept: Mapping[Any, Any], configs: Sequence[Any], places: Collection[int]) -> dict[int, float | None]:
+    """Times in ms by place in the list; None where one did not run."""
+    out: dict[int, float | None] = {}
+    for place in places:
+        if (took := kept.get(configs[place])) is not None:
+            ms = float(took[0] if isinstance(took, Sequence) else took)
+            if not math.isnan(ms) and ms > 0:
+                out[place] = ms if math.isfinite(ms) else None
+    return out
+
+
 class Pruner(dict[str, Callable[..., list[Any]]]):
     """An `early_config_prune` that is the dict with it, too: `prune_configs_by` takes either."""
 
@@ -81,14 +122,16 @@ class Pruner(dict[str, Callable[..., list[Any]]]):
 @takes(ConfigError)
 def pruner(
     template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
-    propose: bool = False,
+    propose: bool = False, tuner: Callable[[], Any] | None = None,
 ) -> Pruner:
     """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.
 
+    `tuner` gives Triton's tuner of the kernel: what it timed for one key is learnt before the next one is ranked.
     With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead.
     Raises NoCandidates where the model holds that none of the list can run, with the rules that say so.
     """
     counted("topk", topk, 1)
+    feedback = Feedback()
 
     def early_config_prune(configs_: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         op = make(template, {**named_args, **kwargs})
@@ -101,7 +144,10 @@ def pruner(
                 return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
             [hints] = unsplit([op.problem], device(op), most, "triton")
             return configs(hints, spelled, only=keys)[:topk]
-        ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton")
+        own = tuner() if tuner is not None else None
+        profile = feedback.profile(own, f"{op.problem.operator}/triton", device(op)) if own is not None else None
+        ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton", profile=profile)
+        feedback.ranked(own, ranking, configs_)
         return [configs_[i] for i in ranking.indices[:topk]]
 
     return Pruner(early_config_prune)

@@ -24,6 +24,7 @@ from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
 from ..compiled.forks import Forks
 from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of
+from ..export.triton import Feedback
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
 
@@ -110,7 +111,8 @@ class Enabled(Sequence[Entry]):
 def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled:
     """From now on each `triton.autotune` kernel of this process is ranked for the arguments of its first call.
 
-    The first `topk` configurations (3 unless given) are timed by Triton; with 1, or CARVER_TUNING=off, none is, and
+    The first `topk` configurations (3 unless given) are timed by Triton, and what they took improves the ranking for
+    the kernel's next key; with 1, or CARVER_TUNING=off, none is, and
     tuning takes no memory of the GPU. Lists that are quicker timed whole than ranked are compiled side by side and not
     ranked. Raises DeviceError where there is no GPU and `arch` names none, ConfigError
     where Triton is missing or its tuner is enabled already.
@@ -140,7 +142,10 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
             return configs
         try:
             timing_s = TIMING_S if _default_timer(self) else OWN_TIMING_S
-            kept, first = ranked(self.fn, configs, {**self.nargs, **kwargs}, device(), topk, timing_s)
+            if not hasattr(self, "_carver_feedback"):
+                self._carver_feedback = Feedback()
+            given = {**self.nargs, **kwargs}
+            kept, first = ranked(self.fn, configs, given, device(), topk, timing_s, self, self._carver_feedback)
         except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
             why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             log.add(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
@@ -179,12 +184,14 @@ def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
 
 
 def ranked(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float = math.inf
-) -> tuple[list[Any], dict[str, Any]]:
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float = math.inf,
+    tuner: Any = None, feedback: Feedback | None = None,
+) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
     """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
 
     Triton's own cache holds what was compiled then. All are kept where timing one takes so few seconds (`timing_s`)
-    that ranking takes longer. Raises CarverError for what cannot be ranked.
+    that ranking takes longer. What `tuner` timed after the ranking before is learnt first, where there is `feedback`.
+    Raises CarverError for what cannot be ranked.
     """
     launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
 
@@ -195,7 +202,12 @@ def ranked(
     if not worth(len(configs), topk, compilers.processes, timing_s):
         return [configs[i] for i in compilers.filled(len(configs))], {}
     grid, values = given["grid"], Values(launched)
-    ranking = rank_kernel(kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers)
+    feedback = feedback or Feedback()
+    profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
+    ranking = rank_kernel(
+        kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers, profile=profile
+    )
+    feedback.ranked(tuner, ranking, configs)
     return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
 
 

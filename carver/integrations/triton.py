@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -30,28 +31,38 @@ def triton_pruner(
     not matter to the time. `propose` tries carver's own candidates instead of the list. With `compiled` the first so
     many are compiled for the device, side by side, and the `topk` are those of them that are then predicted fastest;
     `kernel` is the kernel, or a function without arguments that gives it, as its decorator comes before it:
-    `kernel=lambda: matmul`.
+    `kernel=lambda: matmul`. With it what Triton's tuner timed for one key improves the ranking for the next.
     """
     from ..export.triton import pruner
 
+    tuner = None if kernel is None else partial(_tuner_of, kernel)
     if compiled is None:
-        return pruner(template, topk, names, ignore, propose)
-    if kernel is None:
+        return pruner(template, topk, names, ignore, propose, tuner)
+    if tuner is None:
         raise ConfigError("compiled= needs the kernel: triton_pruner(..., kernel=lambda: matmul)")
-    return _compiled(pruner(template, compiled, names, ignore, propose), template, counted("topk", topk, 1), kernel)
+    return _compiled(pruner(template, compiled, names, ignore, propose), template, counted("topk", topk, 1), tuner)
 
 
-def _compiled(screen: Pruner, template: Template | Callable[..., Template], topk: int, kernel: Any) -> Pruner:
-    from ..export.triton import Pruner, device, make
+def _tuner_of(kernel: Any) -> Any:
+    """Triton's tuner, where the kernel has one; else the kernel."""
+    return kernel() if isinstance(kernel, FunctionType) else kernel
+
+
+def _compiled(
+    screen: Pruner, template: Template | Callable[..., Template], topk: int, tuner: Callable[[], Any]
+) -> Pruner:
+    from ..export.triton import Feedback, Pruner, device, make
     from .autotune import ranked
+
+    feedback = Feedback()
 
     def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         given = {**named_args, **kwargs}
-        inner = kernel() if isinstance(kernel, FunctionType) else kernel
+        own = inner = tuner()
         while hasattr(inner, "prune_configs"):  # Triton's tuner, which is asking
             inner = inner.fn
         first = screen(configs, named_args, **kwargs)
-        return ranked(inner, first, given, device(make(template, given)), topk)[0]
+        return ranked(inner, first, given, device(make(template, given)), topk, tuner=own, feedback=feedback)[0]
 
     return Pruner(early_config_prune)
 
