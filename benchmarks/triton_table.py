@@ -76,7 +76,7 @@ def _compile_all(subject: Subject, jobs: list[tuple[Row, Config]]) -> None:
     print(f"{done} of {len(own)} kernels compiled in {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _measure(launch: Launch, config: Config) -> Row:
+def _measure(launch: Launch, config: Config, rep_ms: float) -> Row:
     """One row: time, or none where the configuration does not run, and what the compiler reports."""
     try:
         compiled = launch.run(config)
@@ -87,18 +87,18 @@ def _measure(launch: Launch, config: Config) -> Row:
     row = {f"note.{name}": value for name, value in said.items()}
     if not (error := launch.error()) <= launch.tolerance:
         return row | {"time_ms": "", "valid": 0, "note.why": f"wrong by {error:.3g}"}
-    ms = triton.testing.do_bench(lambda: launch.run(config), warmup=5, rep=25, return_mode="median")
+    ms = triton.testing.do_bench(lambda: launch.run(config), warmup=rep_ms / 5, rep=rep_ms, return_mode="median")
     return row | {"time_ms": f"{ms:.6g}", "valid": 1, "note.why": ""}
 
 
-def _measured(subject: Subject, problem: Row, configs: list[Config], end: float) -> Iterator[Row]:
+def _measured(subject: Subject, problem: Row, configs: list[Config], end: float, rep_ms: float) -> Iterator[Row]:
     """The rows of one problem, until the time is up."""
     launch = subject.launch(problem)
     tried, times = 0, []
     for config in configs:
         if time.monotonic() > end:
             break
-        row = _measure(launch, config)
+        row = _measure(launch, config, rep_ms)
         tried += 1
         if row["valid"]:
             times.append(float(row["time_ms"]))
@@ -111,6 +111,7 @@ def main(subject: Subject, description: str | None) -> None:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
+    parser.add_argument("--rep", type=float, default=25.0, help="milliseconds that a configuration is run for")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--only", default="", help="a regular expression that a problem, as it is printed, holds")
     parser.add_argument("--problems", choices=list(subject.problems), default=next(iter(subject.problems)))
@@ -128,7 +129,7 @@ def main(subject: Subject, description: str | None) -> None:
             continue
         head = {"arch": arch.name, "backend": "triton", **subject.columns(problem)}
         try:
-            for row in _measured(subject, problem, every, time.monotonic() + options.budget):
+            for row in _measured(subject, problem, every, time.monotonic() + options.budget, options.rep):
                 rows.append(head | row)
         except (carver.CarverError, RuntimeError) as e:  # the next problem may well work
             print(problem, f"failed: {type(e).__name__}: {e}")

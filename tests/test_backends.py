@@ -13,6 +13,9 @@ from cases import KERNELS
 
 import carver
 from carver.base.errors import KernelError
+from carver.calibrate.samples import predict_case
+from carver.evaluate.cases import Case
+from carver.evaluate.tables import read
 from carver.kernels.backends import BACKENDS, preferred
 from carver.kernels.declaration import Kernel
 
@@ -68,3 +71,19 @@ def test_the_persistent_matmul_as_it_was_measured() -> None:
         assert [hint.launch.smem_bytes for hint in ranking] == [ran[hint.index]["shared"] for hint in ranking]
         ms = np.array([row["time_ms"] for row in ran])
         assert ms[ranking.indices[:5]].min() <= 1.06 * ms.min()
+
+
+@pytest.mark.parametrize(
+    ("table", "first", "three"), [("grouped_walk", 1.03, 1.01), ("attention_tma", 1.08, 1.04), ("decode", 1.05, 1.02)]
+)
+def test_other_kernels_of_triton_as_they_were_measured(table: str, first: float, three: float) -> None:
+    """All that ran can run, in about the order of its times."""
+    cases = [c for c in read(Path(__file__).parent / "data" / "h200" / f"{table}.csv") if isinstance(c, Case)]
+    assert len(cases) >= 10
+    lost = []
+    for case in cases:
+        predicted = predict_case(case, {})
+        assert np.isfinite(predicted[np.isfinite(case.seconds)]).all()
+        order = np.argsort(predicted, kind="stable")[:3]
+        lost.append([np.nanmin(case.seconds[order[:k]]) / case.best_s for k in (1, 3)])
+    assert (np.exp(np.log(lost).mean(axis=0)) <= (first, three)).all()

@@ -48,7 +48,7 @@ gird = ["1"]
 dram_eficiency = 0.9
 """
 SAYS = {
-    1: "unknown backend 'tritn'; did you mean 'triton' or 'triton_tma'?",
+    1: "unknown backend 'tritn'; did you mean 'triton' or 'triton_tma' or 'triton_walk'?",
     2: "the compiler's columns need 'num_stages'",
     4: "unknown key 'colour'",
     8: "a list of whole numbers or an expression is wanted, got ['a']",
@@ -122,7 +122,7 @@ def test_every_shipped_declaration_is_without_fault_and_recommends(kernel: Kerne
         if any(t.candidates and t.predicted_ms > 0 and t.config.keys() == kernel.tunables.keys() for t in found):
             return
         assert all(t.why for t in found)
-    assert kernel.name == "normalise"  # for other reductions than the example
+    assert kernel.name in ("normalise", "triton_decode")  # for other reductions than the example, for one query
 
 
 def test_a_trial_that_fails_says_why() -> None:

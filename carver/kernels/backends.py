@@ -70,7 +70,16 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
             options=_LAUNCH, unpriced=_UNPRICED,
         ),
         Backend(
-            "triton_tma", "Triton's persistent", vendors=("nvidia",), least_cc=(9, 0), aliases=_TILES, options=_LAUNCH,
+            "triton_tma", "Triton's with tensor descriptors", vendors=("nvidia",), least_cc=(9, 0), aliases=_TILES,
+            options=_LAUNCH,
+        ),
+        Backend(
+            "triton_walk", "Triton's in one launch", vendors=("nvidia",), least_cc=(8, 0), aliases=_TILES,
+            options=_LAUNCH,
+        ),
+        Backend(
+            "triton_decode", "serving engines' Triton", vendors=("nvidia",), least_cc=(8, 0), aliases=_TILES,
+            options=_LAUNCH,
         ),
         Backend(
             "tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0),

@@ -185,7 +185,8 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["reduce_op"] = int(s.combine == "max=")
     scope["keeps_shape"] = 0
     scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
-    scope |= dict.fromkeys(("trans_a", "trans_b", "bias", "activation", "static_shapes"), 0) | dict(problem.options)
+    shared = ("trans_a", "trans_b", "bias", "activation", "static_shapes")
+    scope |= dict.fromkeys((*shared, *problem.words.options), 0) | dict(problem.options)
     return MappingProxyType(scope)
 
 
