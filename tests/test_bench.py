@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -492,6 +493,32 @@ def test_bench_of_every_cpu_operator_on_the_command_line(operator: str, tmp_path
     found = json.loads(done.stdout)
     assert found["outcomes"] == {"ok": len(found["candidates"])} and 2 <= len(found["candidates"]) <= 3
     assert found["feasible"] >= 2 and found["best"]["ms"] > 0 and (tmp_path / "r.html").is_file()
+
+
+def test_a_bench_that_learns_starts_from_what_the_one_before_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With times that are made up: the first choice is slow, the second was disturbed."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    asked: list[list[Hint]] = []
+
+    def pretended(hints: list[Hint], *_: Any, **__: Any) -> Any:
+        asked.append(hints)
+        rows = [SimpleNamespace(kernel=h.kernel, config=h.config, ok=True, conditions=(), median_ms=1.0) for h in hints]
+        rows[0].median_ms, rows[1].conditions = 9.0, ({"disturbed_percent": 80},)
+        return SimpleNamespace(measurements=rows, ok=True, to_json=str, plot=None)
+
+    monkeypatch.setattr("carver.run.bench.benchmark", pretended)
+    options = ["--dtype", "float32", "--arch", "cpu_avx2", "--device", "cpu", "--topk", "3", "--json", "--learn"]
+    command = ["bench", "matmul", "65", "44", "55", *options]
+    assert [CliRunner().invoke(main, command).exit_code for _ in range(2)] == [0, 0]
+    [listed] = json.loads(CliRunner().invoke(main, ["profile", "list", "--json"]).stdout)
+    assert listed["name"].startswith("bench.matmul.")
+    before, after = ([h.config for h in hints] for hints in asked)
+    assert before[0] not in after
+    shown = json.loads(CliRunner().invoke(main, ["profile", "show", listed["name"], "--json"]).stdout)
+    assert [row["ms"] for row in shown["measured"][:2]] == [9.0, 1.0]
+    assert before[1] not in [row["config"] for row in shown["measured"][:2]]
 
 
 def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..ranking.ranking import Ranking
+    from ..run.report import Report
+
 
 class _Output(click.Path):
     """A file to write. That its folder is there is checked before anything is computed or measured."""
@@ -59,32 +62,53 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 @click.option("--budget", type=int, help="With --vs-grid: a stratified sample of so many.")
 @click.option("--vs-grid", is_flag=True, help="Time all that could be hints, so that regret means something.")
 @click.option("--device", help="cpu, cuda or cuda:1.  [default: what --arch names]")
+@click.option("--learn", is_flag=True, help="Choose by what earlier such runs taught, and keep what this one teaches.")
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
 def bench(
-    template: Template, topk: int, device: str | None, vs_grid: bool, budget: int | None, vs_library: bool, warm: bool,
-    rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool, html: Path | None, plot: Path | None,
-    quiet: bool, as_json: bool,
+    template: Template, topk: int, learn: bool, device: str | None, vs_grid: bool, budget: int | None,
+    vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool,
+    html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints: how right the ranking was. Exits with 1 if none of them ran."""
     from ..run.bench import benchmark
+    from ..tune import profiles
 
     if budget is not None and not vs_grid:
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
     ranking = template.recommend_hints(topk, template.own_backend)
+    if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
+        ranking = template.recommend_hints(topk, template.own_backend, profile=profile)
     grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
     report = benchmark(
         list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
         timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,
         progress=not quiet and not as_json and sys.stderr.isatty(), fresh=fresh,
     )  # fmt: skip
+    if learn:
+        _keep_learnt(ranking, report)
     if html is not None:
         report.to_html(html)
     click.echo(report.to_json()) if as_json else console().print(report)
     if not report.ok:
         sys.exit(1)
     save_plot(plot, report.plot)
+
+
+LEARNT_AS = "bench"
+"""Of the profiles of `--learn`, beside those of tuned functions."""
+
+
+def _keep_learnt(ranking: Ranking, report: Report) -> None:
+    from ..tune import profiles
+
+    places = {(hint.kernel, *hint.config.items()): hint for hint in ranking}
+    calm = [m for m in report.measurements if not any(c.get("disturbed_percent", 0) >= 50 for c in m.conditions)]
+    found = {(m.kernel, *m.config.items()): m.median_ms if m.ok else None for m in calm}
+    times = {places[key]: ms for key, ms in found.items() if key in places}
+    if any(times.values()):
+        profiles.save(LEARNT_AS, ranking.learn(times))
 
 
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
