@@ -344,3 +344,11 @@ def test_the_longest_of_several_rows() -> None:
     assert sum(loop.trips for loop in facts.loops) + len(facts.asides) >= 25
     with pytest.raises(ProblemError, match="'lengths'"):
         carver.inspect(kernels.longest, **asked, values={"lengths": range(64)})
+
+
+def test_blocks_share_tensor_memory() -> None:
+    """256 columns of sums a block: two blocks of an SM, which shared memory and registers would let be more."""
+    config = {"BM": 128, "BN": 256, "BK": 32, "num_warps": 4, "num_stages": 2}
+    facts = carver.inspect(kernels.matmul, args=matmul(), config=config, arch="b200", grid=grid)
+    assert any("tcgen05" in kind for loop in facts.loops for kind in loop.span.block_matrix)
+    assert facts.resident == 2

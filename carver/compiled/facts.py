@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..arch.occupancy import occupancy_limits
+from ..arch.occupancy import TMEM_COLUMNS, occupancy_limits
 from .footprint import Touched, align_bytes, run_bytes, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched
@@ -173,7 +173,7 @@ class Facts:
 
 def gathered(
     machine: Machine, run: Run, touched: Touched, arch: Arch, *, warps: int, ctas: int,
-    shared_bytes: int, code: str = "",
+    shared_bytes: int, tensor_columns: int = 0, code: str = "",
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
     passes = matched(machine, run, warps)
@@ -196,6 +196,7 @@ def gathered(
     if not resident and arch.isa.startswith(SHARING):
         columns[0] = np.ceil(columns[0] / 2.0)
         resident = min(int(min(limit[0] for limit in occupancy_limits(arch, *columns))), 1)
+    resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
     return Facts(
         run.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,

@@ -47,7 +47,6 @@ MOST_STEPS = 20_000
 """Iterations of a loop whose counters are not affine, one by one."""
 
 _SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
-_FLOAT_OPS = ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", "minimumf", "negf", "cmpf")
 _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
 
 
@@ -313,8 +312,7 @@ class _Machine:
     # -- operations
 
     def op(self, frame: Frame, op: Op) -> None:
-        dialect, _, name = op.name.partition(".")
-        name = name.removeprefix("experimental_")
+        name = op.name.partition(".")[2].removeprefix("experimental_")
         match name:
             case "for":
                 return self.for_loop(frame, op)
@@ -338,8 +336,6 @@ class _Machine:
                 self.described(frame, op, name)
         if not op.results:
             return None
-        if name not in ("load", "dot"):
-            self.count_floats(frame, op, dialect, name)
         try:
             value = self.value(frame, op, name)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -454,13 +450,6 @@ class _Machine:
             self.places[id(op), frame.loop] = id(found)
             self.run.dots.append(found)
         found.times = found.times + self.per_program(frame)
-
-    def count_floats(self, frame: Frame, op: Op, dialect: str, name: str) -> None:
-        if dialect == "math" or name in _FLOAT_OPS or name == "reduce":
-            types = ttir.types_of(op.types)
-            size = max((t.size for t in types), default=1)
-            held = self.run.float_ops.setdefault(frame.loop, np.zeros(self.run.programs))
-            held += self.per_program(frame, size)
 
     def access(self, frame: Frame, op: Op, name: str) -> None:
         kind = "atomic" if name.startswith("atomic") else name

@@ -74,8 +74,6 @@ class Run:
     loops: list[LoopRun] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
-    float_ops: dict[int, FloatArray] = field(default_factory=dict)
-    """Elements that floating-point operations touch, by loop, in each program."""
 
     @property
     def working(self) -> FloatArray:

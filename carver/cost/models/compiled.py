@@ -118,7 +118,7 @@ def fits(facts: Facts, arch: Arch) -> str:
     if facts.warps * arch.warp_size > arch.max_threads_per_block:
         return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
     if facts.resident < 1:
-        return f"{facts.warps} warps of {facts.registers} registers a thread do not fit an SM"
+        return f"{facts.warps} warps of {facts.registers} registers a thread, or tensor memory, do not fit an SM"
     return ""
 
 
