@@ -104,7 +104,8 @@ def _compiled(
                 run = evaluate(reply["ttir"], given, each.grid, used)
                 runs[program] = run, Touched.of(run, sizes_of(each.args)), used
             run, touched, used = runs[program]
-            shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns")}
+            shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
+            shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
             code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
             facts = gathered(machines[each.key], run, touched, arch, **shape, code=code)
         except ProblemError as lost:
