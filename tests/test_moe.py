@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import carver
 from carver.base.errors import ProblemError
+from carver.cli.main import main
 from carver.ops.grouped_matmul import HEIGHTS
 from carver.run import reference
 
@@ -84,7 +88,7 @@ def test_a_block_of_scales_as_a_word() -> None:
 
 def test_recommended_tiles_differ_where_their_order_does_not_matter() -> None:
     op = carver.GroupedMatmulTemplate(64, 256, 2048, experts=512, chosen=10).with_arch("h200")
-    assert {hint.config["GROUP_M"] for hint in op.recommend_hints(10, "triton")} == {1}
+    assert {hint.config["GROUP_M"] for hint in op.recommend_hints(10, "triton")} == {16}
 
 
 def test_what_is_padded_costs() -> None:
@@ -107,9 +111,24 @@ def test_a_layer_is_ranked_by_both_of_its_matmuls() -> None:
     assert [h.config["BLOCK_M"] for h in layer.rank([worse, theirs])] == [64, 16]
     lines = str(hints[:2]).splitlines()
     assert lines[0] == "1024 tokens to 8 of 64 experts of 3584 x 1280 (bfloat16) on NVIDIA H200 SXM 141 GB"
-    assert lines[1].split()[:6] == ["#", "ms", "up", "ms", "down", "ms"] and len(lines) == 4
+    assert lines[1].split()[:6] == ["#", "ms", "up", "ms", "down", "ms"]
+    assert [line.split()[0] for line in lines[2:4]] == ["1", "2"]
     assert hints[0].explain().count("Where the time goes") == 2
     assert "on h200_sxm" in repr(layer)
+
+
+def test_a_layer_in_a_shell() -> None:
+    scaled = ["--dtype", "fp8", "--scale-block", "128x128"]
+    asked = ["recommend", "moe", "64", "8", "2", "1024", "512", "--arch", "h200", *scaled]
+    layer = carver.MoETemplate(64, 8, 2, 1024, 512, "float8_e4m3", (128, 128), 1.5).with_arch("h200")
+    best = layer.recommend_hints(2)
+    shown = CliRunner().invoke(main, [*asked, "--routing", "1.5", "-k", "2"]).output
+    assert len(shown.splitlines()) == len(str(best).splitlines()) and f"{best[0].predicted_ms:.4g}"[:5] in shown
+    told = json.loads(CliRunner().invoke(main, [*asked, "--routing", "1.5", "--json"]).output)["hints"]
+    assert told[0]["config"] == dict(best[0].config) and told[0]["predicted_ms"] == best[0].predicted_ms
+    assert "Where the time goes" in CliRunner().invoke(main, [*asked, "--explain"]).output
+    wrong = CliRunner().invoke(main, [*asked, "--routing", "round"])
+    assert wrong.exit_code == 2 and "routing is 'uniform'" in wrong.output
 
 
 def test_scales_of_a_layer_bound_its_steps() -> None:

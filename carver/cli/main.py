@@ -36,6 +36,7 @@ from .calibrate import calibrate
 from .check import check
 from .evaluate import evaluate
 from .inspect import args_option, call_of, inspect_command
+from .layers import moe
 from .operators import BackendOption, backend_option, device, kernel_option, per_operator
 from .tune import bench_call, cache, doctor, profile, simulate
 
@@ -313,7 +314,9 @@ def _without_operator(group: click.Group, alone: Callable[..., None]) -> click.G
     return group
 
 
-main.add_command(_without_operator(per_operator(recommend), recommend_all))
+recommending = _without_operator(per_operator(recommend), recommend_all)
+recommending.add_command(moe)
+main.add_command(recommending)
 main.add_command(_without_operator(per_operator(bench_query), query_matmuls))
 main.add_command(records)
 cli_export.wire(main)
