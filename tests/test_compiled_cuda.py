@@ -9,10 +9,23 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.base.errors import ConfigError
+from carver.base.errors import ConfigError, DeviceError
 from carver.cli.main import main
+from carver.compiled.isa.sass import tool
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")]
+
+def disassembles() -> bool:
+    try:
+        return tool().is_file()
+    except DeviceError:
+        return False
+
+
+pytestmark = [
+    pytest.mark.nvcc,
+    pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH"),
+    pytest.mark.skipif(not disassembles(), reason="no nvdisasm: it comes with Triton, or the CUDA toolkit"),
+]
 
 AXPY = """extern "C" __global__ void axpy(const float* x, float* y, int n) {
   __shared__ float turned[256];
