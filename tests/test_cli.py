@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import carver
-from carver.cli.main import main
+from carver.cli.main import COMMANDS, main
 from carver.run.records import Measurement
 from carver.run.report import Report
 
@@ -293,7 +293,7 @@ def test_records_round_trip(tmp_path: Path) -> None:
 
 
 def test_every_command_has_help() -> None:
-    for path in ([], *([name] for name in main.commands), *(["recommend", op] for op in ("matmul", "op"))):
+    for path in ([], *([name] for name in COMMANDS), *(["recommend", op] for op in ("matmul", "op"))):
         result = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
         assert result.exit_code == 0
         assert "Usage:" in result.stdout
@@ -310,7 +310,8 @@ def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...]
     if not isinstance(command, click.Group):
         yield path, command
         return
-    for name, each in command.commands.items():
+    context = click.Context(command)
+    for name, each in ((name, command.get_command(context, name)) for name in command.list_commands(context)):
         yield from leaves(each, *path, name)
 
 

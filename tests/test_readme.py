@@ -125,9 +125,11 @@ def test_commands_exist(page: str) -> None:
     commands = [*re.findall(r"^carver (.*)", blocks, re.MULTILINE), *re.findall(r"`carver ([^`]+)`", text)]
     for line in commands:
         command: click.Command = main
+        context = click.Context(main)
         words = shlex.split(re.split(r"[#|]", line)[0])
-        while isinstance(command, click.Group) and words and words[0] in command.commands:
-            command = command.commands[words.pop(0)]
+        while isinstance(command, click.Group) and words and (found := command.get_command(context, words[0])):
+            command = found
+            words.pop(0)
         assert command is not main, line
         known = {option for parameter in command.params for option in parameter.opts}
         if not isinstance(command, click.Group):

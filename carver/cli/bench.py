@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -15,37 +14,13 @@ from ..base.given import lines_from, printable
 from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
-from ..view.canvas import FORMATS, pyplot, save
+from .operators import per_operator
+from .options import OUTPUT, PICTURE, as_json, save_plot
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from ..ranking.profile import Profile
     from ..ranking.ranking import Ranking
     from ..run.report import Report
-
-
-class _Output(click.Path):
-    """A file to write. That its folder is there is checked before anything is computed or measured."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not (folder := Path(value).parent).is_dir():
-            self.fail(f"{str(value)!r}: there is no folder {str(folder)!r}", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class _Picture(_Output):
-    """A file for a plot, whose ending says the format."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if Path(value).suffix.lower() not in FORMATS:
-            self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-OUTPUT = _Output(dir_okay=False, path_type=Path)
-PICTURE = _Picture(dir_okay=False, path_type=Path)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 @as_json
@@ -64,21 +39,20 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 @click.option("--device", help="cpu, cuda or cuda:1.  [default: what --arch names]")
 @click.option("--learn", is_flag=True, help="Choose by what earlier such runs taught, and keep what this one teaches.")
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
-def bench(
+def _bench(
     template: Template, topk: int, learn: bool, device: str | None, vs_grid: bool, budget: int | None,
     vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool,
     html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints: how right the ranking was. Exits with 1 if none of them ran."""
     from ..run.bench import benchmark
-    from ..tune import profiles
 
     if budget is not None and not vs_grid:
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
     ranking = template.recommend_hints(topk, template.own_backend)
-    if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
+    if learn and (profile := _learnt(ranking)) is not None:
         ranking = template.recommend_hints(topk, template.own_backend, profile=profile)
     grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
     report = benchmark(
@@ -100,6 +74,12 @@ LEARNT_AS = "bench"
 """Of the profiles of `--learn`, beside those of tuned functions."""
 
 
+def _learnt(ranking: Ranking) -> Profile | None:
+    from ..tune import profiles
+
+    return profiles.load(LEARNT_AS, ranking)
+
+
 def _keep_learnt(ranking: Ranking, report: Report) -> None:
     from ..tune import profiles
 
@@ -111,11 +91,7 @@ def _keep_learnt(ranking: Ranking, report: Report) -> None:
         profiles.save(LEARNT_AS, ranking.learn(times))
 
 
-def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
-    """Draw without a window and save, where a file is named."""
-    if path is not None:
-        pyplot().switch_backend("agg")
-        save(path, draw())
+bench = per_operator(_bench)
 
 
 @click.group()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..base.errors import ConfigError
-from .bench import as_json
 from .evaluate import tell_or_fail
+from .options import as_json
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say

@@ -12,7 +12,7 @@ import click
 from ..base.given import MOST_BYTES
 from ..kernels.declaration import DeclarationError
 from ..ranking.trial import Trial, checked, example, line_of, trials
-from .bench import as_json
+from .options import as_json
 
 
 @click.command()

@@ -13,7 +13,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import printable
 from ..base.table import console, screen_width
-from .bench import PICTURE, as_json, save_plot
+from .options import PICTURE, as_json, save_plot
 
 if TYPE_CHECKING:
     from ..evaluate.cases import Remark

@@ -18,14 +18,13 @@ from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
-from .bench import OUTPUT, as_json
 from .operators import backend_option, device, per_operator
+from .options import OUTPUT, as_json, names_option, renames
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
-names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
 output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
 
 
@@ -39,14 +38,6 @@ def _write(text: str, output: Path | None) -> None:
         click.echo(text.rstrip("\n"))
     else:
         output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-
-
-def renames(names: Sequence[str]) -> dict[str, str] | None:
-    pairs = [word.partition("=") for word in names]
-    for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
-        if not ours or not equals or not theirs:
-            raise ConfigError(f"--name takes OURS=THEIRS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
-    return {ours: theirs for ours, _, theirs in pairs} or None
 
 
 def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
@@ -195,7 +186,7 @@ def vllm_block_fp8(
 @click.option("--uniform", is_flag=True, help="Each size counts alike.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies and its range: m=1:8192.")
 @click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
-def portfolio(
+def _portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -227,9 +218,4 @@ def _range(text: str) -> tuple[str, range]:
     return axis.strip(), range(int(low), int(high) + 1)
 
 
-def wire(main: click.Group) -> None:
-    """Add the commands of this module to the program."""
-    main.add_command(export)
-    main.add_command(per_operator(portfolio))
-
-
+portfolio = per_operator(_portfolio)

@@ -20,11 +20,7 @@ from ..ranking.kernel import Call
 from ..run.inspected import inspect
 from ..run.spec import Kernel
 from .operators import device
-
-args_option = click.option(
-    "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML: [args] with numbers and tensors, [constants], [values], grid.",
-)  # fmt: skip
+from .options import args_option
 
 
 @click.command("inspect")

@@ -10,8 +10,8 @@ import click
 from ..base import dtypes
 from ..ops.matmul import SCALE_BLOCK, scales
 from ..ops.moe import LayerHint, MoETemplate
-from .bench import as_json
 from .operators import device
+from .options import as_json
 
 
 @click.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls, one configuration.")

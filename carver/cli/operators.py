@@ -46,7 +46,7 @@ def per_operator(command: Callable[..., None]) -> click.Group:
     Its options are those that `click.option` put on it; every sub-command has `--arch` besides.
     """
     own = tuple(reversed(getattr(command, "__click_params__", [])))
-    group = click.Group(command.__name__.replace("_", "-"), help=command.__doc__)
+    group = click.Group(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
     for operator in operators().values():
         if operator.arguments:
             group.add_command(
@@ -58,6 +58,13 @@ def per_operator(command: Callable[..., None]) -> click.Group:
                     short_help=operator.summary,
                 )
             )
+    return group
+
+
+def without_operator(group: click.Group, alone: Callable[..., None]) -> click.Group:
+    """A group that answers without a sub-command too."""
+    group.invoke_without_command, group.no_args_is_help, group.callback = True, False, alone
+    group.params += reversed(getattr(alone, "__click_params__", []))
     return group
 
 

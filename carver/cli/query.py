@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import random
 import statistics
 import subprocess
@@ -16,61 +16,12 @@ import click
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError
-from ..base.given import json_each, json_of, shown
-from ..evaluate.tables import template_of
+from ..arch.devices import load
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
 from ..ranking.ranking import Ranking
-from .operators import device
-
-MANY_HELP = (
-    "Rank all problems of FILE at once, for the device of --arch; - is standard input. FILE is a CSV with columns "
-    "operator, M, N, K, in_dtype and so on, or JSON objects with these keys, one a line: the arguments of the "
-    "operator's template, a shape as rows and cols. Without an operator, matmul."
-)
-
-
-def read_problems(text: str) -> list[Template]:
-    """Templates from JSON (a list of objects, or one a line) or CSV with a header."""
-    start = text.lstrip()[:1]
-    if not start:
-        raise ConfigError("no problems: the input is empty")
-    what = "the list of problems, which is neither JSON, one a line, nor CSV with a header,"
-    if start == "[":
-        rows = json_of(text, what, ConfigError)
-    elif start == "{":
-        rows = json_each(text, what, ConfigError)
-    else:
-        header, *lines = ([cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip())
-        rows = [{name: cell for name, cell in zip(header, line, strict=False) if cell} for line in lines]
-    return [_template(row, place) for place, row in enumerate(rows, 1)]
-
-
-def _template(row: Any, place: int) -> Template:
-    if not isinstance(row, dict):
-        raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {shown(row)}")
-    words = {str(name): str(value) for name, value in row.items()}
-    return template_of(words.pop("operator", "matmul"), words, f"problem {place}")
-
-
-def told(ranking: Ranking) -> dict[str, Any]:
-    """A ranking in plain JSON types."""
-    return {
-        "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
-        "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
-        "reasons": {str(place): why for place, why in ranking.reasons.items()},
-        "notes": list(ranking.notes), "constants": ranking.arch.provenance,
-        "hints": [hint.to_dict() for hint in ranking],
-    }  # fmt: skip
-
-
-def answer_many(text: str, arch: str | None, topk: int, backend: str | None, as_json: bool) -> None:
-    """A line for each problem: its first hint, or, as JSON, all that `--json` says of one."""
-    if arch is None:
-        raise ConfigError("--many needs the device: --arch NAME")
-    for ranking in recommend_many(read_problems(text), device(arch), topk, backend):
-        click.echo(json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}")
+from .operators import backend_option, per_operator, without_operator
+from .options import as_json, print_json, topk_option
 
 
 def drawn(count: int, seed: int = 0) -> list[Template]:
@@ -142,3 +93,53 @@ def _timed(run: Callable[[], object]) -> float:
     start = time.thread_time()
     run()
     return time.thread_time() - start
+
+
+@as_json
+@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
+@click.option("--repeats", type=click.IntRange(1), default=100, show_default=True, help="Queries of each kind.")
+@backend_option
+@topk_option
+def _bench_query(
+    template: Template, topk: int, backend: str | None, repeats: int, count: int, as_json: bool
+) -> None:
+    """CPU time of queries, which have one thread: for a new shape, for the same again, for many shapes at once."""
+    arch, problem = template.arch, template.problem
+    assert arch is not None
+    axis = problem.statement.axes[-1]
+
+    def longer(count: int, seed: int) -> list[Template]:
+        sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1000 * seed)} for i in range(count)]
+        return [Template(dataclasses.replace(problem, sizes=each, align_bytes={})) for each in sizes]
+
+    ranking = template.recommend_hints(topk, backend)
+    _show_timings(
+        {"problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates}
+        | timings(longer, arch, topk, backend, repeats, count),
+        f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates", as_json,
+    )  # fmt: skip
+
+
+def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    click.echo(title)
+    print_timings(found, LINES)
+
+
+@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
+@click.option("--repeats", type=click.IntRange(1), default=200, show_default=True, help="Queries of each kind.")
+@as_json
+@click.pass_context
+def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -> None:
+    """CPU time of queries, which have one thread; without an operator, of matmuls of all sizes on an H200."""
+    if ctx.invoked_subcommand is None:
+        arch = load("h200")
+        found = {"arch": arch.name, "topk": 10, "many": count, **fresh(arch, 10, None, 5)}
+        found |= timings(drawn, arch, 10, None, repeats, count)
+        title = f"matmuls of 16 to 8192 each way on {arch.title}, top 10; CPU time; at once {count:,} shapes"
+        _show_timings(found, title, as_json)
+
+
+bench_query = without_operator(per_operator(_bench_query), query_matmuls)

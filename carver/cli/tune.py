@@ -13,8 +13,8 @@ import click
 from ..base.errors import ConfigError, nearest
 from ..base.folders import cache_folder
 from ..base.table import Column, console, rich_table, screen_width
-from .bench import OUTPUT, as_json
 from .evaluate import tell_or_fail
+from .options import OUTPUT, as_json
 
 
 @click.group()

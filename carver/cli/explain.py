@@ -1,0 +1,59 @@
+"""`carver explain`: why a configuration takes its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from ..base.errors import ConfigError
+from ..base.given import text_from
+from ..ops.elsewise import explained
+from ..ops.template import Template
+from ..ranking.hint import Hint
+from ..ranking.offers import default_backend
+from .configs import read_configs
+from .operators import backend_option, device, per_operator
+from .options import PICTURE, as_json, print_json, save_plot
+
+
+@as_json
+@click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
+@click.option("--rank", "place", type=click.IntRange(1), help="The hint of this rank.  [default: 1]")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@backend_option
+def _explain(
+    template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
+) -> None:
+    """Why a configuration takes the time it is predicted to take."""
+    if config is None:
+        place = place or 1
+        ranking = template.recommend_hints(place, backend)
+        if place > len(ranking):
+            raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
+        found = ranking.explain(place - 1)
+    elif place is not None:
+        raise ConfigError("--rank is of carver's own hints, --config of yours: give one of the two")
+    else:
+        assert template.arch is not None
+        backend = backend or default_backend(template.problem, template.arch)
+        found = template.rank(read_configs(f"[{config}]"), backend).explain(0)
+    print_json(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
+
+
+explain = per_operator(_explain)
+
+
+@explain.command("hint")
+@click.argument("file", type=click.File())
+@click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
+@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@as_json
+def explain_hint_file(file: TextIO, arch: str | None, plot: Path | None, as_json: bool) -> None:
+    """A hint that was saved as JSON."""
+    hint = Hint.from_json(text_from(file, ConfigError))
+    found = explained(hint, device(arch) if arch else None)
+    print_json(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)

@@ -1,0 +1,118 @@
+"""Options that several commands have, and what they do with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..base.errors import ConfigError
+from ..base.table import console, screen_width
+from ..ranking.ranking import Ranking
+from ..view.canvas import FORMATS, pyplot, save
+from ..view.table import ranking_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class _Output(click.Path):
+    """A file to write. That its folder is there is checked before anything is computed or measured."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not (folder := Path(value).parent).is_dir():
+            self.fail(f"{str(value)!r}: there is no folder {str(folder)!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Picture(_Output):
+    """A file for a plot, whose ending says the format."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).suffix.lower() not in FORMATS:
+            self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = _Output(dir_okay=False, path_type=Path)
+PICTURE = _Picture(dir_okay=False, path_type=Path)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+heatmap_option = click.option(
+    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE", help="Save the predicted time over two tunables."
+)
+names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
+args_option = click.option(
+    "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML: [args] with numbers and tensors, [constants], [values], grid.",
+)  # fmt: skip
+configs_option = click.option(
+    "--configs", type=click.File(), default="-", show_default=True,
+    help="JSON (a list of objects, one a line, or one object of lists: every combination) or CSV with a header; "
+    "- is standard input.",
+)  # fmt: skip
+
+
+def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Path | None:
+    if given is None or Path(given).is_file():
+        return None if given is None else Path(given)
+    from ..tune.profiles import named
+
+    return named(given)
+
+
+profile_option = click.option(
+    "--profile", callback=_profile, metavar="NAME|FILE",
+    help="What was learnt of the kernel before: a name that 'carver profile list' prints, or a file of JSON.",
+)  # fmt: skip
+
+
+def renames(names: Sequence[str]) -> dict[str, str] | None:
+    pairs = [word.partition("=") for word in names]
+    for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
+        if not ours or not equals or not theirs:
+            raise ConfigError(f"--name takes OURS=THEIRS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
+    return {ours: theirs for ours, _, theirs in pairs} or None
+
+
+def print_json(found: object) -> None:
+    click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+
+
+def told(ranking: Ranking) -> dict[str, Any]:
+    """A ranking in plain JSON types."""
+    return {
+        "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
+        "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
+        "reasons": {str(place): why for place, why in ranking.reasons.items()},
+        "notes": list(ranking.notes), "constants": ranking.arch.provenance,
+        "hints": [hint.to_dict() for hint in ranking],
+    }  # fmt: skip
+
+
+def show(ranking: Ranking, most: int, as_json: bool) -> None:
+    if as_json:
+        print_json(told(ranking))
+    else:
+        console().print(ranking_table(ranking, most, width=screen_width()))
+
+
+def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
+    """Draw without a window and save, where a file is named."""
+    if path is not None:
+        pyplot().switch_backend("agg")
+        save(path, draw())
+
+
+def save_plots(
+    ranking: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
+) -> None:
+    save_plot(plot, ranking.plot)
+    save_plot(roofline, ranking.plot_roofline)
+    if heatmap is not None:
+        x, y, file = heatmap
+        save_plot(file, lambda: ranking.plot_heatmap(x, y))

@@ -1,0 +1,115 @@
+"""`carver rank`: configurations of the user's, by the model or by what a compiler makes of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from ..base.errors import ConfigError
+from ..base.given import text_from
+from ..ops.template import Template
+from .configs import read_configs
+from .operators import BackendOption, device, kernel_option, per_operator
+from .options import (
+    PICTURE,
+    args_option,
+    as_json,
+    configs_option,
+    heatmap_option,
+    names_option,
+    profile_option,
+    renames,
+    save_plots,
+    show,
+)
+
+
+@as_json
+@heatmap_option
+@click.option(
+    "--backend", cls=BackendOption, default="triton", show_default=True, metavar="NAME",
+    help="Whose vocabulary they are in: BACKENDS.",
+)
+@click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
+@configs_option
+@kernel_option
+@profile_option
+@names_option
+@click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
+@click.option(
+    "--compiled", type=click.IntRange(1), metavar="N",
+    help="Compile the first N for the device and rank them anew by what came out; with --source and --args.",
+)
+@click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel that they are configurations of.")
+@click.option(
+    "--args", "arguments", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML: what it is called with, as 'carver inspect' takes it.",
+)
+@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+def _rank(
+    template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
+    names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,
+    plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, profile: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Your own configurations in the order of their predicted times."""
+    if topk is not None and topk < 1:
+        raise ConfigError(f"topk must be at least 1, got {topk}")
+    given, renamed = read_configs(text_from(configs, ConfigError)), renames(names)
+    if compiled is not None or source or arguments:
+        if compiled is None or not source or arguments is None:
+            raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
+        if plot or roofline or heatmap:
+            raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
+        from .inspect import call_of
+
+        call = call_of(source, arguments)
+        found = template.rank(
+            given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call,
+            profile=profile,
+        )[:topk]  # fmt: skip
+        click.echo(found.to_json() if as_json else str(found))
+        return
+    ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore, profile=profile)
+    shown = ranking[:topk] if topk else ranking
+    save_plots(shown, plot, roofline, heatmap)
+    show(shown, len(shown), as_json)
+
+
+rank = per_operator(_rank)
+
+
+@rank.command("kernel", short_help="Any Triton kernel, by what its compiler makes of it.")
+@click.argument("source", metavar="FILE.py:NAME")
+@args_option
+@configs_option
+@profile_option
+@click.option("--arch", required=True, metavar="NAME", help="A device by any of its names.")
+@click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
+@click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Print why the N-th takes its time.")
+@as_json
+def rank_any_kernel(
+    source: str, path: Path | None, configs: TextIO, profile: Path | None, arch: str, topk: int | None,
+    place: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Any Triton kernel's configurations, by what its compiler makes of them.
+
+    Each is compiled for the device, which need not be there: seconds the first time, then from the disk. The file of
+    arguments is as `carver inspect` takes it.
+    """
+    from ..ranking.kernel import rank_kernel
+    from .inspect import call_of
+
+    call = call_of(source, path)
+    ranking = rank_kernel(
+        call.kernel, read_configs(text_from(configs, ConfigError)), args=call.args, grid=call.grid, arch=device(arch),
+        constants=call.constants, values=call.values, progress=sys.stderr.isatty(), profile=profile,
+    )  # fmt: skip
+    if place is not None and place > len(ranking):
+        raise ConfigError(f"--explain {place}: only {len(ranking)} configurations compile and fit")
+    shown = ranking[place - 1 : place] if place else ranking[:topk]
+    click.echo(shown.to_json() if as_json else shown.explain() if place else str(shown))
