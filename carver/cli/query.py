@@ -34,7 +34,7 @@ def drawn(count: int, seed: int = 0) -> list[Template]:
 def timings(
     shapes: Callable[[int, int], list[Template]], arch: Arch, topk: int, backend: str | None, repeats: int, many: int
 ) -> dict[str, float]:
-    """Medians of CPU time: a query has one thread and waits for nothing, and other work on the machine adds little.
+    """Medians of the thread's CPU time: a query has one and waits for nothing, and other work here adds little.
 
     `shapes` makes so many problems with a seed, none of which was asked for before.
     """
@@ -56,16 +56,19 @@ def _ask(template: Template, arch: Arch, topk: int, backend: str | None) -> Rank
 
 _FRESH = """
 import time
-start = time.process_time()
+start = time.thread_time()
 import carver
-imported = time.process_time()
+imported = time.thread_time()
 carver.MatmulTemplate(4096, 4096, 4096).with_arch({arch!r}).recommend_hints({topk}, {backend!r})
-print(imported - start, time.process_time() - imported)
+print(imported - start, time.thread_time() - imported)
 """
 
 
 def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[str, float]:
-    """Medians of CPU time over new processes: the import, and the first query. [ms]"""
+    """Medians over new processes: the import, and the first query. [ms]
+
+    CPU time of the thread: that of the process counts NumPy's idle threads, which spin for a while after its import.
+    """
     code = _FRESH.format(arch=arch.name, topk=topk, backend=backend)
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
