@@ -378,6 +378,7 @@ OPERATORS = [
 ]
 
 
+@pytest.mark.slow
 def test_every_cpu_operator_is_checked_and_timed(grid: Ranking, tmp_path: Path) -> None:
     """One worker for all; two configurations of each operator, the first and the last of its space."""
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, budget_s=0.1, warm=True)) as b:

@@ -276,6 +276,7 @@ def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
     assert processor.readings["dram_latency_s"].value > 0.5 * processor.readings["l2_latency_s"].value
 
 
+@pytest.mark.slow
 def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None:
     shipped = archs.CPU("auto")
     found = calibrate("cpu", 1.0, kernels=False, command="carver calibrate --device cpu --only-micro")
@@ -294,6 +295,7 @@ def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None
     assert not list(own_folder.glob(".writing*"))
 
 
+@pytest.mark.slow
 def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_path: Path) -> None:
     few = {
         "elementwise": [carver.ElementwiseTemplate((256, n), "float32") for n in (512, 1024, 2048)],
@@ -476,6 +478,7 @@ def test_operators_take_turns() -> None:
     assert _turns([[a, b], [c]]) == [[a, c], [b]]
 
 
+@pytest.mark.slow
 def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
     own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

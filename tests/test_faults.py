@@ -64,6 +64,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", SAID)
 def test_fault_on_the_cpu(fault: str) -> None:
     row = faults("cpu")[fault]
@@ -263,6 +264,7 @@ def test_a_worker_imports_nothing_from_the_current_directory(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forked", [False, True])
 @pytest.mark.parametrize("ended", ["closed", "timeout", "worker killed", "warden killed"])
 def test_nothing_that_a_job_started_survives(ended: str, forked: bool) -> None:
@@ -281,6 +283,7 @@ def test_nothing_that_a_job_started_survives(ended: str, forked: bool) -> None:
     faults_of._until(lambda: not faults_of._exists(hidden), 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["-v 8000000", "-v 4000000"])
 def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> None:
     command = f"ulimit {limit}; exec {sys.executable} -m carver bench elementwise 64 64 --arch cpu --topk 1"

@@ -25,7 +25,9 @@ from carver.problem.problem import Problem
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.render import CUDA_FLAGS, Program, Source, concrete, scope
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")]
+pytestmark = [
+    pytest.mark.nvcc, pytest.mark.slow, pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH"),
+]  # fmt: skip
 
 DEVICES = {
     "sm_75": "t4", "sm_80": "a100_sxm_80", "sm_86": "rtx_3090", "sm_89": "rtx_4090", "sm_90": "h200",

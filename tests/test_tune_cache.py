@@ -200,6 +200,7 @@ def costly(n: int, small: bool = True) -> Any:
     return tuned.sleeper(n, 4.0 if slow else 0.5)
 
 
+@pytest.mark.slow
 def test_check_bucket_says_what_sharing_costs() -> None:
     configs = [{"small": True}, {"small": False}]
     work = carver.autotune(configs=configs, bucket=lambda n: n // 1000, **QUICK)(costly)
@@ -487,6 +488,7 @@ def leases() -> list[Path]:
     return list((disk.tune_folder().parent / "leases").glob("*"))
 
 
+@pytest.mark.slow
 def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     """Three processes, two of them at the same kernel; one of these dies once it has measured something."""
     count = 8

@@ -90,6 +90,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             yield client
 
 
+@pytest.mark.slow
 def test_dask_finds_the_same_winner_and_fills_one_database(cluster: Any) -> None:
     complete(tune())
     with cluster.get_executor() as pool:

@@ -482,6 +482,7 @@ def test_a_full_disk_is_a_cache_that_cannot_be_written(monkeypatch: pytest.Monke
     assert len(list(disk.entries())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="mounts and users need root on Linux")
 @pytest.mark.parametrize("row", ["read-only mount", "another user", "full disk"])
 def test_caches_travel_for_real(row: str) -> None:
