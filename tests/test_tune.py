@@ -133,7 +133,7 @@ def test_python_callables_run_wherever_they_come_from(how: str) -> None:
     kernel = closure if how == "closure" else tuned.sleeper
     assert import_path(tuned.sleeper) == "tuned:sleeper" and import_path(closure) is None
     assert import_path(scale.fn) == "tuned:scale"
-    configs = [{"pause_ms": 3.0}, {"pause_ms": 0.1}]
+    configs = [{"pause_ms": 30.0}, {"pause_ms": 0.1}]
     made = carver.AutoTuner.from_kernel(kernel, configs, () if how == "closure" else (100,))
     with carver.set_autotune_inputs(X):
         result = made.run(ref_prog=twice, isolate=how != "inline", **QUICK)

@@ -200,8 +200,8 @@ def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.M
         assert result.config == {"ways": 1} and result.latency_ms is None
         key = tuned_at[near].key[:12]
         assert result.notes == (f"not measured (CARVER_TUNING=cached): the best of the nearest tuned size, {key}",)
-    other = tuner(tuned.sleeper, [{"pause_ms": 3.0}, {"pause_ms": 1.0}], 1, supply_prog=lambda _: X).run()
-    assert other.config == {"pause_ms": 3.0} and "the first candidate" in other.notes[0]
+    other = tuner(tuned.sleeper, [{"pause_ms": 30.0}, {"pause_ms": 1.0}], 1, supply_prog=lambda _: X).run()
+    assert other.config == {"pause_ms": 30.0} and "the first candidate" in other.notes[0]
     monkeypatch.setenv("CARVER_DISABLE_TUNE_CACHE", "1")
     assert tuner(scale, WAYS, 150, ref_prog=twice).run().config == {"ways": 2}
 
