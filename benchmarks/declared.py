@@ -1,5 +1,6 @@
 """Measure kernels that serving and training engines write otherwise: one launch over groups of rows, attention with
-tensor descriptors, decoding with split keys in pages (`kernels/triton_more.py`).
+tensor descriptors and backwards, decoding with split keys in pages (`kernels/triton_more.py`), weights of few bits and
+operands of 8 with a scale a row (`kernels/triton_low_bits.py`).
 
     python benchmarks/declared.py --out declared.csv --device h200 --rep 8 [--only walk]
 
@@ -16,12 +17,12 @@ from typing import Any
 
 import torch
 import triton
-from kernels import triton_more
+from kernels import triton_low_bits, triton_more
 from triton_table import Config, Launch, Row, main
 
 import carver
 
-MOST, PAGE, SMS = 72, 16, 132
+MOST, PAGE, SMS, GROUP = 72, 16, 132, 128
 SMEM_BYTES = 227 << 10
 LOG2_E = 1.44269504
 TILES: dict[str, dict[str, tuple[int, ...]]] = {
@@ -30,6 +31,12 @@ TILES: dict[str, dict[str, tuple[int, ...]]] = {
     "attention": {"BLOCK_M": (64, 128, 256), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3, 4)},
     "decode": {"BLOCK_M": (16,), "BLOCK_N": (16, 32, 64, 128), "num_warps": (2, 4, 8), "num_stages": (2, 3, 4),
                "SPLIT_KV": (1, 2, 4, 8, 16, 32, 64)},
+    "weights": {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (32, 64, 128),
+                "num_warps": (4, 8), "num_stages": (2, 3, 4), "SPLIT_K": (1, 2, 4, 8), "GROUP_M": (8,)},
+    "rows_scaled": {"BLOCK_M": (16, 32, 64, 128, 256), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (64, 128, 256),
+                    "num_warps": (4, 8), "num_stages": (2, 3, 4, 5), "GROUP_M": (8,)},
+    "backward": {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (16, 32, 64, 128), "num_warps": (4, 8),
+                 "num_stages": (1, 2, 3)},
 }  # fmt: skip
 PROBLEMS: list[Row] = [
     *({"kernel": "walk", "counts": counts, "N": n, "K": k} for counts, n, k in (
@@ -49,6 +56,23 @@ PROBLEMS: list[Row] = [
         (16, 8, 8, 8192, 128), (4, 8, 8, 32768, 128), (128, 8, 4, 2048, 128), (2, 4, 8, 16384, 128),
         (1, 8, 8, 65536, 128), (32, 1, 16, 4096, 64),
     )),
+    *({"kernel": "weights", "type": kind, "M": m, "N": n, "K": k} for kind, m, n, k in (
+        ("int4", 1, 4096, 4096), ("int4", 16, 14336, 4096), ("int4", 64, 4096, 14336), ("int4", 32, 6144, 4096),
+        ("int4", 8, 28672, 8192), ("int4", 256, 4096, 14336), ("int4", 512, 14336, 4096), ("int4", 1024, 6144, 4096),
+        ("int4", 4096, 4096, 4096), ("int4", 2048, 8192, 8192), ("uint4", 16, 5120, 5120), ("uint4", 48, 27648, 5120),
+        ("uint4", 1, 8192, 8192), ("int8", 16, 4096, 4096), ("int8", 1, 14336, 4096), ("int8", 64, 8192, 8192),
+        ("int8", 256, 6144, 4096), ("int8", 1024, 4096, 14336), ("int8", 4096, 4096, 4096),
+    )),
+    *({"kernel": "rows_scaled", "per_row": per_row, "M": m, "N": n, "K": k} for per_row, m, n, k in (
+        (True, 16, 4096, 4096), (True, 64, 6144, 4096), (True, 256, 28672, 4096), (True, 1024, 4096, 14336),
+        (True, 4096, 8192, 8192), (True, 2048, 5120, 5120), (True, 128, 8192, 8192), (True, 8192, 4096, 4096),
+        (False, 32, 14336, 4096), (False, 512, 6144, 4096), (False, 4096, 5120, 5120),
+    )),
+    *({"kernel": "backward", "of": of, "batch": b, "heads": h, "seq": s, "head_dim": d, "causal": causal}
+      for of in ("keys", "queries") for b, h, s, d, causal in (
+        (4, 16, 1024, 128, True), (1, 16, 8192, 128, True), (2, 32, 2048, 128, False), (1, 8, 2048, 128, False),
+        (4, 32, 1024, 64, True), (2, 12, 4096, 64, True), (16, 8, 512, 64, True),
+    )),
 ]  # fmt: skip
 
 
@@ -58,6 +82,20 @@ def fits(p: Row, c: Config) -> bool:
     if p["kernel"] in ("attention", "decode"):
         held = 2 * p["head_dim"] * (c["BLOCK_M"] + 2 * ahead * c["BLOCK_N"])
         return held <= SMEM_BYTES and c["BLOCK_M"] * (p["head_dim"] + c["BLOCK_N"]) // threads <= 320
+    if p["kernel"] == "backward":
+        kept, walked = (c["BLOCK_N"], c["BLOCK_M"])[:: 1 if p["of"] == "keys" else -1]
+        held = 4 * p["head_dim"] * (kept + ahead * walked)
+        sums = kept * (p["head_dim"] * (2 if p["of"] == "keys" else 1) + 2 * walked)
+        return held <= SMEM_BYTES and sums // threads <= 320
+    if p["kernel"] == "weights":
+        own = 4 if p["type"] == "int8" else 3 + 4 / ahead  # halves of the bytes of an element of B
+        held = c["BLOCK_K"] * ahead * (2 * c["BLOCK_M"] + own * c["BLOCK_N"] / 2)
+        few = c["BLOCK_M"] <= 64 if p["M"] <= 64 else c["BLOCK_M"] >= 32 and c["SPLIT_K"] == 1
+        return few and held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
+    if p["kernel"] == "rows_scaled":
+        held = (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * ahead
+        few = c["BLOCK_M"] <= 64 if p["M"] <= 64 else c["BLOCK_M"] >= 64
+        return few and held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
     held = (2 * c["BLOCK_M"] + 2 * c["BLOCK_N"]) * c["BLOCK_K"] * ahead
     return held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
 
@@ -68,8 +106,15 @@ def words(p: Row, c: Config) -> Row:
     more = {
         "walk": {}, "attention": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
         "decode": {"HEAD": p.get("head_dim"), "PAGE": PAGE},
+        "backward": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
+        "weights": {"BITS": 8, "GROUP": 0, "ZEROS": False} if p.get("type") == "int8" else
+                   {"BITS": 4, "GROUP": GROUP, "ZEROS": p.get("type") == "uint4"},
+        "rows_scaled": {"PER_ROW": p.get("per_row")},
     }  # fmt: skip
     return own | more[p["kernel"]]
+
+
+BACKWARD = {"keys": triton_more.keys_backward, "queries": triton_more.queries_backward}
 
 
 class Declared:
@@ -84,6 +129,16 @@ class Declared:
             case "attention":
                 size = {name: p[name] for name in ("batch", "heads", "seq", "head_dim", "causal")}
                 return {"operator": "attention", "backend": "triton_tma", "in_dtype": "float16"} | size
+            case "backward":
+                size = {name: p[name] for name in ("batch", "heads", "seq", "head_dim", "causal")}
+                return {"operator": "attention", "in_dtype": "float16", "backward": p["of"]} | size
+            case "weights":
+                size = {name: p[name] for name in "MNK"} | {"in_dtype": "float16", "b_dtype": p["type"]}
+                block = "row" if p["type"] == "int8" else f"1x{GROUP}"
+                return {"operator": "scaled_matmul", "scale_block": block} | size
+            case "rows_scaled":
+                size = {name: p[name] for name in "MNK"} | {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16"}
+                return {"operator": "scaled_matmul", "scale_block": "row" if p["per_row"] else "tensor"} | size
         size = {name: p[name] for name in ("batch", "heads", "kv_heads", "seq_kv", "head_dim")}
         size |= {"seq": 1, "page": PAGE, "in_dtype": "float16"}
         return {"operator": "attention", "backend": "triton_decode"} | size
@@ -96,7 +151,7 @@ class Declared:
         return [drawn[-1], *drawn]  # the first finds a GPU that idled
 
     def identity(self, p: Row, c: Config) -> tuple[Any, ...]:
-        return p["kernel"], *words(p, c).items()
+        return p["kernel"], p.get("of"), *words(p, c).items()
 
     def compile(self, p: Row, c: Config) -> None:
         half, number = torch.float16, torch.float32
@@ -113,11 +168,22 @@ class Declared:
                 numbers = (1.0, p["seq_kv"] // PAGE, p["seq_kv"], p["kv_heads"], group)
                 given = (half, half, half, torch.int32, part, number)
                 triton_more.decode.warmup(*given, *numbers, grid=(1,), **words(p, c))
+            case "backward":
+                given = (*[half] * 4, number, number, *[half] * (2 if p["of"] == "keys" else 1))
+                BACKWARD[p["of"]].warmup(*given, 1.0, p["seq"], grid=(1,), **words(p, c))
+            case "weights":
+                stored = torch.int8 if p["type"] == "int8" else torch.int32
+                given = (half, stored, half, half, half, number)
+                triton_low_bits.weights.warmup(*given, p["M"], p["N"], p["K"], grid=(1,), **words(p, c))
+            case "rows_scaled":
+                given = (torch.float8_e4m3fn, torch.float8_e4m3fn, number, number, torch.bfloat16)
+                triton_low_bits.rows_scaled.warmup(*given, p["M"], p["N"], p["K"], grid=(1,), **words(p, c))
 
     def launch(self, p: Row) -> Launch:
         torch.manual_seed(0)
         triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
-        return {"walk": walk, "attention": attention, "decode": decode}[p["kernel"]](p)
+        launches = (walk, attention, decode, backward, weights, rows_scaled)
+        return {launch.__name__: launch for launch in launches}[p["kernel"]](p)
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
@@ -178,6 +244,75 @@ def decode(p: Row) -> Launch:
         return made
 
     return Launch(run, lambda: worst(out[0], want), 2e-2)
+
+
+def backward(p: Row) -> Launch:
+    shape = (p["batch"], p["heads"], p["seq"], p["head_dim"])
+    q, k, v = (draw(*shape).requires_grad_() for _ in range(3))
+    grad, scale = draw(*shape), p["head_dim"] ** -0.5
+    whole = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=p["causal"])
+    whole.backward(grad)
+    with torch.no_grad():
+        delta = (whole.float() * grad.float()).sum(-1)
+        lse = torch.empty(shape[:3], device="cuda")
+        for b in range(shape[0]):
+            scores = (q[b] @ k[b].mT).float() * scale
+            if p["causal"]:
+                scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu_(1), -torch.inf)
+            lse[b] = torch.logsumexp(scores, -1) * LOG2_E
+    del scores
+    own, wants = ("BLOCK_N", (k.grad, v.grad)) if p["of"] == "keys" else ("BLOCK_M", (q.grad,))
+    outs = [torch.empty_like(want) for want in wants]
+
+    def run(c: Config) -> Any:
+        grid = (triton.cdiv(p["seq"], c[own]), shape[0] * shape[1])
+        return BACKWARD[p["of"]][grid](q, k, v, grad, lse, delta, *outs, scale, p["seq"], **words(p, c))
+
+    return Launch(run, lambda: max(map(worst, outs, wants)), 2e-2)
+
+
+def weights(p: Row) -> Launch:
+    m, n, k = p["M"], p["N"], p["K"]
+    a, out = draw(m, k), torch.empty(m, n, device="cuda", dtype=torch.float16)
+    parts = torch.empty(8 * m * n if m <= 64 else 1, device="cuda", dtype=torch.float32)
+    if p["type"] == "int8":
+        b = torch.randint(-128, 128, (k, n), device="cuda", dtype=torch.int8)
+        scale = torch.rand(n, device="cuda", dtype=torch.float16) / 64
+        zero, dense = scale, b.half() * scale
+    else:
+        b = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
+        scale = torch.rand(k // GROUP, n, device="cuda", dtype=torch.float16) / 8
+        zero = torch.randint(0, 16, (k // GROUP, n), device="cuda").half() if p["type"] == "uint4" else scale
+        own = (b[:, None, :] >> torch.arange(0, 32, 4, device="cuda")[None, :, None] & 15).reshape(k, n)
+        zeros = zero.repeat_interleave(GROUP, 0) if p["type"] == "uint4" else 8
+        dense = (own.half() - zeros) * scale.repeat_interleave(GROUP, 0)
+        del own, zeros
+    want = a @ dense
+    del dense
+
+    def run(c: Config) -> Any:
+        split = c["SPLIT_K"]
+        grid = (triton.cdiv(m, c["BLOCK_M"]) * triton.cdiv(n, c["BLOCK_N"]), split)
+        made = triton_low_bits.weights[grid](a, b, scale, zero, out, parts, m, n, k, **words(p, c))
+        if split > 1:
+            triton_low_bits.add_parts[(triton.cdiv(m * n, 1024),)](parts, out, m * n, SPLIT_K=split, BLOCK=1024)
+        return made
+
+    return Launch(run, lambda: worst(out, want), 2e-2)
+
+
+def rows_scaled(p: Row) -> Launch:
+    m, n, k = p["M"], p["N"], p["K"]
+    a, b = (draw(rows, k).to(torch.float8_e4m3fn) for rows in (m, n))
+    rows, columns = (torch.rand(size if p["per_row"] else 1, device="cuda") for size in (m, n))
+    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    want = (a.half() @ b.half().T).float() * (rows[:, None] * columns)
+
+    def run(c: Config) -> Any:
+        grid = (triton.cdiv(m, c["BLOCK_M"]) * triton.cdiv(n, c["BLOCK_N"]),)
+        return triton_low_bits.rows_scaled[grid](a, b, rows, columns, out, m, n, k, **words(p, c))
+
+    return Launch(run, lambda: worst(out, want), 2e-2)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,12 @@ def test_the_persistent_matmul_as_it_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "first", "three"), [("grouped_walk", 1.03, 1.01), ("attention_tma", 1.08, 1.04), ("decode", 1.05, 1.02)]
-)
+    ("table", "first", "three"),
+    [
+        ("grouped_walk", 1.03, 1.01), ("attention_tma", 1.08, 1.04), ("decode", 1.05, 1.02), ("low_bits", 1.06, 1.02),
+        ("rows_scaled", 1.06, 1.01),
+    ],
+)  # fmt: skip
 def test_other_kernels_of_triton_as_they_were_measured(table: str, first: float, three: float) -> None:
     """All that ran can run, in about the order of its times."""
     cases = [c for c in read(Path(__file__).parent / "data" / "h200" / f"{table}.csv") if isinstance(c, Case)]

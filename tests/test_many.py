@@ -46,11 +46,12 @@ def drawn(seed: int, count: int) -> Iterator[Template]:
                 kind = rng.choice(["bfloat16", "float8_e4m3"])
                 yield carver.GroupedMatmulTemplate(size(0, 10), size(5, 12), size(5, 12), size(1, 6), in_dtype=kind)
             case 8:
-                block = (128, 128)
-                yield carver.MatmulTemplate(
-                    size(0, 12), size(7, 12), size(7, 12), in_dtype="float8_e4m3", out_dtype="bfloat16", trans_B=True,
-                    scale_block=block,
-                )  # fmt: skip
+                narrow = {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16", "trans_B": True}
+                given = rng.choice([
+                    narrow | {"scale_block": (128, 128)}, narrow | {"scale_block": "row"},
+                    {"b_dtype": "int4", "scale_block": (1, 128)}, {"b_dtype": "int8", "scale_block": "row"},
+                ])  # fmt: skip
+                yield carver.MatmulTemplate(size(0, 12), size(7, 12), 128 * rng.randint(1, 32), **given)
             case 9:
                 yield carver.FlashAttentionTemplate(2, 16, seq=size(4, 12), head_dim=64, causal=rng.random() < 0.5)
 

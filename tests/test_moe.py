@@ -36,7 +36,7 @@ def test_rows_as_a_number_a_list_and_a_routing() -> None:
     for wrong, says in (
         (dict(rows=4), "how many experts"), (dict(rows=[0, 0]), "no group has a row"),
         (dict(rows=[1, 2], experts=3), "counts of 2 experts"),
-        (dict(rows=8, experts=2, scale_block=(128, 128)), "8 bits, got bfloat16"),
+        (dict(rows=8, experts=2, scale_block=(128, 128)), "weights narrower than A, got bfloat16"),
         (dict(rows=8, experts=2, in_dtype="int8", scale_block=128), "scale_block must be a list of whole numbers"),
     ):  # fmt: skip
         with pytest.raises(ProblemError, match=says):
@@ -84,6 +84,37 @@ def test_a_block_of_scales_as_a_word() -> None:
     ).problem  # fmt: skip
     with pytest.raises(ProblemError, match="a block of scales is"):
         carver.ScaledMatmulTemplate(64, 256, 512, scale_block="128x128x2")
+
+
+def test_weights_of_few_bits_are_half_a_byte_and_have_scales() -> None:
+    size = dict(M=16, N=14336, K=4096)
+    low = carver.MatmulTemplate(**size, b_dtype="u4", scale_block=(1, 128)).with_arch("h200")
+    assert low.problem.dtypes["B"] == "uint4" and low.problem.options["scale_k"] == 128
+    assert low.problem.compulsory_bytes == 2 * 16 * 4096 + 14336 * 4096 // 2 + 2 * 16 * 14336
+    wide = carver.MatmulTemplate(**size, b_dtype="int8", scale_block="row").with_arch("h200")
+    config = {"BLOCK_M": 16, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 4, "num_stages": 3, "SPLIT_K": 2}
+    one, other = (op.rank([config])[0] for op in (low, wide))
+    assert other.details["dram_bytes"] - one.details["dram_bytes"] == 14336 * 4096 // 2
+    assert one.kernel == other.kernel == "triton_weights"
+    assert len(low.rank([config, config | {"BLOCK_K": 256}])) == 1
+    for wrong, says in (
+        (dict(b_dtype="int4"), "say scale_block"), (dict(in_dtype="int4"), "unknown dtype|say scale_block"),
+        (dict(scale_block="row"), "got float16 and float16"),
+        (dict(b_dtype="int4", scale_block="rows"), '"row" or "tensor"'),
+        (dict(b_dtype="int4", scale_block="row", activation="relu"), "no other epilogue"),
+    ):  # fmt: skip
+        with pytest.raises(ProblemError, match=says):
+            carver.MatmulTemplate(**(size | wrong))
+
+
+def test_scales_outside_of_the_sum_cost_no_second_set_of_sums() -> None:
+    config = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "num_stages": 3, "GROUP_M": 8}
+    within, row, tensor = (
+        carver.ScaledMatmulTemplate(4096, 4096, 4096, scale_block=block).with_arch("h200").rank([config])[0]
+        for block in ("128x128", "row", "tensor")
+    )
+    assert row.launch.registers < within.launch.registers and row.predicted_ms < within.predicted_ms
+    assert row.predicted_ms == tensor.predicted_ms
 
 
 def test_recommended_tiles_differ_where_their_order_does_not_matter() -> None:

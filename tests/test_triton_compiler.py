@@ -74,6 +74,7 @@ def test_triton_declarations_say_nothing_that_the_compiler_decides() -> None:
     assert {f"{k.operator}/{k.name}": names for k, names in own.items() if names} == {
         "gated_mlp/triton": {"serialized"}, "matmul/triton_block_fp8": {"serialized"},
         "matmul_softmax/triton": {"serialized"}, "scaled_matmul/triton": {"serialized"},
+        "scaled_matmul/triton_weights": {"serialized", "converted_b", "copy_b_bytes", "exposed_loads"},
         "grouped_matmul/triton": {"serialized", "padded_loads"}, "grouped_matmul/triton_walk": {"padded_loads"},
         "attention/triton_decode": {"ahead"},
         "matmul/triton_tma": {"copy_a_bytes", "copy_b_bytes", "async_copies", "padded_loads", "smem_bytes"},

@@ -115,3 +115,53 @@ def join(part_ptr, lse_ptr, out_ptr, HEAD: tl.constexpr, SPLIT_KV: tl.constexpr)
     each = tl.load(part_ptr + (row * SPLIT_KV + parts)[:, None] * HEAD + dims[None, :])
     tl.store(out_ptr + row * HEAD + dims, (tl.sum(each * weight[:, None], 0) / tl.sum(weight, 0)).to(tl.float16))
 
+
+
+@triton.jit
+def keys_backward(
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, scale, seq,
+    HEAD: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Gradients of BLOCK_N keys and values, which stay, while the queries are walked by BLOCK_M; `lse` in powers of
+    two, `delta` the sums of output times its gradient."""
+    first, own = tl.program_id(1) * seq, tl.program_id(0) * BLOCK_N
+    dims, keys = tl.arange(0, HEAD), own + tl.arange(0, BLOCK_N)
+    at = (first + keys)[:, None] * HEAD + dims[None, :]
+    k, v = tl.load(k_ptr + at), tl.load(v_ptr + at)
+    dk, dv = tl.zeros((BLOCK_N, HEAD), tl.float32), tl.zeros((BLOCK_N, HEAD), tl.float32)
+    for start in range(own // BLOCK_M * BLOCK_M if CAUSAL else 0, seq, BLOCK_M):
+        row = start + tl.arange(0, BLOCK_M)
+        rows = (first + row)[:, None] * HEAD + dims[None, :]
+        q, do = tl.load(q_ptr + rows), tl.load(do_ptr + rows)
+        p = tl.exp2(tl.dot(k, q.T) * (scale * 1.44269504) - tl.load(lse_ptr + first + row)[None, :])
+        if CAUSAL:
+            p = tl.where(row[None, :] >= keys[:, None], p, 0.0)
+        dv = tl.dot(p.to(do.dtype), do, dv)
+        ds = p * (tl.dot(v, do.T) - tl.load(delta_ptr + first + row)[None, :])
+        dk = tl.dot(ds.to(q.dtype), q, dk)
+    tl.store(dk_ptr + at, (dk * scale).to(dk_ptr.dtype.element_ty))
+    tl.store(dv_ptr + at, dv.to(dv_ptr.dtype.element_ty))
+
+
+@triton.jit
+def queries_backward(
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, scale, seq,
+    HEAD: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Gradients of BLOCK_M queries, which stay, while keys and values are walked by BLOCK_N."""
+    first, own = tl.program_id(1) * seq, tl.program_id(0) * BLOCK_M
+    dims, row = tl.arange(0, HEAD), own + tl.arange(0, BLOCK_M)
+    at = (first + row)[:, None] * HEAD + dims[None, :]
+    q, do = tl.load(q_ptr + at), tl.load(do_ptr + at)
+    lse, delta = tl.load(lse_ptr + first + row), tl.load(delta_ptr + first + row)
+    dq = tl.zeros((BLOCK_M, HEAD), tl.float32)
+    for start in range(0, own + BLOCK_M if CAUSAL else seq, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N)
+        rows = (first + keys)[:, None] * HEAD + dims[None, :]
+        k, v = tl.load(k_ptr + rows), tl.load(v_ptr + rows)
+        p = tl.exp2(tl.dot(q, k.T) * (scale * 1.44269504) - lse[:, None])
+        if CAUSAL:
+            p = tl.where(row[:, None] >= keys[None, :], p, 0.0)
+        ds = p * (tl.dot(do, v.T) - delta[:, None])
+        dq = tl.dot(ds.to(k.dtype), k, dq)
+    tl.store(dq_ptr + at, (dq * scale).to(dq_ptr.dtype.element_ty))

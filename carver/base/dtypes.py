@@ -21,6 +21,9 @@ BYTES = {
 }
 """Storage of one element. [bytes] tf32 is stored as float32 and multiplied by the matrix unit."""
 
+PACKED_BYTES = {"int4": 0.5, "uint4": 0.5, "float4_e2m1": 0.5}
+"""Of those that lie two to a byte: operands of kernels that unpack them or multiply them so, never arrays. [bytes]"""
+
 ARRAY_BYTES = BYTES | {
     "bool": 1, "int16": 2, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex64": 8,
     "complex128": 16,
@@ -57,6 +60,10 @@ _ALIASES = {
     "fp8_e5m2": "float8_e5m2",
     "i8": "int8",
     "i32": "int32",
+    "i4": "int4",
+    "u4": "uint4",
+    "fp4": "float4_e2m1",
+    "e2m1": "float4_e2m1",
 }
 
 
@@ -65,9 +72,15 @@ def size_bytes(shape: Iterable[int], dtype: str) -> int:
     return prod(shape) * ARRAY_BYTES[dtype]
 
 
-def canonical(dtype: object) -> str:
-    """The one name of an element type: takes "fp16", "torch.float16" or a NumPy dtype alike."""
-    return _known(dtype, BYTES)
+def canonical(dtype: object, packed: bool = False) -> str:
+    """The one name of an element type: takes "fp16", "torch.float16" or a NumPy dtype alike. `packed`: types that lie
+    two to a byte are known too."""
+    return _known(dtype, BYTES | PACKED_BYTES if packed else BYTES)
+
+
+def element_bytes(dtype: str) -> float:
+    """Storage of one element of an operand."""
+    return BYTES[dtype] if dtype in BYTES else PACKED_BYTES[dtype]
 
 
 def of_array(dtype: object) -> str:
@@ -75,7 +88,7 @@ def of_array(dtype: object) -> str:
     return _known(dtype, ARRAY_BYTES)
 
 
-def _known(dtype: object, known: Mapping[str, int]) -> str:
+def _known(dtype: object, known: Mapping[str, float]) -> str:
     if isinstance(dtype, str) and dtype in known:
         return dtype
     name = getattr(dtype, "__name__", None) or str(dtype)

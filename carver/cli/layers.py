@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ..base import dtypes
-from ..ops.matmul import SCALE_BLOCK, scales
+from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import LayerHint, MoETemplate
 from .operators import device
 from .options import as_json
@@ -36,10 +35,8 @@ def moe(
 
     The configurations with which both matmuls together are predicted to take least, best first.
     """
-    types = [dtypes.canonical(each) for each in (dtype, weight_dtype or dtype)]
-    block = scales(scale_block, *types) if scale_block else None
     skew = float(routing) if routing.replace(".", "", 1).isdigit() else routing
-    layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, block, skew, weight_dtype)
+    layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
     ranking = layer.with_arch(device(arch)).recommend_hints(topk)
     if as_json:
         click.echo(json.dumps({"layer": ranking.title, "hints": [_told(hint) for hint in ranking]}, ensure_ascii=False))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
 from ..arch.occupancy import TMEM_COLUMNS
-from ..base.dtypes import BYTES
+from ..base.dtypes import BYTES, element_bytes
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
 from ..base.types import BoolArray, FloatArray
@@ -178,7 +178,8 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
         scope[f"{name}_converts"] = int(dtype != multiplied)
         scope[f"{name}_float8"] = int(dtype.startswith("float8"))
         scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
-        scope[f"{name}_integer"] = int(dtype.startswith("int"))
+        scope[f"{name}_integer"] = int("int" in dtype)
+        scope[f"{name}_unsigned"] = int(dtype.startswith("uint"))
     scope["plain"] = int(plain(problem))
     scope["inputs"] = scope["operands"] = len(s.inputs)
     scope["axis"] = int(reduces_rows(problem))
@@ -325,7 +326,7 @@ def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 def multiply_dtype(problem: Problem) -> str:
     """The type in which operands are multiplied: the widest of the inputs."""
     types = [problem.dtypes[t.name] for t in problem.statement.inputs]
-    return max(types, key=lambda t: (BYTES[t], t == "tf32"))
+    return max(types, key=lambda t: (element_bytes(t), t == "tf32"))
 
 
 def vector_dtype(problem: Problem, arch: Arch) -> str:

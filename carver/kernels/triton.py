@@ -366,10 +366,11 @@ def leaving_bytes(
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
     buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
-    num_stages: Values, threads: Values, b_tiles: Values = 1, kept_sums: Values = 0,
+    num_stages: Values, threads: Values, b_tiles: Values = 1, kept_sums: Values = 0, staged_bytes: Values = 0,
 ) -> Values:  # fmt: skip
     """`b_tiles`: tiles of the second operand in a step, each with its own product. Where products are scaled before
-    they are added (`kept_sums`), scales that are loaded once for the block pass shared memory.
+    they are added (`kept_sums`), scales that are loaded once for the block pass shared memory. `staged_bytes`: what
+    else the pipeline copies for a step.
 
     On AMD the operands of a loop without a pipeline pass through one buffer, one after the other.
     """
@@ -381,7 +382,8 @@ def smem_bytes(
     of_rows = np.where((tile_m >= threads) & (instruction != TCGEN05), tile_m, 0)
     scales = np.where(np.asarray(kept_sums) > 0, SCALE_BYTES * np.maximum(of_rows, of_columns), 0)
     loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + b_tiles * of_b)
-    return np.maximum(tile_k * loaded + barriers + scales, leaving_bytes)
+    staged = np.maximum(num_stages - 1, 1) * staged_bytes
+    return np.maximum(tile_k * loaded + barriers + scales + staged, leaving_bytes)
 
 
 def serialized(

@@ -29,6 +29,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "a_float8": "the first input is of 8-bit floats; `b_float8` the second",
     "a_e4m3": "the first input is of float8_e4m3; `b_e4m3` the second",
     "a_integer": "the first input is of integers; `b_integer` the second",
+    "a_unsigned": "the first input is of unsigned integers; `b_unsigned` the second",
     "a_k_last": "axes that are summed over lie innermost in the first input; `b_k_last` in the second",
     "a_k_contiguous": "the innermost axis of the first input that is longer than 1 is summed over; `b_k_contiguous`",
     "a_run": "elements of the first input that axes of that kind walk side by side; `b_run`",
@@ -68,7 +69,7 @@ def meaning(name: str) -> str | None:
     """Of a name in scope; None for axes and options, which an operator's op.toml has words for."""
     if name in MEANINGS:
         return MEANINGS[name]
-    if re.match(r"b_(converts|float8|e4m3|integer|k_last|k_contiguous|run|reuse)$", name):
+    if re.match(r"b_(converts|float8|e4m3|integer|unsigned|k_last|k_contiguous|run|reuse)$", name):
         return MEANINGS["a" + name[1:]]
     for pattern, text in MEANINGS.items():
         if "<tensor>" in pattern and re.fullmatch(pattern.replace("<tensor>", r"\w+"), name):

@@ -142,7 +142,7 @@ class GroupedMatmulTemplate(Template):
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
         types = {"C": output_type(a, out_dtype), "A": a, "B": b}
         sizes = {"e": dealt.groups, "m": max(1, round(dealt.rows / dealt.groups)), "n": N, "k": K}
-        scale_n, scale_k = scales(scale_block, a, b)
+        scale_n, scale_k = scales(scale_block, a, b) or (0, 0)
         options = {"routed_rows": dealt.rows, "uneven": int(dealt.uneven), "scale_n": scale_n, "scale_k": scale_k}
         options |= {f"tiles_{height}": dealt.row_tiles(height) for height in HEIGHTS}
         computes = "C[e,m,n] += A[e,m,k] * B[e,n,k]"

@@ -38,8 +38,9 @@ class MatmulTemplate(Template):
     what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order. Triton sees
     how rows are aligned only where sizes and strides are constants of the kernel, as Inductor's are: `static_shapes`.
     Of arguments it knows whether 16 divides them, and where it does not, copies element by element. `scale_block`:
-    8-bit operands with scales within the sum, one a row and so many elements of K of A, one a block of so many columns
-    and elements of K of B; then it is the operator `scaled_matmul`.
+    operands with scales, as `scales` has them; then it is the operator `scaled_matmul`. 8-bit operands have one a row
+    and so many elements of K of A, and one a block of so many columns and elements of K of B; weights narrower than A,
+    down to int4, uint4 (with zero points) and float4_e2m1, the latter alone.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class MatmulTemplate(Template):
             if len(rest) > 1 or "bias" in rest:
                 raise ProblemError(f"an epilogue is a bias, an activation, or one after the other; got {words}")
             activation = rest[0] if rest else "none"
-        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
+        a, b = dtypes.canonical(in_dtype, packed=True), dtypes.canonical(b_dtype or in_dtype, packed=True)
         summed = b if a.startswith("int") else a  # an integer times a float is a float
         accumulate, out = accumulator(summed, accum_dtype), output_type(a, out_dtype)
         if activation not in ACTIVATIONS:
@@ -87,41 +88,55 @@ class MatmulTemplate(Template):
                 )
         types = {"C": out, "A": a, "B": b}
         align = {
-            name: gcd(MAX_ALIGN_BYTES, size(f"ld{name.lower()}", ld) * dtypes.BYTES[types[name]])
+            name: gcd(MAX_ALIGN_BYTES, max(1, int(size(f"ld{name.lower()}", ld) * dtypes.element_bytes(types[name]))))
             for name, ld in rows.items()
             if ld is not None
         }
-        scale_n, scale_k = scales(scale_block, a, b)
-        if scale_k and (with_bias or activation != "none"):
-            raise ProblemError("a matmul with scales within the sum has no epilogue")
+        scaled = scales(scale_block, a, b)
+        if scaled and (with_bias or activation != "none"):
+            raise ProblemError("a matmul with scales has no other epilogue")
         super().__init__(
             Problem(
-                "scaled_matmul" if scale_k else "matmul",
+                "scaled_matmul" if scaled else "matmul",
                 f"C[b,m,n] += {left} * {right}",
                 {"b": batch, "m": M, "n": N, "k": K},
                 types,
                 accumulate,
                 {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
                 | ({"static_shapes": True} if static_shapes else {})
-                | ({"scale_n": scale_n, "scale_k": scale_k} if scale_k else {}),
+                | ({"scale_n": scaled[0], "scale_k": scaled[1]} if scaled else {}),
                 align,
             )
         )
 
 
-SCALE_BLOCK = Argument("scale_block", "columns x depth that share a scale, as 128x128", "--scale-block", metavar="NxK")
+SCALE_BLOCK = Argument(
+    "scale_block", "columns x depth that share a scale, as 128x128; or row, or tensor", "--scale-block", metavar="NxK"
+)
+WHOLE = {"row": (1, 0), "tensor": (0, 0)}
+"""Scales outside of the sum: one a row of A and a column of B, or one of each tensor."""
 
 
-def scales(block: Sequence[int] | str | None, a: str, b: str) -> tuple[int, int]:
-    """Columns and depth of a block of scales; (0, 0) without scales within the sum."""
+def scales(block: Sequence[int] | str | None, a: str, b: str) -> tuple[int, int] | None:
+    """Columns and depth of B that share a scale, 0 for all of them; None without scales.
+
+    Operands of a byte or less take any block, weights narrower than A a scale for so many elements of K of each column.
+    """
     if block is None:
-        return 0, 0
+        if packed := {a, b} & dtypes.PACKED_BYTES.keys():
+            raise ProblemError(f"{min(packed)} comes with scales: say scale_block, such as (1, 128)")
+        return None
+    narrow, weights = dtypes.element_bytes(a) <= 1, dtypes.element_bytes(b) < dtypes.element_bytes(a)
+    if dtypes.element_bytes(b) > 1 or not (narrow or weights):
+        raise ProblemError(f"scales belong to operands of 8 bits, or to weights narrower than A, got {a} and {b}")
+    if isinstance(block, str) and block in WHOLE:
+        return WHOLE[block]
     if isinstance(block, str) and all(word.isdecimal() for word in block.split("x")):
         block = [int(word) for word in block.split("x")]
     if isinstance(block, str) or not isinstance(block, Sequence) or len(block) != 2:
-        raise ProblemError(f"a block of scales is (columns, depth) such as (128, 128), or 128x128; got {block!r}")
-    if dtypes.BYTES[a] > 1 or dtypes.BYTES[b] > 1:
-        raise ProblemError(f"scales a block belong to operands of 8 bits, got {a} and {b}")
+        raise ProblemError(
+            f'a block of scales is (columns, depth) such as (128, 128), or 128x128, "row" or "tensor"; got {block!r}'
+        )
     return size("scale_block[0]", block[0]), size("scale_block[1]", block[1])
 
 

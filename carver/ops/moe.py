@@ -96,7 +96,7 @@ class MoETemplate:
         hidden: int,
         intermediate: int,
         dtype: str = "bfloat16",
-        block_shape: Sequence[int] | None = None,
+        block_shape: Sequence[int] | str | None = None,
         routing: str | float | Sequence[int] = "uniform",
         weight_dtype: str | None = None,
         out_dtype: str = "bfloat16",

@@ -57,7 +57,8 @@ class Problem:
             raise ProblemError(f"option {min(clash)!r} has the name of an axis or a tensor of {s}")
         freeze = object.__setattr__
         freeze(self, "sizes", FrozenDict(sizes))
-        freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d) for t, d in self.dtypes.items()}))
+        packed = self.words.packed
+        freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d, t in packed) for t, d in self.dtypes.items()}))
         freeze(self, "accumulate", dtypes.canonical(self.accumulate))
         freeze(self, "options", FrozenDict({k: int(v) for k, v in self.options.items()}))
         freeze(self, "align_bytes", FrozenDict({t.name: self._alignment(t) for t in s.tensors}))
@@ -67,12 +68,12 @@ class Problem:
 
     def _alignment(self, tensor: Tensor) -> int:
         """What the caller says, else what a dense row length implies, at most MAX_ALIGN_BYTES. [bytes]"""
-        itemsize = dtypes.BYTES[self.dtypes[tensor.name]]
+        itemsize = self.itemsize(tensor.name)
         said = self.align_bytes.get(tensor.name)
         if said is None:
             shape = self.stored(tensor).shape(self.sizes)
             row = shape[-1] * itemsize if shape and prod(shape[:-1]) > 1 else MAX_ALIGN_BYTES
-            return gcd(MAX_ALIGN_BYTES, row)
+            return gcd(MAX_ALIGN_BYTES, max(1, int(row)))
         if isinstance(said, bool) or said < 1 or said & (said - 1):
             raise ProblemError(f"alignment of {tensor.name} must be a power of two in bytes, got {said!r}")
         return min(MAX_ALIGN_BYTES, int(said))
@@ -109,8 +110,8 @@ class Problem:
         keeps = tensor == self.statement.output and self.options.get("keeps_shape")
         return self.statement.inputs[0] if keeps else tensor
 
-    def itemsize(self, tensor: str) -> int:
-        return dtypes.BYTES[self.dtypes[tensor]]
+    def itemsize(self, tensor: str) -> float:
+        return dtypes.element_bytes(self.dtypes[tensor])
 
     @cached_property
     def elements(self) -> Mapping[str, int]:
@@ -181,7 +182,7 @@ class Problem:
         keys = self.words.mask[1] if self.seen_keys is not None else ""
         seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
         return sum(
-            ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name)
+            ceil(ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
             for t in self.statement.tensors
         )
 

@@ -4,6 +4,7 @@
     title = "{reduce_op} along {axis}"      # the operator's name without one
     mask = ["q", "s"]                       # axes of which a mask leaves pairs out: `causal`, `visited`
     sized = ["tiles_16"]                    # options that change with the sizes
+    packed = ["B"]                          # tensors whose elements may lie two to a byte
     [axes]                                  # what people call an axis
     r = "rows"
     [products]                              # what people call the product of axes, which takes the last one's place
@@ -30,7 +31,7 @@ from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "sized", "axes", "products", "options", "unsaid", "example")
+_KEYS = ("computes", "title", "mask", "sized", "packed", "axes", "products", "options", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Words:
     title: str = ""
     mask: tuple[str, ...] = ()
     sized: tuple[str, ...] = ()
+    packed: tuple[str, ...] = ()
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
     products: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
@@ -73,7 +75,7 @@ def declared() -> Mapping[str, Words]:
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
-            tuple(raw.get("sized", ())), FrozenDict(raw.get("axes", {})),
+            tuple(raw.get("sized", ())), tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
             FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
             FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
         )  # fmt: skip

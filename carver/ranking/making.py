@@ -132,10 +132,11 @@ def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
     inputs = [t.name for t in problem.statement.inputs]
     copies: dict[str, int] = {}
     if "access_elements" in space.columns:
-        copies = {name: space.at(row, "access_elements", 1) * problem.itemsize(name) for name in inputs}
+        copies = {name: space.at(row, "access_elements", 1) * int(problem.itemsize(name)) for name in inputs}
     elif "instruction" in space.columns:
         copies = {name: space.at(row, f"copy_{x}_bytes", 16) for name, x in zip(inputs, "ab", strict=False)}
-    return {name: max(1, min(n, problem.align_bytes[name]) // problem.itemsize(name)) for name, n in copies.items()}
+    widths = {name: min(n, problem.align_bytes[name]) / problem.itemsize(name) for name, n in copies.items()}
+    return {name: max(1, int(n)) for name, n in widths.items()}
 
 
 def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:

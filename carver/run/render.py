@@ -262,7 +262,7 @@ def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
 def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
     shape, align = storage_shape(problem, tensor), min(_WIDEST_LOAD_BYTES, problem.align_bytes[tensor.name])
     if prod(shape[:-1]) > 1:
-        align = gcd(align, shape[-1] * problem.itemsize(tensor.name))
+        align = gcd(align, int(shape[-1] * problem.itemsize(tensor.name)))
     return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)
 
 
