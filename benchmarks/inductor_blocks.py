@@ -1,0 +1,146 @@
+"""torch.compile(mode="max-autotune") of whole decoder blocks on the GPU of this machine, with carver's handler or not.
+
+    python benchmarks/inductor_blocks.py --out blocks.jsonl [--tokens 16 1024 4096] [--limit 300] [--topk 5]
+
+One row for each block and number of tokens: seconds of the first call and milliseconds of one run of both, replayed as
+a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
+candidates what Inductor's own timing said of the fastest. Nothing that either keeps on disk is used. Needs PyTorch 2.10
+or newer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._inductor.config
+import triton
+from torch import Tensor, nn
+from torch._inductor import select_algorithm
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import carver
+from carver.export import inductor
+
+BLOCKS: dict[str, dict[str, Any]] = {
+    "llama_3_8b": {"hidden": 4096, "inner": 14336, "heads": 32, "kv_heads": 8, "bias": False},
+    "qwen_2_5_7b": {"hidden": 3584, "inner": 18944, "heads": 28, "kv_heads": 4, "bias": True},
+}
+HEAD = 128
+FASTEST = 5
+"""Candidates of a list that are written down."""
+
+
+class Block(nn.Module):
+    """Attention and a gated MLP, each behind an RMS norm; rotary positions, grouped key and value heads."""
+
+    def __init__(self, hidden: int, inner: int, heads: int, kv_heads: int, bias: bool) -> None:
+        super().__init__()
+        self.heads, self.kv_heads = heads, kv_heads
+        self.q = nn.Linear(hidden, heads * HEAD, bias)
+        self.k, self.v = (nn.Linear(hidden, kv_heads * HEAD, bias) for _ in range(2))
+        self.o = nn.Linear(heads * HEAD, hidden, False)
+        self.gate, self.up = (nn.Linear(hidden, inner, False) for _ in range(2))
+        self.down = nn.Linear(inner, hidden, False)
+        self.before, self.between = nn.RMSNorm(hidden, 1e-5), nn.RMSNorm(hidden, 1e-5)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        y = self.before(x)
+        q, k, v = (f(y).view(len(x), -1, HEAD).transpose(0, 1) for f in (self.q, self.k, self.v))
+        q, k = (z * cos + torch.cat((-z[..., HEAD // 2 :], z[..., : HEAD // 2]), -1) * sin for z in (q, k))
+        a = functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)
+        x = x + self.o(a[0].transpose(0, 1).reshape(len(x), -1))
+        y = self.between(x)
+        out: Tensor = x + self.down(functional.silu(self.gate(y)) * self.up(y))
+        return out
+
+
+@contextlib.contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Neither a compiled graph nor a tuning result of before."""
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # compilers may still write there
+        torch._inductor.config.patch(force_disable_caches=True),
+        mock.patch.dict("os.environ", TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=f"{folder}/triton"),
+    ):
+        torch._dynamo.reset()
+        yield
+        torch._dynamo.reset()
+
+
+def seen(into: list[Any]) -> Any:
+    """Takes what Inductor's timing of a list says."""
+
+    def save(timings: dict[Any, float], name: str, nodes: Any, *_: Any) -> None:
+        fastest = sorted(timings.items(), key=lambda item: item[1])[:FASTEST]
+        sizes = [[str(n) for n in node.get_size()] for node in nodes]
+        said = [[ms, str(getattr(c, "description", "") or c.name)] for c, ms in fastest]
+        into.append([name, sizes, len(timings), said])
+
+    return save
+
+
+def arm(model: nn.Module, inputs: tuple[Tensor, ...], handler: Any) -> dict[str, Any]:
+    lists: list[Any] = []
+    select_algorithm.clear_feedback_savers()
+    select_algorithm.add_feedback_saver(seen(lists))
+    with torch.no_grad(), nothing_kept(), handler:
+        compiled = torch.compile(model, mode="max-autotune")
+        began = time.perf_counter()
+        compiled(*inputs)
+        torch.cuda.synchronize()
+        compile_s = time.perf_counter() - began
+        for _ in range(4):
+            compiled(*inputs)
+        times = [triton.testing.do_bench(lambda: compiled(*inputs), warmup=20, rep=80) for _ in range(5)]
+        right, found = model(*inputs).float(), compiled(*inputs).float()
+        error = ((found - right).abs().max() / right.abs().max()).item()
+    return {"compile_s": compile_s, "ms": statistics.median(times), "times_ms": times, "error": error, "lists": lists}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
+    parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
+    parser.add_argument("--topk", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
+    args = parser.parse_args()
+    began, arch = time.monotonic(), carver.CUDA()
+    with nothing_kept():  # starts the pool of compilers, which the first arm would pay for
+        torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
+    print(f"compilers start {time.monotonic() - began:.1f} s", flush=True)
+    for tokens in args.tokens:
+        for name in args.blocks:
+            torch.manual_seed(0)
+            model = Block(**BLOCKS[name]).to("cuda", torch.bfloat16).eval()
+            x = torch.randn(tokens, BLOCKS[name]["hidden"], device="cuda", dtype=torch.bfloat16)
+            angles = torch.outer(torch.arange(tokens), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
+            inputs = (x, angles.cos().bfloat16(), angles.sin().bfloat16())
+            row: dict[str, Any] = {"block": name, "tokens": tokens, "torch": torch.__version__, "topk": args.topk}
+            for which in ("inductor", "carver"):
+                if time.monotonic() - began > args.limit:
+                    print(f"{name} {tokens}: {which} left out, {args.limit:.0f} s are up", flush=True)
+                    break
+                handler = inductor.tuned(arch, args.topk) if which == "carver" else contextlib.nullcontext()
+                row[which] = found = arm(model, inputs, handler)
+                print(f"{name} {tokens} {which}: {found['compile_s']:.1f} s, {found['ms']:.4f} ms, error "
+                      f"{found['error']:.1e}", flush=True)  # fmt: skip
+            with args.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
