@@ -51,6 +51,23 @@ MORE = [  # what no constant was fitted to: batches, short K, sizes between thos
     (1, 384, 5120, 5120), (1, 1536, 1536, 1536), (1, 96, 2560, 10240), (1, 3000, 3000, 3000), (1, 32, 50304, 2048),
 ]  # fmt: skip
 
+NAMED = [  # layouts and sizes that own kernels were slow at: short K, ragged rows, few tiles, other types along M or N
+    MatmulTemplate(2048, 4096, 4096, in_dtype="tf32"), MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="tf32"),
+    MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3"),
+    MatmulTemplate(777, 3333, 4096, trans_B=True), MatmulTemplate(50257, 768, 8192, trans_A=True),
+    MatmulTemplate(1000, 4097, 4097), MatmulTemplate(4096, 4096, 256), MatmulTemplate(2048, 3000, 8192),
+    *[MatmulTemplate(m, n, k, trans_B=True, in_dtype="bfloat16") for m, n, k in (
+        (300, 4608, 3584), (12288, 12288, 1024), (6000, 6000, 6000), (3000, 3000, 3000), (8192, 8192, 128),
+        (1536, 1536, 1536), (2048, 8192, 512),
+    )],
+]  # fmt: skip
+NAMED_MEMORY = [
+    *[ReductionTemplate("softmax", shape, 1) for shape in ((100003, 77), (50000, 333), (20011, 1777))],
+    ReductionTemplate("layer_norm", (100003, 77), 1), ReductionTemplate("rms_norm", (65536, 100), 1, "bfloat16"),
+    ReductionTemplate("softmax", (131072, 65), 1, "float32"), ReductionTemplate("sum", (8192, 1000), 1),
+    GEMVTemplate(151936, 3584), ElementwiseTemplate((50000, 1333), inputs=2),
+]  # fmt: skip
+
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -62,6 +79,9 @@ TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the othe
 
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
+    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY)):
+        if kind in kinds:
+            yield from ((kind, template) for template in named)
     if "types" in kinds:
         for dtype, shapes in TYPES.items():
             for i, (m, n, k) in enumerate(shapes):  # weights as they are stored, and every third the other way round

@@ -103,7 +103,7 @@ def test_our_own_kernels_have_their_source_and_entries(kernel: Kernel) -> None:
 def with_headers(source: Path) -> str:
     text = source.read_text(encoding="utf-8")
     for name in re.findall(r'#include "(common/[^"]+)"', text):
-        text += (folder("templates") / name).read_text(encoding="utf-8")
+        text += with_headers(folder("templates") / name)
     return text
 
 

@@ -153,7 +153,7 @@ def test_the_largest_demand_is_what_bounds_the_loop(demand: str, value: float, l
 
 @pytest.mark.parametrize("demand", [f.name for f in dataclasses.fields(Work) if str(f.type).startswith("FloatArray")])
 def test_asking_for_more_never_takes_less(demand: str) -> None:
-    if demand in ("grid", "resident", "warps", "ahead", "l2_read_bytes"):
+    if demand in ("grid", "resident", "warps", "ahead", "l2_read_bytes", "next_tile", "other_stores"):
         pytest.skip(f"more {demand} may be faster: that is what it is for")
     base = dict(
         grid=300, resident=2, warps=4, steps=50, ahead=2, math_clk=500, chain_clk=300, smem_clk=200, issue_clk=100,

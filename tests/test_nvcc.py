@@ -47,6 +47,13 @@ def wgmma(bm: int, bn: int, bk: int, warps: int, stages: int, split_k: int = 1) 
     return dict(block_m=bm, block_n=bn, block_k=bk, warps=warps, stages=stages, group_m=8, split_k=split_k)
 
 
+def tma(
+    bm: int, bn: int, bk: int, groups: int, stages: int, split_k: int = 1, alternate: int = 0, cluster: int = 1
+) -> dict[str, int]:
+    return dict(block_m=bm, block_n=bn, block_k=bk, groups=groups, stages=stages, group_m=8, split_k=split_k,
+                alternate=alternate, cluster=cluster)  # fmt: skip
+
+
 def tile(block_r: int, block_c: int, threads: int, vec: int, **split: int) -> dict[str, int]:
     return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **split)
 
@@ -107,6 +114,12 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("wgmma", "sm_90", FP8, wgmma(256, 192, 128, 8, 3)),
     ("wgmma", "sm_90", INT8_ROWS, wgmma(64, 64, 128, 4, 2)),
     ("wgmma", "sm_90", WIDE_OUT, wgmma(64, 128, 32, 8, 2)),
+    ("tma", "sm_90", SQUARE, tma(128, 256, 64, 2, 4)),
+    ("tma", "sm_90", SQUARE, tma(128, 192, 64, 2, 4, alternate=1, cluster=2)),
+    ("tma", "sm_90", BOTH, tma(64, 256, 64, 1, 4, cluster=2)),
+    ("tma", "sm_90", RAGGED, tma(256, 128, 64, 2, 3)),
+    ("tma", "sm_90", TF32, tma(128, 256, 32, 2, 3)),
+    ("tma", "sm_90", FP8_ROWS_OF_K, tma(128, 128, 128, 2, 4, split_k=2, alternate=1)),
     ("mma", "sm_86", SQUARE, mma(128, 128, 32, 64, 64, 3)),
     ("mma", "sm_89", FP8, mma(128, 128, 64, 64, 32, 3)),
     ("mma", "sm_100", SQUARE, mma(128, 128, 32, 64, 32, 4)),
@@ -199,7 +212,7 @@ def compiled_case(case: tuple[str, str, Problem, Config]) -> Compiled:
         binary = compile_source(program.source, cuda_compiler())
     except CompileError as e:
         return Compiled(label, error=str(e))
-    found = binary.resources[program.calls[0].entry]
+    found = binary.resources[next(c.entry for c in program.calls if "pack" not in c.entry)]
     remarks = "\n".join(re.findall(r".*(?:C75\d\d|ignored|warning).*", binary.log))
     spill_bytes = sum(entry.spill_bytes for entry in binary.resources.values())
     return Compiled(label, found.static_smem_bytes, found.registers, int(names["registers"]), spill_bytes, remarks)
@@ -239,6 +252,7 @@ def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], cas
         (("mma", "sm_90", SQUARE, mma(64, 64, 64, 32, 32, 4, split_k=3)), 2),
         (("mma", "sm_75", SQUARE, mma(128, 128, 32, 64, 32, 2)), 4),
         (("wgmma", "sm_90", SQUARE, wgmma(128, 256, 64, 8, 4)), 4),
+        (("tma", "sm_90", SQUARE, tma(128, 256, 64, 2, 4)), 4),
         (("simt", "sm_75", SQUARE, simt(128, 64, 16, 8, 4, 2)), 2),
         (("cuda", "sm_90", BIAS, dict(block=4096, threads=256, vec=8)), 4),
         (("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8)), 4),
@@ -285,6 +299,9 @@ def test_the_rules_allow_what_is_compiled_here(case: int) -> None:
         ("wgmma", SQUARE, wgmma(64, 64, 64, 8, 3), "64, 128, 192 or 256 columns"),
         ("wgmma", SQUARE, wgmma(96, 128, 64, 4, 3), "has 64 rows"),
         ("wgmma", SQUARE, wgmma(128, 128, 64, 6, 3), "one or two groups"),
+        ("tma", SQUARE, tma(128, 128, 64, 1, 4, alternate=1), "two groups alternate"),
+        ("tma", SQUARE, tma(128, 128, 64, 2, 4, cluster=3), "one block or two"),
+        ("tma", SQUARE, tma(320, 64, 64, 1, 4), "at most 256 rows"),
         ("simt", FP32, simt(128, 128, 16, 8, 8, 3), "one or two buffers"),
         ("simt", FP32, simt(16, 16, 16, 4, 8, 1), "whole warps"),
         ("reduce", SUM, tile(1, 1024, 256, 8, split=1), "every thread has a vector"),
@@ -348,13 +365,15 @@ SOURCES = [p for p in sorted(folder("templates").glob("*/*.cu")) if (p.parent / 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_a_source_compiles_alone_without_a_warning(path: Path) -> None:
-    isa = next((k.isa for k in kernel.kernels(path.parent.name, "cuda") if k.source == path and k.isa), "sm_80")
-    source = Source(path, MappingProxyType({}), (*CUDA_FLAGS, "-Werror=all-warnings"), (), isa)
-    entries = compile_source(source, cuda_compiler()).resources
-    launches = {
-        launch.entry
-        for chosen in kernel.kernels(path.parent.name, "cuda")
-        if chosen.source == path
-        for launch in chosen.launches
+    declarations = [k for k in kernel.kernels(path.parent.name, "cuda") if k.source == path]
+    launches = {launch.entry for chosen in declarations for launch in chosen.launches}
+    isa = next((k.isa for k in declarations if k.isa), "sm_80")
+    narrow = [{"ALIGN_A": "2", "ALIGN_B": "2"}] if any("pack" in entry for entry in launches) else []
+    entries = {
+        entry
+        for defines in ({}, *narrow)
+        for entry in compile_source(
+            Source(path, MappingProxyType(defines), (*CUDA_FLAGS, "-Werror=all-warnings"), (), isa), cuda_compiler()
+        ).resources
     }
-    assert launches == entries.keys(), "every entry is launched, and every launch has an entry"
+    assert launches == entries, "every entry is launched, and every launch has an entry"

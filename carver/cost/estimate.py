@@ -56,19 +56,21 @@ class Estimate:
     """The terms, all of the last wave as one. [s]"""
     _left: FloatArray
     """Share of a wave that the blocks of the last one are."""
-    _hidden: FloatArray
+    _start: FloatArray
+    _store: FloatArray
+    """What a later full wave shows of its start and epilogue. [clk]"""
 
     @cached_property
     def terms(self) -> Mapping[str, FloatArray]:
         """What adds up to `seconds`. The last wave's blocks count as a share of a full one, what is beyond as waste."""
         terms = dict(self._spent)
-        start, loop, store = (each[0] for each in (self._phase.start, self._phase.loop, self._phase.store))
-        last, full = terms["tail wave"], self._hidden * (start + store) + loop
+        start, loop, store = self._start, self._phase.loop[0], self._store
+        last, full = terms["tail wave"], start + store + loop
         wasted = np.maximum(last - self._left * full / self._phase.clock_hz, 0.0)
         filled = (last - wasted) / full
-        terms["prologue"] = terms["prologue"] + filled * self._hidden * start
+        terms["prologue"] = terms["prologue"] + filled * start
         terms["main loop"] = terms["main loop"] + filled * loop
-        terms["epilogue"] = terms["epilogue"] + filled * self._hidden * store
+        terms["epilogue"] = terms["epilogue"] + filled * store
         terms["tail wave"] = wasted
         return terms
 
@@ -108,12 +110,18 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     hidden = work.resident ** -k["block_overlap"]
+    # later tiles: their loads may be on the way before; warps that store while others multiply, and are waited for
+    # where that takes longer, show half of what it does
+    again_start, last_start = head_start * (1.0 - work.next_tile), tail_start * (1.0 - work.next_tile)
+    aside = work.other_stores > 0
+    again_store = np.where(aside, np.maximum(head_store - head_loop, 0.0) / 2, head_store)
+    last_store = np.where(aside, np.maximum(tail_store - tail_loop, 0.0) / 2, tail_store)
     terms = {
         "launch": np.full(len(work), k["launch_s"]),
-        "prologue": np.where(in_waves, head_start * (1.0 + (waves - 1.0) * hidden), some * tail_start) / clk,
+        "prologue": np.where(in_waves, head_start + again_start * (waves - 1.0) * hidden, some * tail_start) / clk,
         "main loop": np.where(in_waves, waves * head_loop, some * tail_loop) / clk,
-        "epilogue": np.where(in_waves, head_store * (1.0 + (waves - 1.0) * hidden), some * tail_store) / clk,
-        "tail wave": np.where(in_waves, some * (hidden * (tail_start + tail_store) + tail_loop), 0.0) / clk,
+        "epilogue": np.where(in_waves, head_store + again_store * (waves - 1.0) * hidden, some * tail_store) / clk,
+        "tail wave": np.where(in_waves, some * (hidden * (last_start + last_store) + tail_loop), 0.0) / clk,
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
     first = np.where(in_waves, head_start, tail_start) / clk
@@ -122,7 +130,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = np.add.reduce(list(terms.values()))
-    return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden)
+    return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
 
 
 def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:

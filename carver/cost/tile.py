@@ -52,6 +52,8 @@ class Block(Operands):
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
     resident_most: FloatArray | None = column("blocks", "that an SM holds at most, of a persistent grid", None)
     copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
+    next_tile: FloatArray = column("flag", "of a persistent grid: loads go on into the next tile", 0)
+    other_stores: FloatArray = column("flag", "of a persistent grid: warps store while others multiply on", 0)
     single_copy_instr: FloatArray | None = column(
         "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None
     )
@@ -104,13 +106,18 @@ class Extent(Operands):
     a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
     b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
     split: FloatArray = column("", "parts of the reduction", 1)
+    cluster: FloatArray = column(
+        "blocks", "one below the other that run together, for all of which L2 reads the second operand once", 1
+    )
     row_tiles: FloatArray | None = column(
         "tiles", "along the rows, of all matrices of a batch together, where their rows are not equally many", None
     )
 
     @cached_property
     def grid_m(self) -> FloatArray:
-        return np.ceil(self.m / self.tile_m) if self.row_tiles is None else self.row_tiles / self.b
+        """Those of a cluster that lie beyond the last row included."""
+        whole = np.ceil(self.m / (self.tile_m * self.cluster)) * self.cluster
+        return whole if self.row_tiles is None else self.row_tiles / self.b
 
     @cached_property
     def grid_n(self) -> FloatArray:
@@ -151,6 +158,7 @@ class Tile(Extent):
     async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
     padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
     atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
+    copied_bytes: FloatArray = column("bytes", "of operands that a kernel before copies into another layout", 0)
 
 
 PAIRED = 0.5

@@ -86,7 +86,7 @@ def traffic(
     first = np.minimum(1.0, arch.sm_count * resident / t.grid)
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
-        l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b,
+        l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b / t.cluster,
         distinct_bytes=distinct,
         missed=first + (1.0 - first) * np.clip(read * per_step / np.maximum(distinct, 1.0), 0.0, 1.0),
         dram_bytes=read * per_step,

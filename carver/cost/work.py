@@ -71,6 +71,10 @@ class Work:
     """Epilogue instructions of one block over the issue slots."""
     store_chain_clk: FloatArray | float = 0.0
     """Part of the epilogue that runs at one warp's rate."""
+    next_tile: FloatArray | float = 0.0
+    """1 where an SM's later blocks are tiles of the same one, whose loads go on: they have no start."""
+    other_stores: FloatArray | float = 0.0
+    """1 where a tile is stored by warps of its own while others multiply the next."""
     reduction_s: FloatArray | float = 0.0
     """A second pass over partial results. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)

@@ -49,20 +49,21 @@ struct Work {
     int split, steps;
 };
 
-// Tiles are numbered in columns of GROUP_M rows, so that blocks which run together share rows of A and columns of B in L2;
-// then come the slices of k, then the batch.
-__device__ __forceinline__ Work work_of_block(i64 m, i64 n, i64 k) {
-    const unsigned rows = static_cast<unsigned>(ceil_div(m, BLOCK_M)), columns = static_cast<unsigned>(ceil_div(n, BLOCK_N));
-    const unsigned slice = blockIdx.x / (rows * columns), tile = blockIdx.x - slice * (rows * columns);
+// Tiles of HEIGHT rows are numbered in columns of GROUP_M of them, so that blocks which run together share rows of A and
+// columns of B in L2; then come the slices of k, then the batch.
+template <int HEIGHT> __device__ __forceinline__ Work work_of(unsigned index, i64 m, i64 n, i64 k) {
+    const unsigned rows = static_cast<unsigned>(ceil_div(m, HEIGHT)), columns = static_cast<unsigned>(ceil_div(n, BLOCK_N));
+    const unsigned slice = index / (rows * columns), tile = index - slice * (rows * columns);
     const unsigned group = least<unsigned>(GROUP_M, rows) * columns;
     const unsigned first = tile / group * GROUP_M, within = tile % group;
     const unsigned height = least<unsigned>(GROUP_M, rows - first);
     const i64 all_steps = ceil_div(k, BLOCK_K), split_steps = ceil_div(all_steps, SPLIT_K);
     const unsigned split = slice % SPLIT_K;
     const i64 steps = least(split_steps, all_steps - split * split_steps);
-    return {slice / SPLIT_K, static_cast<i64>(first + within % height) * BLOCK_M, static_cast<i64>(within / height) * BLOCK_N,
+    return {slice / SPLIT_K, static_cast<i64>(first + within % height) * HEIGHT, static_cast<i64>(within / height) * BLOCK_N,
             split * split_steps * BLOCK_K, static_cast<int>(split), static_cast<int>(most<i64>(steps, 0))};
 }
+__device__ __forceinline__ Work work_of_block(i64 m, i64 n, i64 k) { return work_of<BLOCK_M>(blockIdx.x, m, n, k); }
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceVector = 4;

@@ -8,70 +8,22 @@
 // tf32: the matrix unit reads float32 as it lies in memory and drops the 13 low bits, which pulls products of full
 // float32 towards zero by up to 2^-9. mma.cu rounds them in registers; here that would take each tile out of shared
 // memory and back, about as long as its products.
-#ifndef A_DTYPE
-#define A_DTYPE 3
-#endif
-#ifndef B_DTYPE
-#define B_DTYPE A_DTYPE
-#endif
-#ifndef C_DTYPE
-#define C_DTYPE A_DTYPE
-#endif
-#ifndef ACC_DTYPE
-#define ACC_DTYPE (A_DTYPE == 7 ? 8 : 1)
-#endif
-#ifndef BLOCK_K
-#define BLOCK_K 64
-#endif
-#ifndef WARPS
-#define WARPS 4
-#endif
-#ifndef STAGES
-#define STAGES 3
-#endif
-
-#include "common/matmul.cuh"
-#include "common/store.cuh"
-#include "common/wgmma.cuh"
+#include "common/groups.cuh"
 
 namespace carver {
 
-constexpr int kElement = sizeof(A::type);
 constexpr int kThreads = 32 * WARPS;
-constexpr int kGroups = WARPS / 4, kGroupsM = least(kGroups, BLOCK_M / 64), kGroupsN = kGroups / kGroupsM;
-constexpr int kGroupM = BLOCK_M / kGroupsM, kGroupN = BLOCK_N / kGroupsN;  // what one group computes
-constexpr int kTiles = kGroupM / 64;
-constexpr int kInstructionBytes = 32;
-constexpr int kSteps = BLOCK_K * kElement / kInstructionBytes;
 
-static_assert(A_DTYPE != CARVER_F64 && A_DTYPE != CARVER_F32 && A_DTYPE != CARVER_I32, "no wgmma takes the type");
-constexpr bool kFloat8 = A_DTYPE == CARVER_F8E4M3 || A_DTYPE == CARVER_F8E5M2;
-static_assert(A_DTYPE == B_DTYPE || (kFloat8 && (B_DTYPE == CARVER_F8E4M3 || B_DTYPE == CARVER_F8E5M2)),
-              "A and B must have one type, or both be 8-bit floats");
-static_assert(ACC_DTYPE == (A_DTYPE == CARVER_I8 ? CARVER_I32 : CARVER_F32), "sums are float32, or int32 of int8");
-static_assert(kElement == 2 || (!TRANS_A && TRANS_B), "elements of other than 2 bytes must be contiguous along k");
-static_assert(ALIGN_A >= 16 && ALIGN_B >= 16, "rows of A and B start on multiples of 16 bytes");
-static_assert(WARPS == 4 || WARPS == 8, "one or two groups of four warps");
-static_assert(BLOCK_M % (64 * kGroupsM) == 0, "a warp group has 64 rows, or a multiple");
-static_assert(kGroupN % 64 == 0 && kGroupN <= 256, "a warp group has 64, 128, 192 or 256 columns");
-static_assert(BLOCK_K * kElement == 64 || BLOCK_K * kElement % 128 == 0, "block_k is 64 bytes, or a multiple of 128");
-static_assert(STAGES >= 2, "one step arrives while another is multiplied");
-
-// One operand. BLOCK counts elements of m or n. Its rows in memory are m or n if K_CONTIGUOUS, else k. In shared memory
-// they are cut into panels of kRowBytes, within which 16-byte chunks are permuted by exclusive or with the row's number.
-template <int BLOCK, bool K_CONTIGUOUS> struct Operand {
+// One operand on its way: each thread copies kTrips pieces a stage, rows of kRowsAtOnce at a time, all at the same place of
+// a row.
+template <int BLOCK, bool K_CONTIGUOUS> struct Operand : Layout<BLOCK, K_CONTIGUOUS> {
+    using Here = Layout<BLOCK, K_CONTIGUOUS>;
+    using Here::kRowBytes, Here::kRows;
     static constexpr int kPiece = 16;
-    static constexpr int kRows = K_CONTIGUOUS ? BLOCK : BLOCK_K;
-    static constexpr int kBytes = (K_CONTIGUOUS ? BLOCK_K : BLOCK) * kElement;
-    static constexpr int kRowBytes = least(128, kBytes);
-    static constexpr int kPanelBytes = kRows * kRowBytes;
-    static constexpr int kStageBytes = kRows * kBytes;
-
-    // Each thread copies kTrips pieces a stage, rows of kRowsAtOnce at a time, all at the same place of a row.
     static constexpr int kPerRow = kRowBytes / kPiece;
     static constexpr int kRowsAtOnce = kThreads / kPerRow;
     static constexpr int kTripsPerPanel = kRows / kRowsAtOnce;
-    static constexpr int kTrips = kStageBytes / (kThreads * kPiece);
+    static constexpr int kTrips = Here::kStageBytes / (kThreads * kPiece);
     static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0, "every thread copies as much");
 
     static __device__ __forceinline__ int row() { return static_cast<int>(threadIdx.x) / kPerRow; }
@@ -107,42 +59,16 @@ template <int BLOCK, bool K_CONTIGUOUS> struct Operand {
         }
         source += K_CONTIGUOUS ? static_cast<i64>(BLOCK_K * kElement) : BLOCK_K * stride;
     }
-
-    static __device__ __forceinline__ Descriptor descriptor(unsigned stage) {
-        return {stage, kRowBytes, K_CONTIGUOUS ? 16 : kPanelBytes, 8 * kRowBytes};
-    }
-    // Bytes from a stage to the operand of one instruction that starts at element `first` of m or n.
-    static __device__ __forceinline__ int offset(int first, int step) {
-        if constexpr (!K_CONTIGUOUS) return first * kElement / kRowBytes * kPanelBytes + step * 16 * kRowBytes;
-        const int byte = step * kInstructionBytes;
-        return byte / kRowBytes * kPanelBytes + first * kRowBytes + byte % kRowBytes;
-    }
 };
 
 using OperandA = Operand<BLOCK_M, !TRANS_A>;
 using OperandB = Operand<BLOCK_N, TRANS_B>;
-using Sums = Sum[kTiles][kGroupN / 2];
 
-constexpr int kStageBytes = OperandA::kStageBytes + OperandB::kStageBytes;
-constexpr int kSlabColumns = 64;
-constexpr int kSmemBytes = most(STAGES * kStageBytes, SPLIT_K > 1 ? 0 : WARPS * Slab<kSlabColumns>::kBytes);
+constexpr int kSmemBytes = most(STAGES * kStageBytes, WARPS * kSlabBytes);
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
 static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what the kernel uses");
-
-template <typename D>
-__device__ __forceinline__ void multiply(D (&sums)[kGroupN / 2], unsigned long long a, unsigned long long b) {
-    constexpr bool kM = TRANS_A, kN = !TRANS_B, kWide = A_DTYPE == CARVER_F8E5M2, kWideB = B_DTYPE == CARVER_F8E5M2;
-    if constexpr (A_DTYPE == CARVER_F16) wgmma_f16<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (A_DTYPE == CARVER_BF16) wgmma_bf16<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (A_DTYPE == CARVER_TF32) wgmma_tf32<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (A_DTYPE == CARVER_I8) wgmma_i8<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (!kWide && !kWideB) wgmma_e4m3_e4m3<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (!kWide) wgmma_e4m3_e5m2<kGroupN, kM, kN>(sums, a, b);
-    else if constexpr (!kWideB) wgmma_e5m2_e4m3<kGroupN, kM, kN>(sums, a, b);
-    else wgmma_e5m2_e5m2<kGroupN, kM, kN>(sums, a, b);
-}
 
 // Adds the products of `steps` steps to `sums`. k: elements from the block's first on. group: the warp group's number.
 __device__ __forceinline__ void main_loop(Sums &sums, OperandA &a, OperandB &b, unsigned shared, int group, int steps,
@@ -166,16 +92,6 @@ __device__ __forceinline__ void main_loop(Sums &sums, OperandA &a, OperandB &b, 
         }
         copy_async_commit();  // empty at the end, so that the number of groups in flight stays the same
     };
-    const auto multiply_stage = [&](int stage) {
-        wgmma_begin();
-#pragma unroll
-        for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-            for (int tile = 0; tile < kTiles; ++tile)
-                multiply(sums[tile], from_a.at(stage + OperandA::offset(64 * tile, step)),
-                         from_b.at(stage + OperandB::offset(0, step)));
-        wgmma_commit();
-    };
     const auto after = [](int stage) { return stage == (STAGES - 1) * kStageBytes ? 0 : stage + kStageBytes; };
 
 #pragma unroll
@@ -186,7 +102,7 @@ __device__ __forceinline__ void main_loop(Sums &sums, OperandA &a, OperandB &b, 
         copy_async_wait<STAGES - 2>();
         show_to_matrix_unit();
         __syncthreads();
-        multiply_stage(read);
+        multiply_stage(sums, from_a, from_b, read);
         wgmma_wait<1>();  // the step before this one
         if (step > 0) {
             __syncthreads();  // nobody reads its buffer any more
@@ -222,31 +138,7 @@ carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__re
     Sums sums = {};
     main_loop(sums, operand_a, operand_b, shared_address(shared_memory), group, work.steps, k - work.k0);
 
-    // a warp has 16 of each 64 rows; its thread's sums are pairs in rows 8 apart, 8 columns further each time
-    const i64 m0 = work.m0 + group % kGroupsM * kGroupM + warp % 4 * 16, n0 = work.n0 + group / kGroupsM * kGroupN;
-    const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-    if constexpr (SPLIT_K > 1) {
-        Sum *const partial = workspace + (work.split * batches + work.batch) * m * n;
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-            for (int i = 0; i < kGroupN / 2; i += 2) {
-                const i64 at = m0 + 64 * tile + row + i % 4 * 4;
-                put_partial(partial, at, n0 + i / 4 * 8 + column, sums[tile][i], sums[tile][i + 1], m, n);
-            }
-    } else {
-        __syncthreads();  // the last tiles are multiplied: the stages become the warps' slabs
-        const Slab<kSlabColumns> slab = {shared_memory + warp * Slab<kSlabColumns>::kBytes};
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-            for (int first = 0; first < kGroupN; first += kSlabColumns) {
-#pragma unroll
-                for (int i = 0; i < kSlabColumns / 2; i += 2) {
-                    const Sum one = sums[tile][first / 2 + i], next = sums[tile][first / 2 + i + 1];
-                    slab.put(row + i % 4 * 4, i / 4 * 8 + column, one, next, bias, n0 + first, n);
-                }
-                slab.write(c + work.batch * m * ldc, m0 + 64 * tile, n0 + first, m, n, ldc);
-            }
-    }
+    const i64 m0 = work.m0 + group % kGroupsM * kGroupM, n0 = work.n0 + group / kGroupsM * kGroupN;
+    if (SPLIT_K == 1) __syncthreads();  // the last tiles are multiplied: the stages become the warps' slabs
+    write_sums(sums, shared_memory, bias, c, workspace, work, m0, n0, m, n, batches, ldc);
 }

@@ -62,6 +62,8 @@ class Step:
     scattered: FloatArray
     store_clk: FloatArray
     store_chain_clk: FloatArray
+    next_tile: FloatArray
+    other_stores: FloatArray
 
 
 def by_thread(kernel: Kernel) -> bool:
@@ -133,6 +135,8 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
         store_clk=stores * t.warps / slots,
         store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
+        next_tile=t.next_tile,
+        other_stores=t.other_stores,
     )
 
 

@@ -42,6 +42,9 @@ class Least:
     store: FloatArray
     store_each: FloatArray
     hidden: FloatArray
+    again_start: FloatArray
+    again_store: FloatArray
+    """Shares of a block's start and epilogue that those after the first of an SM show at least."""
 
 
 def least_step(space: Space, k: Mapping[str, float]) -> Least:
@@ -75,6 +78,8 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
         store=s.store_chain_clk * one,
         store_each=s.store_clk * one,
         hidden=s.resident ** -k["block_overlap"],
+        again_start=(1.0 - s.next_tile) * one,
+        again_store=np.where(s.other_stores > 0, 0.0, one),
     )
 
 
@@ -97,8 +102,9 @@ def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
     last_start, last_store = w.start + last * w.start_each, w.store + last * each
     weight = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     again = (waves - 1.0) * w.hidden
-    tail = weight * (w.hidden * (last_start + last_store) + ragged)
-    own = np.where(in_waves, start * again + waves * whole + store * (1.0 + again) + tail, ragged + last_store) / clk
+    tail = weight * (w.hidden * (last_start * w.again_start + last_store * w.again_store) + ragged)
+    full = start * again * w.again_start + waves * whole + store * (1.0 + again * w.again_store) + tail
+    own = np.where(in_waves, full, ragged + last_store) / clk
     first = np.where(in_waves, start, last_start) / clk
     once = (t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b + inside * grid
     dram = once / (arch.dram_bytes_per_s * k["dram_efficiency"])

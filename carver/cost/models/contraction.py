@@ -23,7 +23,9 @@ from . import block
 from .block import Step, alternates, by_thread, one_step
 from .bound import least_seconds
 
-READS = frozenset({"atomic_share", "l2_efficiency", "launch_s", "port_overlap", "split_each_s", "split_s"})
+READS = frozenset({
+    "atomic_share", "dram_efficiency", "l2_efficiency", "launch_s", "port_overlap", "split_each_s", "split_s",
+})  # fmt: skip
 """Constants that this module's terms read."""
 
 
@@ -53,7 +55,9 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         store_bytes=stored_bytes(t),
         store_clk=step.store_clk,
         store_chain_clk=step.store_chain_clk,
-        reduction_s=reduction(t, k),
+        next_tile=step.next_tile,
+        other_stores=step.other_stores,
+        reduction_s=reduction(t, k) + copying(t, k),
         slowdown=step.slowdown,
         scattered=step.scattered,
         alternates=alternates(space),
@@ -95,6 +99,12 @@ def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
     zeroed = k["launch_s"] + partial_bytes / t.split / arch.dram_bytes_per_s
     swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
     return np.where(t.split > 1, np.where(t.atomic > 0, swapped, added), 0.0)
+
+
+def copying(t: Tile, k: Mapping[str, float]) -> FloatArray:
+    """Operands read and written once by a kernel before. [s]"""
+    rate = t.arch.dram_bytes_per_s * k["dram_efficiency"]
+    return np.where(t.copied_bytes > 0, k["split_s"] + 2 * t.copied_bytes / rate, 0.0)
 
 
 CONTRACTED = (Part(Block, block.READS | occupancy.READS), Part(Tile, READS | traffic_terms.READS))

@@ -1,0 +1,257 @@
+"""Own kernels where time on the device is dear: compiled on any machine, then timed on the GPU in a few seconds.
+
+    python benchmarks/ahead.py build DIR [--problems named gemm] [--configs 24] [--device h200]     # here: no GPU
+    python benchmarks/ahead.py measure DIR --out ahead.json.gz [--seconds 60]                       # there
+
+The problems are those of `confirm.py`; of each the first hints, and of those that differ in depth, stages and raster
+alone the fastest by the model. Each whole result is checked against the operator in float64; L2 is overwritten before
+each run, times are medians, PyTorch's and a copy of as many bytes beside them. `carver evaluate FILE` reads it.
+Kernels run in a process of their own: one that hangs or faults is recorded, and the next process goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import gzip
+import json
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+if TYPE_CHECKING:
+    from carver.ranking.hint import Hint
+
+MERGED, WAYS, FEW = ("block_k", "stages", "group_m"), ("alternate", "cluster"), 2
+TORCH = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
+REPEATS, FLUSH_BYTES = 7, 256 << 20
+HANGS_S, STARTS_S = 8.0, 60.0
+"""Seconds after which a process that said nothing is ended: while it measures, and while it starts."""
+RESTARTS = 8
+MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+"""CUfunction_attribute in cuda.h."""
+
+
+def build(args: argparse.Namespace) -> None:
+    """Write what is to be launched, and the binaries."""
+    from confirm import problems
+
+    import carver
+    from carver.run.compile import compile_source, cuda_compiler
+    from carver.run.render import render
+
+    arch, compiler = carver.load_arch(args.device), cuda_compiler()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    cases = []
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for kind, template in problems(args.problems):
+            if not re.search(args.only, str(template.problem)):
+                continue
+            here = template.with_arch(arch)
+            hints = list(here.recommend_hints(1_000_000, here.own_backend))
+            chosen = chosen_of(hints, args.configs)
+            programs = [render(h, arch) for h in chosen]
+            rows = []
+            for hint, p, found in zip(
+                chosen, programs, pool.map(lambda p: compile_source(p.source, compiler), programs), strict=True
+            ):
+                name = f"{found.sha256[:16]}.cubin"
+                (args.folder / name).write_bytes(found.path.read_bytes())
+                calls = [[c.entry, c.grid, c.block, c.dynamic_smem_bytes, c.args] for c in p.calls]
+                rows.append([hint.kernel, dict(hint.config), hint.predicted_ms, name, calls, p.workspace_bytes])
+            cases.append({"kind": kind, "problem": template.problem.to_dict(), "grid": len(hints), "arch": arch.name,
+                          "backend": here.own_backend, "rows": rows})  # fmt: skip
+            print(template.problem, len(rows), flush=True)
+            (args.folder / "plan.json").write_text(json.dumps({"cases": cases, "compiler": compiler.version}))
+
+
+def chosen_of(hints: list[Hint], configs: int) -> list[Hint]:
+    """The first hints, and of those that differ in `MERGED` alone the first: so many, a few of every kernel's ways."""
+    apart: dict[Any, Hint] = {}
+    ways: dict[Any, list[Hint]] = {}
+    for h in hints:
+        apart.setdefault((h.kernel, *(v for name, v in h.config.items() if name not in MERGED)), h)
+    for h in apart.values():
+        ways.setdefault((h.kernel, *(h.config.get(name) for name in WAYS)), []).append(h)
+    few = [h for way in ways.values() for h in way[:FEW]]
+    return list({h.rank: h for h in (*hints[:FEW], *list(apart.values())[:configs], *few)}.values())
+
+
+class Driver:
+    """Loads and launches binaries in torch's context."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cuda, self.functions = folder, ctypes.CDLL("libcuda.so.1"), dict[Any, Any]()
+
+    def checked(self, code: int, what: str) -> None:
+        if code:
+            raise RuntimeError(f"{what}: CUresult {code}")
+
+    def function(self, name: str, entry: str, smem_bytes: int) -> Any:
+        if (name, entry) not in self.functions:
+            module, found = ctypes.c_void_p(), ctypes.c_void_p()
+            self.checked(self.cuda.cuModuleLoad(ctypes.byref(module), str(self.folder / name).encode()), name)
+            self.checked(self.cuda.cuModuleGetFunction(ctypes.byref(found), module, entry.encode()), entry)
+            code = self.cuda.cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
+            self.checked(code, f"{smem_bytes} bytes of shared memory")
+            self.functions[name, entry] = found
+        return self.functions[name, entry]
+
+    def launcher(self, name: str, calls: list[Any], pointers: dict[str, int], stream: int) -> Callable[[], None]:
+        launches: list[Any] = []
+        for entry, grid, block, smem_bytes, given in calls:
+            values = [ctypes.c_int64(a) if isinstance(a, int) else ctypes.c_void_p(pointers.get(a)) for a in given]
+            at = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+            extents = (*grid, block, 1, 1, smem_bytes, ctypes.c_void_p(stream))
+            launches.append((self.function(name, entry, smem_bytes), extents, at, values))
+
+        def run() -> None:
+            for function, extents, at, _ in launches:
+                self.checked(self.cuda.cuLaunchKernel(function, *extents, at, None), "launch")
+
+        return run
+
+
+def work(args: argparse.Namespace) -> None:
+    """Measure what `args.out` does not hold yet, a line each; a row that began there and did not end is passed over."""
+    import torch
+
+    from carver.ops.operator import named
+    from carver.problem.problem import Problem
+    from carver.run.check import OperatorReference
+    from carver.run.reference import output_shape
+
+    driver, stream = Driver(args.folder), torch.cuda.current_stream().cuda_stream
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+    seen = {(line["case"], line.get("row")) for line in map(json.loads, args.out.read_text().splitlines())}
+
+    def timed(run: Callable[[], Any]) -> float:
+        run()
+        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(REPEATS)]
+        for start, end in events:
+            flush.zero_()
+            start.record()
+            run()
+            end.record()
+        torch.cuda.synchronize()
+        return float(statistics.median(start.elapsed_time(end) for start, end in events))
+
+    def tensor(shape: tuple[int, ...], dtype: str) -> Any:
+        x = torch.randn(shape, device="cuda")
+        return (16 * x if dtype == "int8" else x).to(getattr(torch, TORCH.get(dtype, dtype)))
+
+    with args.out.open("a") as file:
+
+        def say(case: int, **said: Any) -> None:
+            file.write(json.dumps({"case": case, **said}) + "\n")
+            file.flush()
+
+        for i, case in enumerate(json.loads((args.folder / "plan.json").read_text())["cases"]):
+            left = [j for j in range(len(case["rows"])) if (i, j) not in seen]
+            if not left:
+                continue
+            problem = Problem.from_dict(case["problem"])
+            inputs = {t.name: tensor(t.shape(problem.sizes), problem.dtypes[t.name]) for t in problem.statement.inputs}
+            output = problem.statement.output.name
+            out = tensor(output_shape(problem), problem.dtypes[output])
+            right, allowed = OperatorReference(problem).bounded(*inputs.values())
+            if (i, None) not in seen:
+                torch.backends.cuda.matmul.allow_tf32 = "tf32" in problem.dtypes.values()
+                narrow = any(d.startswith(("float8", "int")) for d in problem.dtypes.values())
+                call = None if narrow else named(problem.operator).library(problem, list(inputs.values()), out, torch)
+                room = torch.empty(sum(x.nbytes for x in (*inputs.values(), out)) // 2, dtype=torch.int8, device="cuda")
+                there = torch.empty_like(room)
+                say(i, library_ms=min(timed(call) for _ in range(2)) if call else None,
+                    copy_ms=timed(functools.partial(there.copy_, room)))  # fmt: skip
+                del room, there
+            for j in left:
+                _, _, _, name, calls, workspace_bytes = case["rows"][j]
+                say(i, row=j, ms=None, outcome="hangs")
+                room = torch.empty(workspace_bytes, dtype=torch.int8, device="cuda")
+                pointers = {n: x.data_ptr() for n, x in inputs.items()} | {"workspace": room.data_ptr()}
+                pointers[output] = out.data_ptr()
+                out.copy_(torch.full_like(right, 1e4))
+                try:
+                    run = driver.launcher(name, calls, pointers, stream)
+                    run()
+                    torch.cuda.synchronize()
+                except RuntimeError as e:  # what follows a fault in this process says nothing
+                    say(i, row=j, ms=None, outcome=str(e).splitlines()[0])
+                    return
+                wrong = int(((out.double() - right).abs() <= allowed).logical_not_().sum())
+                say(i, row=j, ms=None if wrong else timed(run), outcome=f"wrong: {wrong} elements" if wrong else "ok")
+        say(-1)
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Start workers until all is measured; end one that hangs."""
+    plan, end = json.loads((args.folder / "plan.json").read_text()), time.monotonic() + args.seconds
+    lines = args.out.with_suffix(".jsonl")
+    lines.touch()
+    for _ in range(RESTARTS):
+        worker = subprocess.Popen([sys.executable, __file__, "work", str(args.folder), "--out", str(lines)])
+        size, spoke, first = lines.stat().st_size, time.monotonic(), True
+        while worker.poll() is None:
+            time.sleep(0.2)
+            if (now := lines.stat().st_size) != size:
+                size, spoke, first = now, time.monotonic(), False
+            if time.monotonic() - spoke > (STARTS_S if first else HANGS_S) or time.monotonic() > end:
+                worker.kill()
+                worker.wait()
+        if time.monotonic() > end or '"case": -1' in lines.read_text():
+            break
+    said = [json.loads(line) for line in lines.read_text().splitlines()]
+    cases = []
+    for i, case in enumerate(plan["cases"]):
+        head: dict[str, Any] = next((s for s in said if s["case"] == i and "row" not in s), {})
+        rows = {s["row"]: s for s in said if s["case"] == i and "row" in s}
+        case["rows"] = [[*case["rows"][j][:3], s["ms"], s["outcome"]] for j, s in sorted(rows.items())]
+        if not case["rows"]:
+            continue
+        case |= {name: head.get(name) for name in ("library_ms", "copy_ms")}
+        cases.append(case)
+        sizes = "x".join(str(n) for n in case["problem"]["sizes"].values())
+        ran = sorted((r for r in case["rows"] if r[3]), key=lambda r: r[3])
+        bad = [[*r[:2], r[4]] for r in case["rows"] if not r[3]]
+        library, copy = case["library_ms"], case["copy_ms"]
+        print(f"{case['problem']['operator']} {sizes}: library {library} copy {copy} first {case['rows'][0]}")
+        for kernel in dict.fromkeys(r[0] for r in ran):
+            print("   ", *[r for r in ran if r[0] == kernel][:3], sep="\n      ")
+        print("   ", len(ran), "ran;", bad[:4] or "", flush=True)
+    found = {"command": shlex.join(["python", *sys.argv]), "compiler": plan["compiler"], "cases": cases, "failed": []}
+    with gzip.open(args.out, "wt") as file:
+        json.dump(found, file, separators=(",", ":"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, run in (("build", build), ("measure", measure), ("work", work)):
+        command = commands.add_parser(name)
+        command.add_argument("folder", type=Path)
+        command.set_defaults(run=run)
+        if name == "build":
+            command.add_argument("--problems", nargs="+", default=["named", "named_memory"])
+            command.add_argument("--only", default="", help="a regular expression that a problem's name holds")
+            command.add_argument("--device", default="h200")
+            command.add_argument("--configs", type=int, default=24)
+            command.add_argument("--jobs", type=int, default=2)
+        else:
+            command.add_argument("--out", type=Path, required=True)
+            command.add_argument("--seconds", type=float, default=120.0)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
