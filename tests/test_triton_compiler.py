@@ -50,6 +50,26 @@ def test_instruction_and_shared_memory(
         assert space["smem_bytes"][0] == found.metadata.shared
 
 
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("tile", [(128, 256, 64, 8, 4), (128, 128, 64, 8, 4)], ids=str)
+def test_products_wait_for_each_other_where_ptxas_says_so(sources: Any, tile: tuple[int, ...], static: bool) -> None:
+    """A loop that may not run at all, since its bound is an argument, starts from sums that are copied."""
+    config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"), tile, strict=True))
+    [kernel] = [k for k in KERNELS if (k.operator, k.name) == ("matmul", "triton")]
+    op = carver.MatmulTemplate(SIZE, SIZE, SIZE, trans_B=True, in_dtype="float16", static_shapes=static)
+    space, why = given_space(op.problem, carver.load_arch("h200_sxm"), kernel, [config])
+    assert not why
+    sizes = dict.fromkeys("MNK", SIZE)
+    tensors = {name: Tensor("float16", (SIZE, SIZE)) for name in "abc"}
+    facts = carver.inspect(
+        sources.linear_of_constants if static else sources.linear, args=tensors if static else tensors | sizes,
+        config=config, constants=sizes if static else {}, arch="h200", grid=(SIZE // tile[0], SIZE // tile[1]),
+    )  # fmt: skip
+    [loop] = facts.loops
+    waited = loop.span.alone_clk[0] > 1.2 * loop.span.tensor_clk
+    assert waited == bool(np.asarray(space["serialized"]).flat[0]) == (tile[1] == 256 and not static)
+
+
 def compiled(kernel: Any, arch: carver.Arch, config: dict[str, int]) -> Any:
     names = function_of(kernel).arg_names
     tensors = {name: Tensor("float16", (SIZE, SIZE)) for name in names if name in ("a", "b", "b2", "c")}

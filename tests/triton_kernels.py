@@ -23,6 +23,34 @@ def matmul(a, b, c, M, N, K, lda, ldb, ldc, BLOCK_M: tl.constexpr, BLOCK_N: tl.c
 
 
 @triton.jit
+def _linear(a, b, c, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    rows, cols = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        k = start + depth
+        x = tl.load(a + (rows % M)[:, None] * K + k[None, :], mask=k[None, :] < K, other=0.0)
+        total = tl.dot(x, tl.load(b + (cols % N)[None, :] * K + k[:, None], mask=k[:, None] < K, other=0.0), total)
+    inside = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c + rows[:, None] * N + cols[None, :], total.to(c.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def linear(a, b, c, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """C = A B^T."""
+    _linear(a, b, c, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)
+
+
+@triton.jit
+def linear_of_constants(
+    a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """The same, of sizes that the compiler sees."""
+    _linear(a, b, c, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)
+
+
+@triton.jit
 def gated(a, b, b2, c, M, N, K, lda, ldb, ldc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """C = silu(A B) * (A B2)."""
     rows, cols = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)

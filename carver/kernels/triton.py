@@ -388,11 +388,11 @@ def smem_bytes(
 
 def serialized(
     instruction: Values, num_warps: Values, tile_n: Values, out_bytes: Values, a_k_last: Values, b_k_last: Values,
-    a_integer: Values,
+    a_integer: Values, static_shapes: Values,
 ) -> Values:  # fmt: skip
     """Triton 3.6 copies sums within such a loop: ptxas says C7515 and lets each wgmma wait for the one before (3.9
-    does not)."""
-    layout = (a_k_last > 0) & (b_k_last > 0) & (a_integer == 0)
+    does not, nor does 3.6 where sizes are constants)."""
+    layout = (a_k_last > 0) & (b_k_last > 0) & (a_integer == 0) & (static_shapes == 0)
     return (instruction == WGMMA) & (num_warps >= 8) & (tile_n * out_bytes == 512) & layout
 
 
