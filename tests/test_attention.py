@@ -25,7 +25,7 @@ TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
 
 def space(arch: str, config: dict[str, int], **sizes: object) -> Space:
     problem = carver.FlashAttentionTemplate(**sizes).problem  # type: ignore[arg-type]
-    (kernel,) = kernels("attention", "triton")
+    kernel = next(k for k in kernels("attention", "triton") if k.name == "triton")
     return given_space(problem, carver.load_arch(arch), kernel, [config])[0]
 
 
@@ -372,3 +372,38 @@ def test_a_kernel_with_a_window_as_it_was_measured() -> None:
         ranking = op.with_arch("h200").rank([row["config"] for row in ran], "triton")
         ms = np.array([row["time_ms"] for row in ran])
         assert ms[ranking.indices[:1]].min() <= 1.05 * ms.min()
+
+
+@pytest.mark.parametrize(("way", "products", "moved"), [("keys", 2.0, 1.5), ("queries", 1.5, 1.25)])
+def test_backward_multiplies_more_often_and_ranks(way: str, products: float, moved: float) -> None:
+    size = dict(batch=4, heads=16, seq=1024, head_dim=128, causal=True)
+    forward, backward = carver.FlashAttentionTemplate(**size), carver.FlashAttentionTemplate(**size, backward=way)
+    assert backward.problem.flops == products * forward.problem.flops
+    assert backward.problem.compulsory_bytes == moved * forward.problem.compulsory_bytes
+    ranking = backward.with_arch("h200").recommend_hints(3)
+    assert {hint.kernel for hint in ranking} == {"triton_backward"}
+    assert ranking[0].predicted_ms > forward.with_arch("h200").recommend_hints(1)[0].predicted_ms
+    with pytest.raises(carver.CarverError, match="a pass is forward"):
+        backward.with_arch("h200").rank([{"BLOCK_M": 64, "BLOCK_N": 64}], "triton_tma")
+
+
+def test_backward_says_what_it_takes() -> None:
+    for wrong, says in (
+        (dict(backward="both"), "whose gradients"), (dict(backward="keys", kv_heads=2), "no shared heads"),
+        (dict(backward="queries", seq_kv=64), "as many keys as queries"),
+    ):  # fmt: skip
+        with pytest.raises(carver.CarverError, match=says):
+            carver.FlashAttentionTemplate(**(dict(batch=1, heads=4, seq=128) | wrong))
+
+
+def test_blocks_of_keys_that_walk_most_come_first() -> None:
+    """So that the last wave of a causal grid is short."""
+    config = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2}
+    ratio = {}
+    for way in ("keys", "queries"):
+        whole, half = (
+            carver.FlashAttentionTemplate(1, 16, seq=8192, head_dim=128, causal=causal, backward=way).with_arch("h200")
+            .rank([config])[0].predicted_ms for causal in (False, True)
+        )  # fmt: skip
+        ratio[way] = half / whole
+    assert ratio["keys"] < ratio["queries"]

@@ -23,6 +23,9 @@ NAMES = {
 }  # fmt: skip
 """What TileLang calls the same."""
 
+BACKWARD = {"keys": 1, "queries": 2}
+"""What the option `backward` holds: one of the two kernels of the backward pass, by whose gradients it makes."""
+
 
 class FlashAttentionTemplate(Template):
     """O = softmax(Q K^T) V for `batch` sequences of `seq` queries and `seq_kv` keys (as many where not given).
@@ -31,7 +34,8 @@ class FlashAttentionTemplate(Template):
     heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key, with
     a `window` the last so many keys up to its own. `visited` is for block-sparse masks: how many keys each query's
     block walks. `softcap`, a whole number: scores s become softcap * tanh(s / softcap). `page`: keys lie in pages of so
-    many, which a table of each sequence lists.
+    many, which a table of each sequence lists. `backward`: the kernel of the backward pass that makes the gradients of
+    "keys" and values, or of "queries", from the sums that the forward pass left.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class FlashAttentionTemplate(Template):
         window: int | None = None,
         softcap: float | None = None,
         page: int | None = None,
+        backward: str | None = None,
     ) -> None:
         shared = size("kv_heads", heads if kv_heads is None else kv_heads)
         if size("heads", heads) % shared:
@@ -70,7 +75,11 @@ class FlashAttentionTemplate(Template):
         }  # fmt: skip
         options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
         cap = int(softcap) if isinstance(softcap, float) and softcap.is_integer() else softcap
-        more = {"window": window, "softcap": cap, "page": page}
+        if backward is not None and backward not in BACKWARD:
+            raise ProblemError(f"backward is 'keys' (and values) or 'queries': whose gradients; got {backward!r}")
+        if backward and (shared != heads or sizes["q"] != sizes["s"] or sizes["d"] != sizes["e"]):
+            raise ProblemError("backward attention has as many keys as queries, of one width, and no shared heads")
+        more = {"window": window, "softcap": cap, "page": page, "backward": BACKWARD.get(backward or "")}
         options |= {name: size(name, value) for name, value in more.items() if value is not None}
         types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
         computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"
@@ -94,6 +103,8 @@ class FlashAttentionTemplate(Template):
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
     """softmax(Q K^T) V over the keys that each query sees. An error of a score scales its weight by e^error."""
     q, k, v = (inputs[name] for name in "QKV")
+    if "backward" in problem.options:
+        raise ProblemError("backward attention has no reference: its gradients are no tensors of its notation")
     scores, size_of = (xp.einsum("zhgqd,zhsd->zhgqs", x, y) for x, y in ((q, k), (abs(q), abs(k))))
     queries, keys = scores.shape[-2:]
     seen = xp.ones((queries, keys), dtype=bool)
@@ -115,7 +126,7 @@ def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Cal
     """torch's fused attention; its causal mask starts at the first key, so it needs as many keys as queries."""
     q, k, v = operands
     causal = bool(problem.options.get("causal"))
-    own = {"visited", "window", "softcap", "page"} & problem.options.keys()
+    own = {"visited", "window", "softcap", "page", "backward"} & problem.options.keys()
     if xp is np or own or (causal and q.shape[-2] != k.shape[-2]):
         return None
     shared = (q.reshape(q.shape[0], -1, *q.shape[-2:]), k, v)
@@ -135,6 +146,7 @@ OPERATOR = Operator(
         Argument("window", "and no more than so many of them", "--window"),
         Argument("softcap", "scores become CAP tanh(score / CAP)", "--softcap", metavar="CAP"),
         Argument("page", "keys lie in pages of so many", "--page"),
+        Argument("backward", "gradients of keys and values, or of queries", "--backward", tuple(BACKWARD)),
     ),
     reference=reference,
     library=library,

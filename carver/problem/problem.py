@@ -125,7 +125,7 @@ class Problem:
         if "flops_per_element" in self.options:
             return points * self.options["flops_per_element"]
         if len(self.statement.inputs) > 2:
-            return self._chained_flops()
+            return round(self._chained_flops() * self.words.pass_of(self.options)[0])
         return points * (2 if len(self.statement.inputs) > 1 else 1)
 
     def _chained_flops(self) -> int:
@@ -181,10 +181,11 @@ class Problem:
         """Each input read once, the output written once; of masked keys those that a query visits. [bytes]"""
         keys = self.words.mask[1] if self.seen_keys is not None else ""
         seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
-        return sum(
+        once = sum(
             ceil(ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
             for t in self.statement.tensors
         )
+        return round(once * self.words.pass_of(self.options)[1])
 
     @cached_property
     def key(self) -> tuple[Any, ...]:

@@ -12,6 +12,8 @@
     [options]
     axis = ["columns", "rows"]              # a word for each value; "" says nothing
     max_delay = []                          # a count
+    [passes]                                # arithmetic and bytes over those of the notation, by an option's value
+    backward = [[1.0, 1.0], [2.0, 1.5]]
     [unsaid]                                # sizes and counts that go without saying: a number, or as another axis
     b = 1
     s = "q"                                 # or a product
@@ -31,7 +33,7 @@ from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
 
-_KEYS = ("computes", "title", "mask", "sized", "packed", "axes", "products", "options", "unsaid", "example")
+_KEYS = ("computes", "title", "mask", "sized", "packed", "axes", "products", "options", "passes", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Words:
     axes: Mapping[str, str] = field(default_factory=FrozenDict)
     products: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    passes: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=FrozenDict)
     unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
     example: Mapping[str, int] = field(default_factory=FrozenDict)
 
@@ -57,6 +60,10 @@ class Words:
         known = {**sizes, **products}
         usual = {axis: known.get(n) if isinstance(n, str) else n for axis, n in self.unsaid.items()}
         return {axis: n for axis, n in said.items() if n != usual.get(axis)}
+
+    def pass_of(self, options: Mapping[str, int]) -> tuple[float, float]:
+        """Arithmetic and bytes of these options over those that the notation says."""
+        return next((each[options[name]] for name, each in self.passes.items() if name in options), (1.0, 1.0))
 
     def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
         """The word for the value of each option that has one."""
@@ -77,6 +84,7 @@ def declared() -> Mapping[str, Words]:
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
             tuple(raw.get("sized", ())), tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
             FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
+            FrozenDict({name: tuple(map(tuple, each)) for name, each in raw.get("passes", {}).items()}),
             FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
         )  # fmt: skip
     return FrozenDict(found)

@@ -1,7 +1,8 @@
 """Two contractions with a softmax between them, the scores never leaving the SM: flash attention.
 
 A block keeps `tile_m` queries and walks the keys by `tile_k`. One step multiplies queries by keys, exponentiates,
-rescales the accumulators and multiplies by the values.
+rescales the accumulators and multiplies by the values. Backwards a step makes the scores again, from the sums that the
+forward pass left, and there are two kernels: one keeps keys and walks queries (`PASSES`).
 Left out: dropout, biases, the work of a score function, persistent blocks that balance a causal grid, warps that
 specialise (FlashAttention 3 and 4).
 """
@@ -51,6 +52,33 @@ CAP_OPS = 5
 """Vector instructions of a score that is capped: tanh(x) = 1 - 2 / (exp(2x) + 1), with an exponential and a reciprocal
 on the special-function units."""
 
+
+@dataclass(frozen=True)
+class Pass:
+    """What a block keeps, walks and multiplies."""
+
+    products: tuple[int, int]
+    """Of a step, over the width of queries and keys, and over that of values."""
+    score_ops: float = SCORE_OPS
+    rescales: bool = True
+    keeps_both: bool = False
+    """A row that is kept has both widths: a query and the gradient of its output, a key and a value."""
+    stores: tuple[int, int] = (0, 1)
+    """Of a row: so many of each width."""
+    longest_first: bool = False
+    """Of a causal grid the blocks that walk most come first."""
+
+
+PASSES = (
+    Pass((1, 1)),
+    # scale and subtract, difference, product, conversion of two scores
+    Pass((2, 2), 4.0, rescales=False, keeps_both=True, stores=(1, 1), longest_first=True),
+    Pass((2, 1), 4.0, rescales=False, keeps_both=True, stores=(1, 0)),
+)
+"""By the option `backward`: forward, the gradients of keys and values, those of queries."""
+MASK_OPS = 2
+"""Comparison and selection of a score, in kernels that mask every step of a causal walk."""
+
 READS = frozenset({
     "copy_instr", "fragment_instr", "group_chain_clk", "l2_efficiency", "l2_usable", "math_efficiency",
     "smem_efficiency", "split_each_s", "split_s", "step_chain_clk", "step_instr", "store_chain", "store_instr",
@@ -93,12 +121,15 @@ class Attention:
     p_bytes: FloatArray = column("bytes", "of probabilities that pass shared memory between the products", 0)
     score_copies: FloatArray = column("", "warps that compute the same scores", 1)
     tmem_columns: FloatArray = column("columns", "of tensor memory that hold a block's scores and sums", 0)
+    start_loads: FloatArray = column("loads", "one after the other that a block's first copy waits for", 0)
+    exposed_loads: FloatArray = column("loads", "of a step whose whole latency shows", 0)
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
     arch, problem, c = space.arch, space.problem, read_columns(Attention, space, whole=True)
 
-    queries, keys, heads_kv, group = c.q, c.s, c.z * c.h, c.g
+    way = PASSES[problem.options.get("backward", 0)]
+    queries, keys, heads_kv, group = c.q, c.s, c.z * c.h, c.g  # as many queries as keys where the pass is backward
     tm, tk, head, value = c.tile_m, c.tile_k, c.head, c.value
     eq, ek, ev, eo = c.q_bytes, c.k_bytes, c.v_bytes, c.o_bytes
     warps, wm, wn, split, kind = c.warps, c.warps_m, c.warps_n, c.split, c.instruction
@@ -114,7 +145,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     parts = np.maximum(np.minimum(split, np.ceil(longest)), 1.0)
     waves = grid / (arch.sm_count * resident)
     # the longest blocks of a causal grid are its last: what they take beyond the mean shows once
-    trips = (mean + (longest - mean) / np.maximum(waves, 1.0)) / parts
+    last = np.where(waves > 1, mean, longest) if way.longest_first else longest
+    trips = (mean + (last - mean) / np.maximum(waves, 1.0)) / parts
     steps = np.maximum(np.ceil(trips - 1e-9), 1.0)
     busy = np.minimum(trips / steps, 1.0)
 
@@ -123,23 +155,29 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
     rows_scored = rows_padded * c.score_copies
-    tile_flops = 2 * tk * (rows_scored * head + rows_padded * value)
+    of_head, of_value = way.products
+    again = (of_head - 1) * rows_padded * head + (of_value - 1) * rows_padded * value
+    tile_flops = 2 * tk * (rows_scored * head + rows_padded * value + again)
     products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
-    capped = "softcap" in problem.options
-    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rows_padded * value, capped)
+    ops = way.score_ops + (CAP_OPS if "softcap" in problem.options else 0)
+    ops = ops + (MASK_OPS if problem.options.get("causal") and not way.rescales else 0)
+    special = 3 if "softcap" in problem.options else 1
+    rescaled = rows_padded * value if way.rescales else np.zeros(())
+    exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rescaled, ops, special)
     soft_clk = exp_clk + vector_clk
     # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
     alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
     in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP)
     chain_clk = np.where(per_scheduler > 1, np.maximum(in_step, alone / per_scheduler), alone)
-    chain_clk = chain_clk + 2 * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    chain_clk = chain_clk + sum(way.products) * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
 
     # shared-memory port: keys and values in, fragments of all operands out
-    tile_q, tile_kv = tm * head * eq, tk * (head * ek + value * ev)
-    reads_kv = tile_kv * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
+    tile_q, tile_kv = tm * (head * eq + way.keeps_both * value * ev), tk * (head * ek + value * ev)
+    walked = tk * (of_head * head * ek + of_value * value * ev)
+    reads_kv = walked * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
     fragments = reads_kv + tile_q * np.where(kind >= WGMMA, 1.0, wn) + p_bytes * wn
     smem_clk = (fragments + tile_kv + p_bytes) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
 
@@ -157,20 +195,22 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))
     taken = np.minimum(tk, keys)
     d, e = c.d, c.e
-    fill_q = rows * d * eq * sector_waste(d * eq, c.row_align_q, arch.sector_bytes)
+    kept = d * eq + way.keeps_both * e * ev
+    fill_q = rows * kept * sector_waste(d * eq, c.row_align_q, arch.sector_bytes)
     fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, c.row_align_k, arch.sector_bytes)
     read = fill_q / steps + fill_kv * busy
-    read_q = heads_kv * group * queries * d * eq * np.where(packed, 1.0, split)
+    read_q = heads_kv * group * queries * kept * np.where(packed, 1.0, split)
     read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
     dram = (read_q + read_kv) / (grid * steps)
 
     # output: normalised rows, or partial ones that a second kernel joins
     partial = split > 1
     width = np.where(partial, 4.0, eo)
-    store = rows * (e * width * sector_waste(e * width, c.row_align_out, arch.sector_bytes) + partial * LSE_BYTES)
-    accumulators = tm * value / lanes
+    stored = way.stores[0] * d + way.stores[1] * e
+    store = rows * (stored * width * sector_waste(e * width, c.row_align_out, arch.sector_bytes) + partial * LSE_BYTES)
+    accumulators = tm * (way.stores[0] * head + way.stores[1] * value) / lanes
     store_instr = accumulators * k["store_instr"]
-    outputs = heads_kv * group * queries * e
+    outputs = heads_kv * group * queries * stored
     partial_bytes = split * outputs * 4.0
     l2_bytes_per_s = arch.l2_bytes_per_s * k["l2_efficiency"]
     back = np.where(partial_bytes < arch.l2_bytes * 0.5, l2_bytes_per_s, arch.dram_bytes_per_s)
@@ -183,8 +223,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         warps=warps,
         steps=steps,
         ahead=np.where(busy > 0, c.ahead, np.inf),
-        exposed=(1.0 + sparse) / steps,
-        start_loads=TABLE_LOADS if "page" in problem.options else 0.0,
+        exposed=(1.0 + sparse) / steps + c.exposed_loads,
+        start_loads=c.start_loads + (TABLE_LOADS if "page" in problem.options else 0.0),
         math_clk=math_clk * busy,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
         smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
@@ -210,15 +250,15 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def softmax_clk(
-    arch: Arch, scores: FloatArray, accumulators: FloatArray, capped: bool = False
+    arch: Arch, scores: FloatArray, accumulators: FloatArray, ops: float = SCORE_OPS, special: int = 1
 ) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Clocks of an SM's special-function units and of its vector units in one step, and the instructions. [clk]
 
-    Every score is exponentiated and every accumulator rescaled.
+    Every score takes `ops` vector instructions and `special` of the special-function units, every accumulator one.
     """
-    vector_ops = scores * (SCORE_OPS + (CAP_OPS if capped else 0)) + accumulators
-    special = scores * (3 if capped else 1)
-    return special / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, (vector_ops + special) / arch.warp_size
+    vector_ops, exponentials = scores * ops + accumulators, scores * special
+    instructions = (vector_ops + exponentials) / arch.warp_size
+    return exponentials / arch.sfu_per_clk, vector_ops / arch.lanes_per_sm, instructions
 
 
 def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:
