@@ -71,7 +71,7 @@ class Script:
             return Reply("ok", "", machine)
         if job["do"] in ("setup", "state"):
             return Reply("ok", "", {"clock_hz": 1e9} if job["do"] == "state" else {})
-        nudge = int(job["program"]["source"][1]["NUDGE"])
+        nudge = int(job["trial"]["program"]["source"][1]["NUDGE"])
         self.asked.append((job["do"], nudge))
         if (job["do"], nudge) in self.replies:
             return self.replies[job["do"], nudge]

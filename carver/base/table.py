@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from math import floor, log10
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -129,6 +130,17 @@ def without_colour(drawn: RenderableType, width: int) -> str:
     text = io.StringIO()
     Console(file=text, width=width, color_system=None, legacy_windows=False, force_jupyter=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:
+    """The cells of the head as HTML, and those of each row."""
+    sides = ["left" if column.is_text else "right" for column in columns]
+    head = "".join(f"<th>{escape(column.heading)}</th>" for column in columns)
+    rows = zip(*(column.cells for column in columns), strict=True)
+    return head, [
+        "".join(f'<td style="text-align:{side}">{escape(cell)}</td>' for side, cell in zip(sides, row, strict=True))
+        for row in rows
+    ]
 
 
 def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:

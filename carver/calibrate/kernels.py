@@ -129,9 +129,7 @@ def _turns(rows: Sequence[Sequence[Template]]) -> list[list[Template]]:
 
 def _case(bench: Bench, arch: Arch, problem: Problem, hints: Sequence[Hint]) -> Case:
     found = measure(bench, candidates(hints, bench.machine.arch), fresh=True)
-    seconds = np.array([m.median_ms * 1e-3 if m.ok and m.median_ms else np.nan for m in found])
-    configs = [{"kernel": m.kernel, **m.config} for m in found]
-    return Case("calibrate", problem, arch, own_backend(arch), configs, seconds)
+    return Case.of("calibrate", problem, arch, own_backend(arch), found)
 
 
 def _first_fit(group: Group) -> dict[str, float]:

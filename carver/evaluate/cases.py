@@ -42,6 +42,13 @@ class Case:
     """A vendor library's time for the same problem, where the table has one."""
     note: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, table: str, problem: Problem, arch: Arch, backend: str, found: Iterable[Measurement]) -> Case:
+        """The case of measurements of one problem."""
+        rows = list(found)
+        configs = [{"kernel": m.kernel, **m.config} for m in rows]
+        return cls(table, problem, arch, backend, configs, seconds([m.median_ms if m.ok else None for m in rows]))
+
     @property
     def best_s(self) -> float:
         return float(np.nanmin(self.seconds))

@@ -1,4 +1,4 @@
-"""Tables of Kernel Tuner: exhaustive runs of one kernel for one problem, a CSV of parameters beside a JSON of facts."""
+"""Tables of Kernel Tuner and CLTune: exhaustive runs of one kernel for one problem, a CSV beside a JSON of facts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..base.errors import ConfigError
 from ..base.types import BoolArray, FloatArray
 from ..ops.conv2d import Conv2DTemplate
 from ..ops.dedispersion import DedispersionTemplate
+from ..ops.matmul import MatmulTemplate
 from ..problem.problem import Problem
 from .cases import Case, dtype, read_csv, seconds, tunables
 
@@ -48,6 +49,28 @@ def dedispersion(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) 
     case, remark = _case(folder, name, facts, arch, problem)
     yield remark
     yield case
+
+
+def xgemm(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """CLBlast's SGEMM, C[n*M + m] += A[k*M + m] * B[k*N + n]: in row-major terms C' = B' A', with N rows and M columns.
+
+    GEMMK = 1 is another kernel, which no declaration describes.
+    """
+    problem = MatmulTemplate(
+        int(facts["N"]), int(facts["M"]), int(facts["K"]), trans_A=True, in_dtype=dtype(facts["dtype"])
+    ).problem
+    if (packed := folder / f"{name}.npz").is_file():
+        with np.load(packed) as z:
+            names, times = [str(p) for p in z["param_names"]], seconds(z["time_ms"])
+            rows = [dict(zip(names, row, strict=True)) for row in z["params"].tolist()]
+    else:
+        rows, times = rows_of(folder, name, facts)
+    ours = np.array([not row.get("GEMMK") for row in rows], bool)
+    if not ours.all():
+        yield f"{(~ours).sum()} of {len(ours)} configurations passed over: nothing describes the kernel GEMMK = 1"
+    configs, remark = tunables([row for row, one in zip(rows, ours, strict=True) if one], "matmul", "clblast")
+    yield remark
+    yield Case(name, problem, arch, "clblast", configs, times[ours])
 
 
 def rows_of(folder: Path, name: str, facts: Mapping[str, Any]) -> tuple[list[dict[str, Any]], FloatArray]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ..base.errors import ConfigError
 from ..base.given import content, text_of
 from ..ops.matmul import MatmulTemplate
 from .cases import device, read_csv, tunables
-from .winners import Row, Winner, listed
+from .winners import Row, Winner, listed, sorted_out
 
 _HEADER = ("cu_num", "M", "N", "K", "kernelName")
 _FAMILIES = {"a8w8": "float8_e4m3", "bf16": "bfloat16"}
@@ -42,12 +41,13 @@ def aiter_file(path: Path, name: str) -> Iterator[Winner | str]:
     family = next((family for family in _FAMILIES if family in path.name), "")
     types = {"family": family}
     said = [types | {"variant": row.get("q_dtype_w") or row.get("dtype") or ""} for row in rows]
-    yield from _aiter(name, [row | more | _tile_of(row["kernelName"]) for row, more in zip(rows, said, strict=True)])
+    rows = [row | more | _tile_of(row["kernelName"]) for row, more in zip(rows, said, strict=True)]
+    yield from sorted_out(name, rows, _aiter_row)
 
 
 def aiter_table(path: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Winner | str]:
     """The same from a CSV with a row a winner: family, gfx, cu, M, N, K and the tile."""
-    yield from _aiter(name, read_csv(path, f"{name}_winners"))
+    yield from sorted_out(name, read_csv(path, f"{name}_winners"), _aiter_row)
 
 
 def _tile_of(kernel: str) -> dict[str, int]:
@@ -62,20 +62,6 @@ def _tile_of(kernel: str) -> dict[str, int]:
         if re.fullmatch(r"t\d+(x\d+){2}", part):
             return dict(zip(("block_m", "block_n", "block_k"), size, strict=True))
     return {}
-
-
-def _aiter(name: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Winner | str]:
-    found: list[Row] = []
-    passed: Counter[str] = Counter()
-    for row in rows:
-        made = _aiter_row(row)
-        if isinstance(made, Row):
-            found.append(made)
-        else:
-            passed[made] += 1
-    yield from listed(name, found)
-    for why, count in passed.items():
-        yield f"{count} winners passed over: {why}"
 
 
 def _aiter_row(row: Mapping[str, Any]) -> Row | str:

@@ -8,7 +8,6 @@ without a block shape are of other kernels: both are passed over.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ..base.errors import ConfigError
 from ..base.given import json_of, text_of
 from ..ops.matmul import MatmulTemplate
 from .cases import read_csv, tunables
-from .winners import Row, Winner, listed
+from .winners import Row, Winner, sorted_out
 
 _NAME = re.compile(
     r"(?:E=(?P<E>\d+),)?N=(?P<N>\d+),(?:K=(?P<K>\d+),)?device_name=(?P<device>[^,]+?)(?:,dtype=(?P<dtype>[^,]+?))?"
@@ -48,7 +47,7 @@ def folder(path: Path, name: str) -> Iterator[Winner | str]:
                 for m, config in _object(file).items()
                 if m.isdigit() and isinstance(config, Mapping)
             ]
-    yield from _listed(name, rows)
+    yield from sorted_out(name, rows, _row)
 
 
 def _object(file: Path) -> Mapping[str, Any]:
@@ -60,21 +59,7 @@ def _object(file: Path) -> Mapping[str, Any]:
 
 def table(path: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Winner | str]:
     """The same from a CSV with a row a winner: device, dtype, block_shape, E, N, K, M and the configuration."""
-    yield from _listed(name, read_csv(path, name))
-
-
-def _listed(name: str, rows: list[dict[str, Any]]) -> Iterator[Winner | str]:
-    passed: Counter[str] = Counter()
-    found: list[Row] = []
-    for row in rows:
-        made = _row(row)
-        if isinstance(made, Row):
-            found.append(made)
-        else:
-            passed[made] += 1
-    yield from listed(name, found)
-    for why, count in passed.items():
-        yield f"{count} of {len(rows)} winners passed over: {why}"
+    yield from sorted_out(name, read_csv(path, name), _row)
 
 
 def _row(row: Mapping[str, Any]) -> Row | str:

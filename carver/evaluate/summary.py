@@ -250,12 +250,7 @@ def _short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if value < 10 else f"{value:.1f}"
 
 
-def plot(rows: Sequence[Summary], ks: Sequence[int] = KS) -> Axes:
-    """The model against random draws, by table and k."""
-    return plot_summary(rows, ks)
-
-
-def plot_summary(rows: Sequence[Summary], ks: Sequence[int], ax: Axes | None = None) -> Axes:
+def plot(rows: Sequence[Summary], ks: Sequence[int] = KS, ax: Axes | None = None) -> Axes:
     """What the first k picks cost on measured tables, filled, against as many random draws, open. [x the best time]"""
     if not rows:
         raise ConfigError("nothing to plot: no table was evaluated")

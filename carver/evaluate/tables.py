@@ -32,7 +32,7 @@ from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
-from . import attention, clblast, kernel_tuner, lists, logic, serving, tensile, tilelang, triton
+from . import kernel_tuner, lists, serving, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
 from .winners import Winner
 
@@ -43,10 +43,10 @@ ADAPTERS: Mapping[str, Adapter] = {
     "addmm": triton.inductor,
     "bmm": triton.inductor,
     "mixed_mm": triton.inductor,
-    "flex_attention": attention.flex_attention,
+    "flex_attention": triton.flex_attention,
     "conv2d_direct": kernel_tuner.convolution,
     "dedispersion": kernel_tuner.dedispersion,
-    "gemm": clblast.gemm,
+    "gemm": kernel_tuner.xgemm,
     "Tensile": tensile.gemm,
 }
 """Which adapter reads a table, by the `op` of its description, else by the first word of its `dataset`."""
@@ -54,8 +54,8 @@ LISTS: Mapping[str, Callable[[Path, str, Mapping[str, Any]], Iterator[Winner | s
     "Tuned": serving.table,
     "AITER": lists.aiter_table,
     "ROCm/triton": lists.streamk_table,
-    "ROCm/rocBLAS": logic.table,
-    "ROCm/hipBLASLt": logic.table,
+    "ROCm/rocBLAS": tensile.table,
+    "ROCm/hipBLASLt": tensile.table,
 }
 """The same for lists of winners, which may be of many devices."""
 ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv", ".yaml", ".yml")
@@ -115,7 +115,8 @@ def _read_file(path: Path) -> Iterator[Case | Winner | str]:
     elif serving.is_tuned_file(path):
         raise ConfigError("one of many tuned files: give the folder")
     elif path.suffix in (".yaml", ".yml"):
-        yield from lists.streamk_file(path, path.name) if lists.is_streamk(path) else logic.logic_file(path, path.name)
+        reader = lists.streamk_file if lists.is_streamk(path) else tensile.logic_file
+        yield from reader(path, path.name)
     elif path.name.endswith(".meta.json"):
         facts = json_of(text_of(path, ConfigError), "the description", ConfigError)
         if not isinstance(facts, dict):
@@ -305,8 +306,6 @@ def records_cases(path: Path) -> Iterator[Case]:
         same = groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), {})
         same[json.dumps([m.kernel, dict(m.config)], sort_keys=True)] = m
     for (problem, arch, backend), newest in groups.items():
-        rows = list(newest.values())
-        seconds = np.array([m.median_ms * 1e-3 if m.outcome == "ok" and m.median_ms else np.nan for m in rows])
-        if np.isfinite(seconds).sum() > 1:
-            configs = [{"kernel": m.kernel, **m.config} for m in rows]
-            yield Case(path.name, Problem.from_dict(json.loads(problem)), load(arch), backend, configs, seconds)
+        case = Case.of(path.name, Problem.from_dict(json.loads(problem)), load(arch), backend, newest.values())
+        if np.isfinite(case.seconds).sum() > 1:
+            yield case

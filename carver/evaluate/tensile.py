@@ -1,14 +1,18 @@
-"""Tables of Tensile, the generator of rocBLAS's kernels: GFLOP/s of every solution for every size.
+"""Tensile, the generator of rocBLAS's kernels: its tables, and the logic files that say what the libraries take.
 
-`NAME.npz` holds, for each layout, its sizes (M, N, batch, K) and GFLOP/s by size and solution;
+Of a table, `NAME.npz` holds, for each layout, its sizes (M, N, batch, K) and GFLOP/s by size and solution;
 `NAME_LAYOUT_solutions.csv.gz` the parameters of the solutions. Matrices are column-major: in row-major terms
 C' = B' A' with N rows and M columns, and what Tensile calls transposed is not.
+
+A logic file of rocBLAS or hipBLASLt is a YAML list: version, schedule, ISA, devices, the type of problem, solutions,
+and further on the sizes, each `[[M, N, batch, K, ...], [solution, speed]]`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,10 +20,18 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.errors import CarverError, ConfigError
 from ..base.types import BoolArray
 from ..kernels.declaration import kernels
 from ..ops.matmul import MatmulTemplate
-from .cases import Case, dtype, each, read_csv, seconds, tunables
+from .cases import Case, device, dtype, each, read_csv, seconds, tunables
+from .lists import load_yaml
+from .winners import Row, Winner, listed
+
+_TYPES = {0: "float32", 3: "float64", 4: "float16", 7: "bfloat16", 8: "int8"}
+"""`DataType` of Tensile."""
+_LETTERS = {"S": "float32", "D": "float64", "H": "float16", "B": "bfloat16"}
+"""Names such as HHS_BH: inputs, output, sums; a letter more than that says that there are batches."""
 
 
 def gemm(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
@@ -71,3 +83,100 @@ def solution(given: Mapping[str, Any], wave: int = 64) -> dict[str, Any] | None:
         row = {"VW": min(row["GRVW"], row["TT0"], row["TT1"])} | row
     other = profiles["tensile" if shape else "tensile_mfma"] - profiles["tensile_mfma" if shape else "tensile"]
     return {k: v for k, v in row.items() if k not in other}
+
+
+def logic_file(path: Path, name: str) -> Iterator[Winner | str]:
+    facts = load_yaml(path)
+    if not isinstance(facts, list) or len(facts) < 8 or not isinstance(facts[4], Mapping):
+        raise ConfigError("no logic file of Tensile: a list of version, schedule, ISA, devices, problem, solutions")
+    isa = facts[2] if isinstance(facts[2], str) else str(facts[2].get("Architecture", ""))
+    arch, remark = device(isa)
+    yield remark
+    of = facts[4]
+    if of.get("DataType") not in _TYPES:
+        yield f"passed over: nothing multiplies its type {of.get('DataType')!r}"
+        return
+    kind, wide = _TYPES[of["DataType"]], bool(of.get("HighPrecisionAccumulate"))
+    ours = {int(row.get("SolutionIndex", i)): row for i, row in enumerate(facts[5])}
+    sizes = next((part for part in facts[6:] if isinstance(part, list) and part and _is_size(part[0])), [])
+    rows = [(kind, wide, bool(of["TransposeA"]), bool(of["TransposeB"]), size[:4], ours.get(int(best[0])))
+            for size, best in sizes]  # fmt: skip
+    yield from _ranked(name, rows, arch)
+
+
+def _is_size(part: Any) -> bool:
+    return (
+        isinstance(part, list) and len(part) == 2 and isinstance(part[0], list) and len(part[0]) >= 4
+        and isinstance(part[1], list) and len(part[1]) == 2
+    )  # fmt: skip
+
+
+def table(path: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Winner | str]:
+    """The same from two CSVs: a row a winner, and a row a solution."""
+    arch, remark = device(str(facts.get("gpu") or facts["files"][0]["arch"]))
+    yield remark
+    ours = {int(row["sid"]): facts.get("constants", {}) | row for row in read_csv(path, f"{name}_solutions")}
+    rows = []
+    for row in read_csv(path, f"{name}_winners"):
+        letters = str(row["dtype"]).partition("_")[0]
+        size = [int(row[axis]) for axis in ("M", "N", "batch", "K")]
+        rows.append((_LETTERS.get(letters[0], ""), letters[-1] == "S" or letters[2:] == "S",
+                     row["transA"] == "T", row["transB"] == "T", size, ours.get(int(row["sid"]))))  # fmt: skip
+    yield from _ranked(name, rows, arch)
+
+
+def _ranked(
+    name: str, rows: Iterable[tuple[str, bool, bool, bool, Sequence[int], Mapping[str, Any] | None]], arch: Arch
+) -> Iterator[Winner | str]:
+    """One list a type and layout: the library chooses among the solutions of one file."""
+    found, passed, first = [], 0, ""
+    words: dict[int, dict[str, int] | None] = {}
+    for kind, wide, trans_a, trans_b, (m, n, batch, k), given in rows:
+        try:
+            if given is None or not kind:
+                raise ConfigError("a solution or a type that is not in the file")
+            if id(given) not in words:
+                words[id(given)] = _words(given, arch)
+            config = words[id(given)]
+            if config is None:
+                raise ConfigError("no declaration describes its waves")
+            accumulate = "float32" if wide and kind in ("float16", "bfloat16") else None
+            problem = MatmulTemplate(n, m, k, batch, trans_b, trans_a, kind, accum_dtype=accumulate).problem
+            found.append(Row(f"{kind}{wide}{trans_a}{trans_b}", problem, arch, "tensile", config))
+        except CarverError as why:
+            passed, first = passed + 1, first or str(why)
+    yield from listed(name, found)
+    if passed:
+        yield f"{passed} of {passed + len(found)} winners passed over, the first: {first}"
+
+
+def _words(given: Mapping[str, Any], arch: Arch) -> dict[str, int] | None:
+    """A solution of a library in the words of Tensile's own tables, and then of a declaration."""
+    instruction = _numbers(given.get("MatrixInstruction"))
+    tile, group = _numbers(given["ThreadTile"]), _numbers(given["WorkGroup"])
+    row: dict[str, Any] = {
+        "MT0": int(given["MacroTile0"]), "MT1": int(given["MacroTile1"]), "DepthU": int(given["DepthU"]),
+        "GSU": int(given["GlobalSplitU"]), "WGM": max(abs(int(given["WorkGroupMapping"])), 1),
+        "TT0": tile[0], "TT1": tile[1], "GRVW": _number(given, "GlobalReadVectorWidth", "GlobalReadVectorWidthA"),
+        "PGR": _number(given, "PrefetchGlobalRead"), "SU": _number(given, "StaggerU"),
+        "ONEBUF": _number(given, "1LDSBuffer"),
+    }  # fmt: skip
+    if instruction:
+        row |= {"MI": "x".join(map(str, instruction[:4])), "PLR": _number(given, "PrefetchLocalRead")}
+        waves, shape = _numbers(given.get("MIWaveTile")), instruction
+        if waves:
+            row |= {"TT0": waves[0], "TT1": waves[1] * shape[1]}
+    else:
+        row |= {"WG0": group[0], "WG1": group[1], "WG2": group[2], "VW": max(_number(given, "VectorWidth"), 1)}
+    made = solution(row, arch.warp_size)
+    return tunables([made], "matmul", "tensile")[0][0] if made else None
+
+
+def _numbers(value: Any) -> list[int]:
+    """A list of numbers, or the text of one."""
+    return [int(n) for n in (json.loads(value) if isinstance(value, str) and value else value or [])]
+
+
+def _number(given: Mapping[str, Any], *names: str) -> int:
+    value = next((given[name] for name in names if given.get(name) not in (None, "")), 0)
+    return int({"true": 1, "false": 0}.get(str(value).lower(), value))

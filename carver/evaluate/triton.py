@@ -1,4 +1,4 @@
-"""Tables of Triton kernels."""
+"""Tables of Triton kernels, logs of PyTorch Inductor's autotuning among them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ProblemError
 from ..base.types import FloatArray
+from ..ops.attention import FlashAttentionTemplate
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.matmul import MatmulTemplate
 from ..ops.reduction import ReductionTemplate
@@ -32,6 +33,14 @@ _NORMALISATIONS = {
     "softmax": "softmax", "layernorm": "layer_norm", "layer_norm": "layer_norm", "rmsnorm": "rms_norm",
     "rms_norm": "rms_norm",
 }  # fmt: skip
+
+VISITED = 0
+"""Keys that a query walked while the logs of flex attention were recorded, as inferred from the times themselves.
+
+They grow with the bytes of Q and O, at 1.57 TB/s on an A100 for any sequence length, and not with the number of keys;
+taken for full attention they would be forty times the device's peak. A count of blocks that was left at zero does
+that: a comment in later versions of Inductor names this very mistake, and they time 16 blocks of keys or all.
+"""
 
 
 def gemm(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
@@ -132,6 +141,23 @@ def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> I
         )  # fmt: skip
         library_s = reference(p.get("extern_ms"))
         return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times, reference_s=library_s)
+
+    yield from each(problems, case)
+
+
+def flex_attention(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """One case a problem: Q of b x h x m x n (batch, heads, queries, head dimension), K and V with as many heads."""
+    configs, remark, problems = logged(folder, name, "attention")
+    yield remark
+
+    def case(row: Any) -> Case:
+        p, cids, times = row
+        kind = dtype(p["dtype"])
+        template = FlashAttentionTemplate(
+            int(p["b"]), int(p["h"]), seq=int(p["m"]), seq_kv=int(p["kv_seq_length"]), head_dim=int(p["n"]),
+            in_dtype="tf32" if kind == "float32" else kind, visited=VISITED,
+        )  # fmt: skip
+        return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times)
 
     yield from each(problems, case)
 

@@ -8,10 +8,10 @@ would do, and what the list alone would: the candidates in the order of how ofte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ FIRST = 10
 SAMPLE = 400
 """Problems of one list and device that are ranked: more hardly move a median. They are taken at equal distances."""
 TILE = ("tile_m", "tile_n", "tile_k")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,16 @@ def place(winner: Winner) -> Place:
     pool, won = winner.pool, winner.won
     n = len(pool.configs)
     by_wins = sorted(range(n), key=lambda i: (int(i == won) - pool.wins[i], i))
+    refused = Place(winner, 100.0, float("nan"), True, False, False, False, 0.0, False, False)
     try:
         ranking = rank(winner.problem, winner.arch, pool.configs, winner.backend)
     except NoCandidates:
-        return Place(winner, 100.0, float("nan"), True, False, False, False, 0.0, False, False)
+        return refused
     order = [int(i) for i in ranking.indices]
     where = zip(order, ranking.order, strict=True)
     tiles = {i: _tile(ranking.parts[part].space.columns, row) for i, (part, row) in where}
     if won not in tiles:
-        return Place(winner, 100.0, float("nan"), True, False, False, False, 0.0, False, False)
+        return refused
     at, tile, seconds = order.index(won), tiles[won], ranking.seconds
     alike = sum(other == tile for other in tiles.values())
     ten = min(FIRST, len(order))
@@ -174,3 +176,11 @@ def listed(table: str, rows: Iterable[Row]) -> Iterator[Winner | str]:
             yield f"{name}: one in {step} of {len(own)} winners is ranked"
         for row in own[::step]:
             yield Winner(table, row.problem, row.arch, row.backend, pools[row.pool], places[row.pool][row.key])
+
+
+def sorted_out(table: str, rows: Sequence[T], make: Callable[[T], Row | str]) -> Iterator[Winner | str]:
+    """The winners of a list; `make` gives the line of a row, or says why there is none."""
+    made = [make(row) for row in rows]
+    yield from listed(table, [line for line in made if isinstance(line, Row)])
+    for why, count in Counter(line for line in made if isinstance(line, str)).items():
+        yield f"{count} of {len(made)} winners passed over: {why}"

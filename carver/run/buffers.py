@@ -37,26 +37,8 @@ class Buffer:
         return dtypes.size_bytes(self.shape, self.dtype)
 
 
-STORAGE: dict[str, type[np.generic]] = {
-    "float64": np.float64,
-    "float32": np.float32,
-    "tf32": np.float32,
-    "float16": np.float16,
-    "bfloat16": np.uint16,
-    "float8_e4m3": np.uint8,
-    "float8_e5m2": np.uint8,
-    "int8": np.int8,
-    "int32": np.int32,
-    "bool": np.bool_,
-    "int16": np.int16,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "complex64": np.complex64,
-    "complex128": np.complex128,
-}
+_BITS = {"tf32": "float32", "bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
+STORAGE: dict[str, type[np.generic]] = {name: np.dtype(_BITS.get(name, name)).type for name in dtypes.ARRAY_BYTES}
 """What NumPy stores an element in; the bits where it knows no such type."""
 _NARROW: dict[str, tuple[Any, float]] = {
     "bfloat16": (ml_dtypes.bfloat16, math.inf), "float8_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),

@@ -57,8 +57,7 @@ class OperatorReference:
         names = [*(t.name for t in p.statement.inputs), "bias"]
         wide = (x.double() if is_torch(x) else np.asarray(x, np.float64) for x in inputs)
         values = dict(zip(names, wide, strict=False))
-        value, magnitude = reference.expected(p, values, xp)
-        allowed = reference.tolerance(p, value := reference.representable(p, value, xp), magnitude)
+        value, allowed, magnitude = reference.bounded(p, values, xp)
         for name, x in values.items():
             if p.dtypes.get(name) != "tf32":
                 continue

@@ -176,8 +176,6 @@ class Measurement:
         for name, value in d.items():
             if not fits(value, _KINDS[name], {}):
                 raise RecordsError(f"not a measurement: {name} must be {in_words(_KINDS[name])}, got {shown(value)}")
-        if not all(_is_time(x) for samples in d["rounds_ms"] for x in samples):
-            raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
         if not fits(d["problem"].get("sizes"), "Mapping[str, int]", {}):
             raise RecordsError(f"not a measurement: sizes of its problem are {shown(d['problem'].get('sizes'))}")
         rounds = tuple(tuple(map(float, samples)) for samples in d["rounds_ms"])

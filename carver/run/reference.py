@@ -112,6 +112,16 @@ def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple
     return operator(problem.operator).reference(problem, inputs, xp)
 
 
+def bounded(problem: Problem, inputs: Mapping[str, Any], xp: Any = np, exact: bool = False) -> tuple[Any, Any, Any]:
+    """The output as its type holds it, what each element may be off by, and the magnitudes of `expected`.
+
+    `exact` says that the inputs are those of `draw_exact`.
+    """
+    value, magnitude = expected(problem, inputs, xp)
+    value = representable(problem, value, xp)
+    return value, tolerance_exact(problem, value) if exact else tolerance(problem, value, magnitude), magnitude
+
+
 def output_shape(problem: Problem) -> tuple[int, ...]:
     """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
     return problem.stored(problem.statement.output).shape(problem.sizes)

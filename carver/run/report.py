@@ -14,7 +14,19 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
-from ..base.table import MOST, Column, aligned, rich_table, screen_width, without_colour
+from ..base.table import (
+    MOST,
+    WIDTH,
+    Column,
+    Tunables,
+    aligned,
+    html_cells,
+    in_all,
+    rich_table,
+    screen_width,
+    tunables,
+    without_colour,
+)  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..view.canvas import GREY, MARKERS, OTHER, figure_of, legend_beside, log_ticks, new_axes, save, title
@@ -301,19 +313,17 @@ class Report:
         from rich.console import Group
         from rich.text import Text
 
-        shown, same = self._columns(most)
-        foot = [f"in all: {_words(same)}"] if same else []
+        width = width or screen_width()
+        shown, same = self._columns(most, width)
+        foot = in_all(same)
         if (more := len(self.measurements) - most) > 0:
             foot.append(f"{more} more")
-        table = rich_table(shown, width or screen_width())
+        table = rich_table(shown, width)
         return Group(Text("\n".join(self.summary())), table, *(Text(line, "dim") for line in foot))
 
-    def _columns(self, most: int) -> tuple[list[Column], dict[str, Any]]:
+    def _columns(self, most: int, width: int) -> Tunables:
         """Those of the first rows, and the tunables that need none: they have one value in all of them."""
         rows = self.rows()[:most]
-        names = dict.fromkeys(name for row in rows for name in row["config"])
-        values = {name: [row["config"].get(name) for row in rows] for name in names}
-        alone = [name for name, cells in values.items() if len(rows) > 1 and len(set(cells)) == 1]
 
         def text(name: str, **look: Any) -> Column:
             return Column(name, tuple(row[name] for row in rows), is_text=True, **look)
@@ -334,12 +344,8 @@ class Report:
             out.append(text("outcome"))
         if len({row["kernel"] for row in rows}) > 1:
             out.append(text("kernel"))
-        out += [
-            Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)
-            for place, (name, cells) in enumerate(values.items(), 1)
-            if name not in alone
-        ]
-        return out, {name: values[name][0] for name in alone}
+        differ, same = tunables([row["config"] for row in rows], out, width)
+        return [*out, *differ], same
 
     def __rich__(self) -> Group:
         return self.table()
@@ -352,13 +358,12 @@ class Report:
         return f"<Report {self.problem}: {len(self.ok)} of {len(self.measurements)} measured>"
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary())
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in _HEADINGS)
+        shown, same = self._columns(len(self.measurements), WIDTH)
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.summary(), *in_all(same)))
+        head, rows = html_cells(shown)
         body = "".join(
-            f'<tr class="{row["outcome"]}" title="{html.escape(row["message"], quote=True)}">'
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
-            + "</tr>"
-            for row in self.rows()
+            f'<tr class="{m.outcome}" title="{html.escape(m.message)}">{cells}</tr>'
+            for m, cells in zip(self.measurements, rows, strict=True)
         )
         return f"{lines}{self._svg()}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -373,12 +378,9 @@ class Report:
             Path(path).write_text(page, encoding="utf-8")
         return page
 
-    def _points(self) -> list[tuple[float, float, str]]:
-        return [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms]
-
     def _svg(self) -> str:
         """Predicted against measured on logarithmic axes, with the diagonal; nothing where there is nothing to draw."""
-        points = self._points()
+        points = [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms]
         if not points:
             return ""
         low, high = (f(min(p, t) if f is min else max(p, t) for p, t, _ in points) for f in (min, max))
@@ -417,13 +419,11 @@ class Report:
         return figure
 
 
-_HEADINGS = ("#", "kernel", "config", "predicted ms", "measured ms", "± %", "x best", "bound", "n", "outcome")
 _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
     "h1{font-size:1.3rem}p{margin:.2rem 0}svg{margin:1rem 0;font-size:11px}circle{fill:#2563eb;fill-opacity:.65}"
     "table{border-collapse:collapse;font-size:13px}"
-    "th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;text-align:right}"
-    "th:nth-child(3),td:nth-child(3),td:nth-child(2){text-align:left}tbody tr:not(.ok){color:#b91c1c}"
+    "th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd}tbody tr:not(.ok){color:#b91c1c}"
     "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}th,td{border-color:#333}}"
 )
 
@@ -457,17 +457,6 @@ def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
 
 def _percent(value: float | None) -> str:
     return "none ran" if value is None else f"{100 * value:.1f} %"
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    def number(name: str, form: str) -> str:
-        return "" if row[name] is None else format(row[name], form)
-
-    return (
-        number("rank", "d"), row["kernel"], _words(row["config"]), number("predicted_ms", ".4g"),
-        number("measured_ms", ".4g"), number("ci_percent", ".1f"), number("over_best", ".3f"), row["bound"],
-        str(row["samples"]), row["outcome"],
-    )  # fmt: skip
 
 
 def plot_report(report: Report, ax: Axes | None = None) -> Axes:

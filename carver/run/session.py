@@ -101,9 +101,8 @@ class Trial:
 
     def job(self, do: str) -> dict[str, Any]:
         binary = list(self.binary) if self.binary else None
-        own = {} if self.hooks == (-1, -1) else {"hooks": list(self.hooks)}
-        config = dict(self.config)
-        return {"do": do, "key": self.key, "config": config, "program": self.program, "binary": binary, **own}
+        trial = {"key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
+        return {"do": do, "trial": trial | {"hooks": list(self.hooks)}}
 
     def portable(self) -> Trial:
         """With the text of its source, for a host that may not have the file."""
@@ -269,5 +268,6 @@ class Session:
             what = str(Problem.from_dict(inputs["problem"])) if "problem" in inputs else "the inputs"
             return kind(f"{what} cannot be set up on {self.machine.name}: {reply.outcome}: {reply.message}")
 
-        return ask(self.worker, {"do": "setup", **inputs, **names}, job, timeout_s, failed, job.get("key", ""))
+        owner = job.get("trial", {}).get("key", "")
+        return ask(self.worker, {"do": "setup", **inputs, **names}, job, timeout_s, failed, owner)
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -54,10 +55,10 @@ Around = tuple[Callable[[], None], Callable[[], None]]
 
 
 class Failed(CarverError):
-    """Ends a job whose outcome is known."""
+    """Ends a job whose outcome is known; `error` is how wrong a result is, over what is allowed."""
 
-    def __init__(self, outcome: str, message: str) -> None:
-        self.outcome = outcome
+    def __init__(self, outcome: str, message: str, error: float | None = None) -> None:
+        self.outcome, self.error = outcome, error
         super().__init__(message)
 
 
@@ -99,7 +100,7 @@ class Stand:
         try:
             return dict(getattr(self, do)(**arguments))
         except Failed as e:
-            return {"outcome": e.outcome, "message": str(e), "error": getattr(e, "error", None)}
+            return {"outcome": e.outcome, "message": str(e), "error": e.error}
 
     def describe(self) -> Mapping[str, Any]:
         d = self.device
@@ -165,10 +166,7 @@ class Stand:
             one = Set([*stored, zeros], [*made, result])
             if check:
                 arrays = {n: float64(self.device, g.buffer, xp) for n, g in zip(values, made, strict=True)}
-                value, magnitude = reference.expected(p, arrays, xp)
-                value = reference.representable(p, value, xp)
-                allowed = reference.tolerance_exact(p, value) if exact else reference.tolerance(p, value, magnitude)
-                one.right = value, allowed
+                one.right = reference.bounded(p, arrays, xp, exact)[:2]
             self._sets.append(one)
             self._names = [*values, output]
         self._out = [len(self._names) - 1]
@@ -181,27 +179,19 @@ class Stand:
 
     # one candidate
 
-    def check(
-        self,
-        key: str,
-        config: Mapping[str, Any] = MappingProxyType({}),
-        program: Mapping[str, Any] | None = None,
-        binary: Sequence[str] | None = None,
-        hooks: Sequence[int] = (-1, -1),
-        to: str = "",
-    ) -> Mapping[str, Any]:
-        """One run on each set of inputs, into poisoned outputs.
+    def check(self, trial: Mapping[str, Any], to: str = "") -> Mapping[str, Any]:
+        """One run on each set of inputs, into poisoned outputs; `trial` is what `carver.run.session.Trial.job` sends.
 
         They are compared with the reference here, or left as `.npy` files in the folder `to`, with their types.
         """
-        run = self._runner(key, config, program, binary)
+        run = self._runner(trial)
         error: float | None = None
         for one in reversed(self._sets):  # the last is the one that is timed
             self._poison(one)
             with _candidate():
-                self._prepare(one, config, hooks[0])
+                self._prepare(one, trial)
                 returned = run(one)
-                self._hooked(one, config, self.code.post_hook, hooks[1])
+                self._finish(one, trial)
                 if self.code.direct and isinstance(returned, Kernel):
                     raise ConfigError(
                         f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: "
@@ -211,58 +201,35 @@ class Stand:
                 self.device.synchronize()
             self._unharmed(one)
             error = max(error or 0.0, self._judged(one)) if one.right is not None else error
-        said: dict[str, Any] = {"resources": self._resources(key), "state": self.state(), "error": error}
+        said: dict[str, Any] = {"resources": self._resources(trial["key"]), "state": self.state(), "error": error}
         if self._problem is None:
             said["outputs"] = self._save(self._outputs(returned), to)
         return said
 
     def sample(
-        self,
-        key: str,
-        config: Mapping[str, Any] = MappingProxyType({}),
-        program: Mapping[str, Any] | None = None,
-        binary: Sequence[str] | None = None,
-        hooks: Sequence[int] = (-1, -1),
-        *,
-        seconds: float,
-        most: int,
-        warmup: int,
-        timeout_s: float,
-        cold: bool,
-        best_ms: float | None = None,
-        slow_factor: float = math.inf,
-        watch: bool = False,
-        energy: bool = False,
-        to: str = "",
+        self, trial: Mapping[str, Any], *, watch: bool = False, energy: bool = False, to: str = "", **timing: Any
     ) -> Mapping[str, Any]:
-        """One round of timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
+        """One round of timings [ms], by the arguments of `_timed`.
 
-        Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer. The result of the
-        last run is looked at as in `check`: where it is not what it was then, it is left in the folder `to`. With
-        `watch` the conditions have the times that the device's baseline took before and after, with `energy` what a run
-        takes. [J]
+        The result of the last run is looked at as in `check`: where it is not what it was then, it is left in the
+        folder `to`. With `watch` the conditions have the times that the device's baseline took before and after, with
+        `energy` what a run takes. [J]
         """
-        run, one = self._runner(key, config, program, binary), self._sets[0]
+        run, one = self._runner(trial), self._sets[0]
         returned: Any = None
 
         def once() -> None:
             nonlocal returned
             returned = run(one)
 
-        def prepared() -> None:
-            self._prepare(one, config, hooks[0])
-
-        def ended() -> None:
-            self._hooked(one, config, self.code.post_hook, hooks[1])
-
-        hooked = self.code.pre_hook is not None or self.code.post_hook is not None or tuple(hooks) != (-1, -1)
+        prepared, ended = partial(self._prepare, one, trial), partial(self._finish, one, trial)
+        hooked = self.code.pre_hook is not None or self.code.post_hook is not None or max(trial["hooks"]) >= 0
         needed = self._reset or self._resets_workspace or self._restored or hooked
         with _candidate():
             if self.code.bench is not None:
                 return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": {}}
             before_s = self.device.baseline_s() if watch else 0.0
-            said = self._timed(key, once, (prepared, ended) if needed else None, seconds, most, warmup, timeout_s,
-                               cold, best_ms, slow_factor)  # fmt: skip
+            said = self._timed(trial["key"], once, (prepared, ended) if needed else None, **timing)
             if energy:
                 said["conditions"]["energy_j"] = self._energy(once, prepared if needed else None)
             if watch:
@@ -296,18 +263,24 @@ class Stand:
         warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
         rest_s: float = 0.0,
     ) -> dict[str, Any]:  # fmt: skip
+        """Timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
+
+        Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer.
+        """
+        before, after = around or (lambda: None, lambda: None)
+
+        def timed() -> None:
+            run()
+
         def taken(repeats: int) -> list[float]:
             if around is None:
-                return self.device.time(lambda: void(run), repeats, cold=cold, rest_s=rest_s)
+                return self.device.time(timed, repeats, cold=cold, rest_s=rest_s)
             found = []
             for _ in range(repeats):
-                around[0]()
-                found += self.device.time(lambda: void(run), 1, cold=cold, rest_s=rest_s)
-                around[1]()
+                before()
+                found += self.device.time(timed, 1, cold=cold, rest_s=rest_s)
+                after()
             return found
-
-        def void(call: Callable[[], object]) -> None:
-            call()
 
         self.device.time(lambda: None, cold=cold)  # whatever emptying the caches takes to get ready
         self.device.disturbed_percent()  # of what ran before
@@ -320,11 +293,9 @@ class Stand:
         if key not in self._warm:
             self._warm.add(key)
             for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
-                if around is not None:
-                    around[0]()
+                before()
                 run()
-                if around is not None:
-                    around[1]()
+                after()
             self.device.synchronize()
         count = max(LEAST_SAMPLES, min(most, int(seconds / each)))
         some = min(SLOW_SAMPLES, count) if best_ms is not None else count
@@ -363,13 +334,12 @@ class Stand:
 
     # its surroundings
 
-    def _runner(
-        self, key: str, config: Mapping[str, Any], program: Mapping[str, Any] | None, binary: Sequence[str] | None
-    ) -> Callable[[Set], Any]:
+    def _runner(self, trial: Mapping[str, Any]) -> Callable[[Set], Any]:
         """What runs the candidate once on a set, compiled and loaded."""
-        if program is None:
-            return self._python(key, config)
-        concrete = program_from_dict(program)
+        key: str = trial["key"]
+        if trial["program"] is None:
+            return self._python(key, trial["config"])
+        concrete = program_from_dict(trial["program"])
         if not self._sets:
             self._sets = [self._read()]
         taken, first = [t.name for t in concrete.tensors], self._sets[0].arrays
@@ -378,7 +348,7 @@ class Stand:
         tensors = iter(taken)
         names = [next(tensors) if isinstance(a, Guarded) else n for n, a in zip(self._names, first, strict=True)]
         if key not in self._loaded:
-            path, sha256, log = binary or ("", "", "")
+            path, sha256, log = trial["binary"] or ("", "", "")
             self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
         if concrete.workspace_bytes > (self._workspace.buffer.size_bytes if self._workspace else 0):
             self._workspace = None  # frees the smaller one first
@@ -437,7 +407,7 @@ class Stand:
             else:
                 fill(array)
 
-    def _prepare(self, one: Set, config: Mapping[str, Any], hook: int = -1) -> None:
+    def _prepare(self, one: Set, trial: Mapping[str, Any]) -> None:
         """Before a run: zeros into what the kernel adds to, given values back into what it changes, hooks."""
         if self._resets_workspace and self._workspace is not None:
             self.device.fill(self._workspace.buffer, 0)
@@ -448,7 +418,10 @@ class Stand:
             elif hasattr(array, "__setitem__"):  # which an array that is left out is not
                 array[...] = 0
         self._restore(one)
-        self._hooked(one, config, self.code.pre_hook, hook)
+        self._hooked(one, trial["config"], self.code.pre_hook, trial["hooks"][0])
+
+    def _finish(self, one: Set, trial: Mapping[str, Any]) -> None:
+        self._hooked(one, trial["config"], self.code.post_hook, trial["hooks"][1])
 
     def _hooked(self, one: Set, config: Mapping[str, Any], of_all: Callable[..., Any] | None, own: int) -> None:
         """Call the hook of all candidates and the candidate's own with the arguments, and the config, by name."""
@@ -504,7 +477,7 @@ class Stand:
         assert one.right is not None
         seen = Differences(float64(self.device, one.arrays[-1].buffer, self._xp), *one.right)
         if seen.wrong:
-            raise Wrong(f"{when}{seen}", min(seen.error, 1e300))
+            raise Failed("wrong_result", f"{when}{seen}", min(seen.error, 1e300))
         return seen.error
 
     def _outputs(self, returned: Any) -> list[tuple[Any, str]]:
@@ -538,14 +511,6 @@ def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
         limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes, *limits]),) * 2)
     return made
-
-
-class Wrong(Failed):
-    """A wrong result, and how wrong."""
-
-    def __init__(self, message: str, error: float) -> None:
-        self.error = error
-        super().__init__("wrong_result", message)
 
 
 def _said(returned: Any) -> list[float]:

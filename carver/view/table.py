@@ -14,6 +14,7 @@ from ..base.table import (
     Column,
     Tunables,
     aligned,
+    html_cells,
     in_all,
     left_out,
     rich_table,
@@ -116,15 +117,11 @@ def ranking_html(ranking: Ranking) -> str:
     shown, same = columns(ranking, MOST)
     hints = list(islice(ranking, MOST))
     longest = max((h.predicted_ms for h in hints), default=0.0)
-    head = "".join(f"<th>{escape(column.heading)}</th>" for column in shown)
-    rows = []
-    for i, h in enumerate(hints):
-        cells = "".join(
-            f'<td style="text-align:{"left" if column.is_text else "right"}">{escape(column.cells[i])}</td>'
-            for column in shown
-        )
-        parts = _bar(h, longest)
-        rows.append(f'<tr>{cells}<td style="text-align:left;white-space:nowrap;line-height:1em">{parts}</td></tr>')
+    head, cells = html_cells(shown)
+    rows = [
+        f'<tr>{row}<td style="text-align:left;white-space:nowrap;line-height:1em">{_bar(h, longest)}</td></tr>'
+        for row, h in zip(cells, hints, strict=True)
+    ]
     foot = "<br>".join(map(escape, footing(ranking, same, MOST)))
     return (
         f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
