@@ -41,7 +41,7 @@ from carver.ranking.rank import rank
 from carver.run import reference
 from carver.run.check import Differences
 from carver.run.device import Binary, Device, Source, open_device
-from carver.run.library import float64, namespace
+from carver.run.reference import float64, namespace
 from carver.run.render import CUDA_FLAGS
 
 Row = dict[str, Any]

@@ -456,7 +456,7 @@ def test_library_says_what_it_cannot_do(tmp_path: Path) -> None:
     ids=lambda op: str(op.problem),
 )
 def test_library_computes_the_same(op: Any) -> None:
-    from carver.run.library import library_call
+    from carver.run.reference import library_call
 
     device, p = CpuDevice(), op.problem
     inputs = {name: device.upload(x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}

@@ -564,7 +564,7 @@ def test_many_keys_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sources_are_unpacked_by_many_at_once() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from carver.run.sources import unpack
+    from carver.run.compile import unpack
 
     texts = {"kernel.c": b"int x;\n" * 1000, "part.h": b"int y; // \xe9\n"}
     with ThreadPoolExecutor(16) as pool:

@@ -18,8 +18,8 @@ from tuned import QUICK, SCALE, scale
 
 import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, RunError
+from carver.run.compile import bundle, unpack
 from carver.run.device import c_compiler, compile_source
-from carver.run.sources import bundle, unpack
 from carver.run.spec import Param
 
 

@@ -20,7 +20,7 @@ from tuned import QUICK
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
-from carver.run import nvml
+from carver.run import launch
 from carver.tune import built
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
@@ -313,11 +313,11 @@ def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None
             into._obj.value = 1500
             return 0
 
-    monkeypatch.setattr(nvml, "_library", Library)
-    assert nvml.energy_j("0123456789abcdef0123456789abcdef") == 1.5
+    monkeypatch.setattr(launch, "_nvml", Library)
+    assert launch.energy_j("0123456789abcdef0123456789abcdef") == 1.5
     assert asked == [b"GPU-01234567-89ab-cdef-0123-456789abcdef"]
-    monkeypatch.setattr(nvml, "_library", lambda: None)
-    assert nvml.energy_j("0" * 32) is None
+    monkeypatch.setattr(launch, "_nvml", lambda: None)
+    assert launch.energy_j("0" * 32) is None
 
 
 @pytest.mark.parametrize("name", sorted(INSTEAD))

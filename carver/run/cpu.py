@@ -22,16 +22,12 @@ from ..base.shipped import folder
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
+from .launch import C_TYPES
 from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
 
 _ALIGN_BYTES = 64
 _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
-_SCALARS = {
-    "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
-    "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
-    "P": _POINTER,
-}  # fmt: skip
 
 
 def cores_available() -> int:
@@ -90,7 +86,7 @@ class CpuProgram:
 
 def _c_type(arg: str | int | Scalar | None) -> Any:
     if isinstance(arg, Scalar):
-        return _SCALARS[arg.kind]
+        return C_TYPES[arg.kind]
     return ctypes.c_int64 if isinstance(arg, int) else _POINTER
 
 

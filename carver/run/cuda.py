@@ -24,7 +24,7 @@ from ..arch.descriptor import Arch
 from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
 from . import compile as compiling
-from . import launch, nvml
+from . import launch
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources
 from .render import Launcher, Program, Scalar, Source, passed
@@ -203,7 +203,7 @@ class CudaDevice:
 
     def energy_j(self) -> float | None:
         """From NVML, since the driver was loaded; Volta and later."""
-        return nvml.energy_j(detect.cuda_uuid(self._ordinal))
+        return launch.energy_j(detect.cuda_uuid(self._ordinal))
 
     def baseline_s(self) -> float:
         """Of overwriting L2 twice, the best of five. [s]"""

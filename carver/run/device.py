@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..arch import detect
 from ..arch.descriptor import Arch
+from ..base.dtypes import size_bytes
 from ..base.errors import ConfigError, DeviceError, RunError
 from ..kernels.backends import BACKENDS
 from ..ranking.hint import Hint
@@ -103,6 +104,30 @@ class Device(Protocol):
 
     def disturbed_percent(self) -> float | None:
         """Of the times since the last call, those of runs that lost a core to others; None where no device can tell."""
+
+
+CANARY, MARGIN_BYTES = 0xA5, 4096
+"""The byte before and behind every array that candidates run on, and how many of it."""
+
+
+class Guarded:
+    """An array on a device between two margins, which nobody has a reason to write to."""
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str) -> None:
+        self._device = device
+        size = size_bytes(shape, dtype)
+        self._whole = device.empty((size + 2 * MARGIN_BYTES,), "uint8")
+        self.buffer = device.part(self._whole, MARGIN_BYTES, shape, dtype)
+        margin = (MARGIN_BYTES,)
+        self._margins = [device.part(self._whole, at, margin, "uint8") for at in (0, MARGIN_BYTES + size)]
+        self.restore()
+
+    def restore(self) -> None:
+        for margin in self._margins:
+            self._device.fill(margin, CANARY)
+
+    def is_intact(self) -> bool:
+        return all(bool((self._device.stored(m) == CANARY).all()) for m in self._margins)
 
 
 def open_device(name: str = "auto") -> Device:

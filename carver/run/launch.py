@@ -1,4 +1,5 @@
-"""Launches by the CUDA driver's own interface, through ctypes: between Python and the driver lies as little as can be.
+"""NVIDIA's own libraries, through ctypes: launches, so that between Python and the driver lies as little as can be, and
+the one number that is asked of NVML.
 
 PyCUDA makes the context and the memory; its launches know no stream of torch's, and take several times as long.
 """
@@ -17,11 +18,12 @@ from ..base.errors import DeviceError, RunError
 from .compile import Binary
 from .render import Launcher, Program, Scalar
 
-_TYPES: dict[str, Any] = {
+C_TYPES: dict[str, Any] = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
     "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
     "P": ctypes.c_void_p,
 }  # fmt: skip
+"""By the letters of Python's `struct`."""
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 """CUfunction_attribute in cuda.h of CUDA 13.0."""
 
@@ -78,7 +80,7 @@ def direct(binary: Binary, program: Program, ordinal: int) -> Callable[[], int]:
 def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: int) -> Launcher:
     """The program for arguments in the order of `names`, on any stream, from any thread."""
     fixed = _functions(binary, program, ordinal)
-    types = {arg.value: _TYPES[arg.kind] for call in program.calls for arg in call.args if isinstance(arg, Scalar)
+    types = {arg.value: C_TYPES[arg.kind] for call in program.calls for arg in call.args if isinstance(arg, Scalar)
              and isinstance(arg.value, str)}  # fmt: skip
 
     class Slots(threading.local):
@@ -91,7 +93,7 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
             for function, extents, args in fixed:
                 values = [
                     at[arg] if isinstance(arg, str)
-                    else (at[arg.value] if isinstance(arg.value, str) else _TYPES[arg.kind](arg.value))
+                    else (at[arg.value] if isinstance(arg.value, str) else C_TYPES[arg.kind](arg.value))
                     if isinstance(arg, Scalar)
                     else ctypes.c_int64(arg) if isinstance(arg, int) else ctypes.c_void_p()
                     for arg in args
@@ -115,3 +117,25 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
                 _checked(code, f"launching {title}")
 
     return launch
+
+
+@cache
+def _nvml() -> Any:
+    try:
+        library = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+    except OSError:
+        return None
+    return None if library.nvmlInit_v2() else library
+
+
+def energy_j(uuid: str) -> float | None:
+    """What the GPU of that UUID (32 hexadecimal digits) has used since its driver was loaded; None where NVML does not
+    say. [J]"""
+    if (library := _nvml()) is None:
+        return None
+    dashed = "-".join((uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]))
+    handle, millijoules = ctypes.c_void_p(), ctypes.c_ulonglong()
+    if library.nvmlDeviceGetHandleByUUID(f"GPU-{dashed}".encode(), ctypes.byref(handle)):
+        raise DeviceError(f"NVML knows no GPU-{dashed}")
+    failed = library.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules))
+    return None if failed else millijoules.value * 1e-3

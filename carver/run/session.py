@@ -31,9 +31,8 @@ from ..base.errors import (
 from ..base.folders import scratch
 from ..base.given import number, shown, whole
 from ..problem.problem import Problem
-from .compile import sweep_binaries
+from .compile import bundle, sweep_binaries, unpack
 from .device import Program, c_compiler, compile_source, cuda_compiler
-from .sources import bundle, unpack
 from .spec import retargeted
 from .stand import Stand
 from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict

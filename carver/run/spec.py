@@ -20,9 +20,9 @@ from ..base.given import index
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
+from .compile import unpack
 from .device import Call, Program, Scalar, Source, TensorSpec
 from .render import CPU_FLAGS, CUDA_FLAGS, render
-from .sources import unpack
 
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows

@@ -14,7 +14,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -28,10 +28,9 @@ from ..problem.problem import Problem
 from . import reference
 from .buffers import Array, decode, encode, is_gpuarray, is_torch
 from .check import Differences
-from .device import Binary, Loaded, open_device
-from .guarded import Guarded, Set
+from .device import Binary, Guarded, Loaded, open_device
 from .inputs import as_argument, as_stored
-from .library import float64, library_call, namespace
+from .reference import float64, library_call, namespace
 from .spec import Kernel, element
 from .travel import PythonCode, arrived, call_by_name, program_from_dict
 from .worker import outcome_of
@@ -52,6 +51,18 @@ LIBRARY_REST_S = 0.01
 
 Around = tuple[Callable[[], None], Callable[[], None]]
 """What is done before and after each run, and not timed."""
+
+
+@dataclass
+class Set:
+    """Inputs and outputs of a candidate, in order: as stored bits on the host, and where candidates find them."""
+
+    stored: list[Any]
+    """Of what is no array, the value."""
+    arrays: list[Any] = field(default_factory=list)
+    """`Guarded` ones for programs, arguments for Python code."""
+    right: tuple[Any, Any] | None = None
+    """The right output and what it may be off by, in float64."""
 
 
 class Failed(CarverError):

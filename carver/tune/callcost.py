@@ -16,7 +16,7 @@ import numpy as np
 from ..base.errors import DeviceError
 from ..run import launch
 from ..run.device import Call, Device, Program, Source, TensorSpec, open_device
-from ..run.library import namespace
+from ..run.reference import namespace
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
 from ..run.spec import Kernel, isa
 from .decorator import autotune

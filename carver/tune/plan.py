@@ -29,8 +29,8 @@ from ..run.inputs import (
     supplied,
     supply,
 )
-from ..run.library import namespace
 from ..run.records import Measurement
+from ..run.reference import namespace
 from ..run.session import Settings, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.travel import PythonCode, program_to_dict, sent

@@ -18,10 +18,10 @@ from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below
 from ..base.given import printable
 from ..base.table import screen_width, without_colour
+from ..run.compile import bundle, unpack
 from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
 from ..run.session import compiler_of
-from ..run.sources import bundle, unpack
 from ..run.spec import Launch, Param, retargeted
 from ..run.travel import program_from_dict, program_to_dict
 from . import cache
