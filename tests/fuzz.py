@@ -34,9 +34,8 @@ import carver
 from carver.arch import devices
 from carver.base.errors import CarverError
 from carver.base.folders import private
-from carver.cli.configs import read_configs
 from carver.cli.main import main
-from carver.cli.many import read_problems
+from carver.cli.reading import read_configs, read_problems
 from carver.compiled import kept, store
 from carver.compiled.inspect import asked, facts_of
 from carver.compiled.pool import Pool

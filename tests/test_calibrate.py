@@ -24,10 +24,10 @@ from carver.base.errors import ConfigError, RunError
 from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
-from carver.calibrate.device import calibrate, keep_descriptor
+from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
 from carver.calibrate.kernels import Measured, _turns
-from carver.calibrate.micro import Microbenchmarks, reading
+from carver.calibrate.micro import NOTHING, Microbenchmarks, Parts, reading, run_part
 from carver.calibrate.samples import predict_case, samples
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
@@ -258,11 +258,15 @@ def test_asked_wrongly(measured_csv: Path, words: tuple[str, ...], complaint: st
 # ---- a CPU, for real
 
 
+def every_part(bench: Parts) -> Microbenchmarks:
+    return sum((run_part(bench, name) for name in bench.parts), NOTHING)
+
+
 @pytest.fixture(scope="module")
 def processor() -> Microbenchmarks:
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("no C compiler")
-    return cpu.microbenchmarks(CpuDevice(), most_bytes=1 << 26, effort=0.1)
+    return every_part(cpu.Cpu(CpuDevice(), most_bytes=1 << 26, effort=0.1))
 
 
 def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
@@ -280,7 +284,7 @@ def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
 def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None:
     shipped = archs.CPU("auto")
     found = calibrate("cpu", 1.0, kernels=False, command="carver calibrate --device cpu --only-micro")
-    path = keep_descriptor(found)
+    path = keep.write(found.arch)
     assert path.parent == own_folder
     mine = archs.CPU("auto")
     assert mine == found.arch
@@ -311,7 +315,7 @@ def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_
         assert not choice.fit.after.worse_than(choice.shipped)
     text = json.dumps(found.to_dict())
     assert choice.verdict in json.loads(text)["kernels"][0]["verdict"]
-    keep_descriptor(found)
+    keep.write(found.arch)
     mine = archs.CPU("auto")
     kernel = carver.kernels.declaration.kernels("elementwise", "cpu")[0]
     assert trust(kernel, mine).kind == "this device"
@@ -594,7 +598,7 @@ class FormulaGpu:
 
 @pytest.fixture(scope="module")
 def gpu() -> Microbenchmarks:
-    return cuda.microbenchmarks(FormulaGpu())  # type: ignore[arg-type]
+    return every_part(cuda.Gpu(FormulaGpu()))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name, value, within", [

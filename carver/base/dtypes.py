@@ -9,16 +9,9 @@ from math import prod
 from .errors import ProblemError, nearest
 
 BYTES = {
-    "float64": 8,
-    "float32": 4,
-    "tf32": 4,
-    "float16": 2,
-    "bfloat16": 2,
-    "float8_e4m3": 1,
-    "float8_e5m2": 1,
-    "int8": 1,
+    "float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3": 1, "float8_e5m2": 1, "int8": 1,
     "int32": 4,
-}
+}  # fmt: skip
 """Storage of one element. [bytes] tf32 is stored as float32 and multiplied by the matrix unit."""
 
 PACKED_BYTES = {"int4": 0.5, "uint4": 0.5, "float4_e2m1": 0.5}
@@ -33,38 +26,12 @@ ARRAY_BYTES = BYTES | {
 CODES = {name: code for code, name in enumerate(BYTES)}
 """What kernels see as -DA_DTYPE=...; templates/common/carver.cuh names the same codes."""
 
-_ALIASES = {
-    "f64": "float64",
-    "fp64": "float64",
-    "double": "float64",
-    "f32": "float32",
-    "fp32": "float32",
-    "float": "float32",
-    "f16": "float16",
-    "fp16": "float16",
-    "half": "float16",
-    "bf16": "bfloat16",
-    "tfloat32": "tf32",
-    "fp8": "float8_e4m3",
-    "e4m3": "float8_e4m3",
-    "e5m2": "float8_e5m2",
-    "e4m3_float8": "float8_e4m3",
-    "e5m2_float8": "float8_e5m2",
-    "fp8e4": "float8_e4m3",
-    "float8e4": "float8_e4m3",
-    "float8e5": "float8_e5m2",
-    "fp8e5": "float8_e5m2",
-    "f8e4m3": "float8_e4m3",
-    "f8e5m2": "float8_e5m2",
-    "fp8_e4m3": "float8_e4m3",
-    "fp8_e5m2": "float8_e5m2",
-    "i8": "int8",
-    "i32": "int32",
-    "i4": "int4",
-    "u4": "uint4",
-    "fp4": "float4_e2m1",
-    "e2m1": "float4_e2m1",
-}
+_SPELT = {
+    "float64": "f64 fp64 double", "float32": "f32 fp32 float", "float16": "f16 fp16 half", "bfloat16": "bf16",
+    "tf32": "tfloat32", "float8_e4m3": "fp8 e4m3 e4m3_float8 fp8e4 float8e4 f8e4m3 fp8_e4m3",
+    "float8_e5m2": "e5m2 e5m2_float8 fp8e5 float8e5 f8e5m2 fp8_e5m2", "int8": "i8", "int32": "i32",
+}  # fmt: skip
+_ALIASES = {alias: name for name, spellings in _SPELT.items() for alias in spellings.split()}
 
 
 def size_bytes(shape: Iterable[int], dtype: str) -> int:

@@ -143,6 +143,13 @@ def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:
     ]
 
 
+def scaled(value: float, unit: str) -> str:
+    """A quantity with the prefix that leaves one to three digits before the point: "708.1 TFLOP/s"."""
+    sizes = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))
+    size, prefix = next((each for each in sizes if value >= each[0]), (1e-9, "n"))
+    return f"{value / size:.4g} {prefix}{unit}"
+
+
 def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
     """Numbers with the same decimals, enough for the smallest to keep its significant digits."""
     smallest = min((abs(v) for v in values if v), default=1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..run.cpu import CpuDevice
 from ..run.device import Buffer, Source
-from .micro import Curve, Launcher, Microbenchmarks, Reading, Run, reading, run_parts
+from .micro import Curve, Launcher, Reading, Run, reading
 
 CHAINS = 12
 SPAN_S = 0.005
@@ -20,12 +20,9 @@ MOST_BYTES = 1 << 30
 BEYOND, LEAST_BEYOND = 8, 1 << 29
 
 
-def microbenchmarks(device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> Microbenchmarks:
-    """Every reading of the processor. `most_bytes` is what may be allocated; `effort` scales how long each run is."""
-    return run_parts(Cpu(device, most_bytes, effort))
-
-
 class Cpu:
+    """Every reading of the processor. `most_bytes` is what may be allocated; `effort` scales how long each run is."""
+
     parts: tuple[str, ...] = ("clock", "fma", "tasks", "bandwidth", "latency")
 
     def __init__(self, device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import CODES
 from ..run.device import Buffer, Device, Source
-from .micro import Curve, Launcher, Microbenchmarks, Reading, Run, reading, run_parts
+from .micro import Curve, Launcher, Reading, Run, reading
 
 VECTOR_BYTES = 16
 UNROLL = 4
@@ -30,12 +30,9 @@ PASSES = 4
 """Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
 
 
-def microbenchmarks(device: Device) -> Microbenchmarks:
-    """Every reading that the GPU allows; below half a minute, most of it the compiler's."""
-    return run_parts(Gpu(device))
-
-
 class Gpu:
+    """Every reading that the GPU allows; below half a minute, most of it the compiler's."""
+
     parts: tuple[str, ...] = (
         "clock", "launches", "dram", "l2", "latencies", "shared", "vector", "mma", "wgmma", "atomics",
     )  # fmt: skip

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite
-from pathlib import Path
 from typing import Any, Literal
 
 from ..arch.descriptor import Arch
@@ -227,8 +226,3 @@ def _descriptor(
             tables.setdefault("slowdown_held_out", {})[c.group.name] = round(c.fit.after.slowdown[1], 4)
             tables.setdefault("slowdown_before", {})[c.group.name] = round(c.shipped.slowdown[1], 4)
     return keep.with_fields(base, fields).replace(fitted=keep.fitted_pairs(said, tables))
-
-
-def keep_descriptor(calibration: Calibration, path: Path | None = None) -> Path:
-    """Write the descriptor where `CUDA("auto")` and `CPU("auto")` look first, or to `path`."""
-    return keep.write(calibration.arch, path)

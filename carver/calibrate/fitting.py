@@ -17,7 +17,7 @@ from ..base.types import FloatArray
 from ..cost.constants import CONSTANTS
 from ..cost.fit import fit, identified
 from ..evaluate.cases import Case
-from ..evaluate.score import geometric_mean
+from ..evaluate.score import geometric_mean, log_error, slowdowns
 from ..kernels.declaration import Kernel
 from ..kernels.space import multiply_dtype
 from ..ranking.offers import offered_kernels
@@ -242,17 +242,12 @@ def fit_group(
 
 def quality(cases: Sequence[Case], predicted: Sequence[FloatArray]) -> Quality:
     """What the order of the predictions costs on the cases. A case that the model refuses costs its slowest time."""
-    slowdown: dict[int, list[float]] = {1: [], 3: [], 5: []}
-    errors = []
+    each = []
     for case, p in zip(cases, predicted, strict=True):
         order = np.argsort(np.where(np.isfinite(p), p, np.inf), kind="stable")[: int(np.isfinite(p).sum())]
-        times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
-        slowest = float(np.nanmax(case.seconds))
-        for k, values in slowdown.items():
-            values.append(float(min(times[order[:k]].min(initial=np.inf), slowest)) / case.best_s)
-        both = np.isfinite(p) & np.isfinite(case.seconds)
-        if both.any():
-            errors.append(float(np.median(np.abs(np.log(p[both] / case.seconds[both])))))
+        each.append(slowdowns(case, order, (1, 3, 5)))
+    slowdown = {k: [one[k] for one in each] for k in (1, 3, 5)}
+    errors = [e for case, p in zip(cases, predicted, strict=True) if isfinite(e := log_error(case, p))]
     means = {k: geometric_mean(values) for k, values in slowdown.items()}
     losses = np.log([slowdown[1], slowdown[3]]).mean(axis=0)
     return Quality(means, max(slowdown[1]), float(np.median(errors)) if errors else float("nan"), tuple(losses))

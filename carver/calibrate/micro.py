@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -42,12 +42,6 @@ class Reading:
             return inf if self.high > self.low else 0.0
         return (self.high - self.low) / 2 / self.value
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name, "what": self.what, "unit": self.unit, "value": self.value, "low": self.low,
-            "high": self.high, "datasheet": self.datasheet, "note": self.note,
-        }  # fmt: skip
-
 
 def reading(
     name: str, what: str, unit: str, samples: Sequence[float], datasheet: float | None = None, note: str = ""
@@ -62,9 +56,6 @@ class Curve:
     what: str
     in_flight_bytes: tuple[float, ...]
     bytes_per_s: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {name: list(getattr(self, name)) for name in ("in_flight_bytes", "bytes_per_s")}
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ class Microbenchmarks:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back an equal object."""
         return {
-            "readings": [r.to_dict() for r in self.readings.values()], "curves": [c.to_dict() for c in self.curves],
+            "readings": [asdict(r) for r in self.readings.values()], "curves": [asdict(c) for c in self.curves],
             "left_out": list(self.left_out),
         }  # fmt: skip
 
@@ -120,11 +111,6 @@ def run_part(bench: Parts, name: str) -> Microbenchmarks:
     except (CompileError, RunError) as error:
         bench.left_out.append(f"{name}: {error}")
     return Microbenchmarks(found, tuple(bench.curves), tuple(bench.left_out))
-
-
-def run_parts(bench: Parts) -> Microbenchmarks:
-    """All of them, in this process."""
-    return sum((run_part(bench, name) for name in bench.parts), NOTHING)
 
 
 class Launcher:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..base.errors import ConfigError
+from ..base.table import console, scaled
 from .evaluate import tell_or_fail
 from .options import as_json
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
-    from ..calibrate.micro import Reading
 
 
 @click.command()
@@ -77,14 +77,15 @@ def calibrate(
 def _device(
     device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool, as_json: bool
 ) -> None:
-    from ..calibrate.device import calibrate, keep_descriptor
+    from ..calibrate.device import calibrate
     from ..calibrate.keep import check_target
+    from ..calibrate.keep import write as keep
 
     if out is not None:
         check_target(out)
     with _progress(not quiet and sys.stderr.isatty()) as say:
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
-    path = keep_descriptor(found, out)
+    path = keep(found.arch, out)
     if as_json:
         click.echo(json.dumps({**found.to_dict(), "written": str(path)}, indent=1))
         return
@@ -112,8 +113,6 @@ def _print_device(found: Calibration) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..base.table import console
-
     screen = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     table.add_column(found.before.title)
@@ -122,7 +121,8 @@ def _print_device(found: Calibration) -> None:
     for r in found.micro.readings.values():
         said = _quantity(r.datasheet, r.unit) if r.datasheet else ""
         ratio = f"{r.value / r.datasheet:.2f}" if r.datasheet else ""
-        table.add_row(Text(_what(r)), _quantity(r.value, r.unit), f"{100 * r.error:.1f} %", said, ratio)
+        what = f"{r.what} ({r.note})" if r.note else r.what
+        table.add_row(Text(what), _quantity(r.value, r.unit), f"{100 * r.error:.1f} %", said, ratio)
     screen.print(table)
     for line in (*found.micro.left_out, *found.derived.refused, *found.measured.skipped):
         click.echo(f"left out: {line}")
@@ -131,18 +131,8 @@ def _print_device(found: Calibration) -> None:
         click.echo(f"{choice.group.name} ({cases}): {choice.verdict}.")
 
 
-def _what(r: Reading) -> str:
-    return f"{r.what} ({r.note})" if r.note else r.what
-
-
 def _quantity(value: float, unit: str) -> str:
-    """With a prefix that leaves one to three digits before the point."""
-    if unit in ("clk", "FLOP/clk", "B/clk"):
-        return f"{value:,.5g} {unit}"
-    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u")):
-        if value >= size:
-            return f"{value / size:.4g} {prefix}{unit}"
-    return f"{value * 1e9:.4g} n{unit}"
+    return f"{value:,.5g} {unit}" if unit in ("clk", "FLOP/clk", "B/clk") else scaled(value, unit)
 
 
 def _tables(

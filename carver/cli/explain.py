@@ -13,9 +13,9 @@ from ..ops.elsewise import explained
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
-from .configs import read_configs
 from .operators import backend_option, device, per_operator
 from .options import PICTURE, as_json, print_json, save_plot
+from .reading import read_configs
 
 
 @as_json

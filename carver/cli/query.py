@@ -1,4 +1,4 @@
-"""Many problems on one command line, and how long queries take."""
+"""`carver bench-query`: how long queries take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -78,13 +78,6 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
     return {"import_ms": float(imports), "first_ms": float(firsts)}
 
 
-def print_timings(found: dict[str, Any], lines: Sequence[tuple[str, str, str]]) -> None:
-    """Of what was measured, a line each: what it is, its key, its unit."""
-    for what, key, unit in lines:
-        if key in found:
-            click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
-
-
 LINES = (
     ("import carver", "import_ms", "ms"), ("the first query of a process", "first_ms", "ms"),
     ("a new shape", "new_shape_ms", "ms"), ("the same shape again", "repeated_us", "us"),
@@ -128,7 +121,9 @@ def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
         print_json(found)
         return
     click.echo(title)
-    print_timings(found, LINES)
+    for what, key, unit in LINES:
+        if key in found:
+            click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
 
 
 @click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")

@@ -11,20 +11,21 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..ops.template import Template
-from .configs import read_configs
 from .operators import BackendOption, device, kernel_option, per_operator
 from .options import (
-    PICTURE,
     args_option,
     as_json,
     configs_option,
     heatmap_option,
     names_option,
+    plot_option,
     profile_option,
     renames,
+    roofline_option,
     save_plots,
     show,
 )
+from .reading import read_configs
 
 
 @as_json
@@ -48,8 +49,8 @@ from .options import (
     "--args", "arguments", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML: what it is called with, as 'carver inspect' takes it.",
 )
-@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
-@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+@roofline_option
+@plot_option
 def _rank(
     template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
     names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,

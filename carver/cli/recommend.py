@@ -1,25 +1,38 @@
-"""`carver recommend`: the configurations of one problem, or of a file of them."""
+"""`carver recommend`: the configurations of one problem, of a file of them, or of a layer of experts."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from ..base.errors import ConfigError
 from ..base.given import text_from
-from ..ops.template import Template
-from .layers import moe
-from .operators import backend_option, kernel_option, per_operator, without_operator
-from .options import PICTURE, as_json, heatmap_option, profile_option, save_plots, show, topk_option
+from ..ops.matmul import SCALE_BLOCK
+from ..ops.moe import LayerHint, MoETemplate
+from ..ops.template import Template, recommend_many
+from .operators import backend_option, device, kernel_option, per_operator, without_operator
+from .options import (
+    as_json,
+    heatmap_option,
+    plot_option,
+    profile_option,
+    roofline_option,
+    save_plots,
+    show,
+    told,
+    topk_option,
+)
+from .reading import read_problems
 
 
 @as_json
 @heatmap_option
 @profile_option
-@click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
-@click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
+@roofline_option
+@plot_option
 @kernel_option
 @backend_option
 @topk_option
@@ -53,12 +66,51 @@ def _recommend_all(
     if ctx.invoked_subcommand is None:
         if many is None:
             raise click.UsageError("name an operator, or give --many FILE --arch NAME", ctx)
-        from .many import answer_many
-
-        answer_many(text_from(many, ConfigError), arch, topk, backend, as_json)
+        if arch is None:
+            raise ConfigError("--many needs the device: --arch NAME")
+        for ranking in recommend_many(read_problems(text_from(many, ConfigError)), device(arch), topk, backend):
+            hints = json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
+            click.echo(hints)
     elif many is not None:
         raise click.UsageError(f"--many has its own operators; {ctx.invoked_subcommand} asks for one problem", ctx)
 
 
 recommend = without_operator(per_operator(_recommend), _recommend_all)
-recommend.add_command(moe)
+
+
+@recommend.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls, one configuration.")
+@click.argument("tokens", type=int)
+@click.argument("experts", type=int)
+@click.argument("chosen", type=int)
+@click.argument("hidden", type=int)
+@click.argument("intermediate", type=int)
+@click.option("--dtype", default="bfloat16", show_default=True, help="Activations, and weights unless said.")
+@click.option("--weight-dtype", metavar="TYPE", help="Weights where they differ.")
+@click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
+@click.option("--routing", default="uniform", show_default=True, help="uniform, zipf, or an exponent of Zipf's law.")
+@click.option("--arch", required=True, metavar="NAME", help="device, see `carver archs`; or auto, a TOML file")
+@click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+@click.option("--explain", is_flag=True, help="Why the first is predicted to take its time.")
+@as_json
+def moe(
+    tokens: int, experts: int, chosen: int, hidden: int, intermediate: int, dtype: str, weight_dtype: str | None,
+    scale_block: str | None, routing: str, arch: str, topk: int, explain: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
+
+    The configurations with which both matmuls together are predicted to take least, best first.
+    """
+    skew = float(routing) if routing.replace(".", "", 1).isdigit() else routing
+    layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
+    ranking = layer.with_arch(device(arch)).recommend_hints(topk)
+    if as_json:
+        hints = [_layer(hint) for hint in ranking]
+        click.echo(json.dumps({"layer": ranking.title, "hints": hints}, ensure_ascii=False))
+    else:
+        click.echo(ranking[0].explain() if explain else repr(ranking))
+
+
+def _layer(hint: LayerHint) -> dict[str, Any]:
+    """A hint in plain JSON types."""
+    each = {"up_ms": hint.up.predicted_ms, "down_ms": hint.down.predicted_ms}
+    return {"config": dict(hint.config), "predicted_ms": hint.predicted_ms, **each, "bound": hint.bound}

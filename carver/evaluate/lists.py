@@ -16,6 +16,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load, names
 from ..base.errors import ConfigError
 from ..base.given import content, text_of
+from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
 from .cases import device, read_csv, tunables
 from .winners import Row, Winner, listed, sorted_out
@@ -23,10 +24,6 @@ from .winners import Row, Winner, listed, sorted_out
 _HEADER = ("cu_num", "M", "N", "K", "kernelName")
 _FAMILIES = {"a8w8": "float8_e4m3", "bf16": "bfloat16"}
 _WARPS = {64: 1, 128: 2, 256: 4, 512: 8}
-_STREAMK = {
-    "BLOCK_SIZE_M": "BLOCK_M", "BLOCK_SIZE_N": "BLOCK_N", "BLOCK_SIZE_K": "BLOCK_K", "GROUP_SIZE_M": "GROUP_M",
-    "num_warps": "num_warps", "num_stages": "num_stages",
-}  # fmt: skip
 
 
 def is_aiter(path: Path) -> bool:
@@ -123,7 +120,7 @@ def _streamk(name: str, rows: Iterable[Mapping[str, Any]], arch: Arch) -> Iterat
         m, n, k = (int(row[axis]) for axis in "mnk")
         trans_a, trans_b = (str(row[f"rowMajor{operand}"]) in ("N", "False") for operand in "AB")
         problem = MatmulTemplate(m, n, k, trans_A=trans_a, trans_B=trans_b, in_dtype="float16").problem
-        (config,), _ = tunables([{ours: row[theirs] for theirs, ours in _STREAMK.items()}], "matmul", "triton")
+        (config,), _ = tunables([from_triton(row)], "matmul", "triton")
         config["num_stages"] = max(config["num_stages"], 1)
         found.append(Row(f"{trans_a}{trans_b}", problem, arch, "triton", config))
     yield from listed(name, found)

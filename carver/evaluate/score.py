@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, IntArray
 from ..kernels.space import multiply_dtype
 from ..ranking.ranking import Ranking
 from ..ranking.uncertainty import NEAR, trust
@@ -42,19 +42,29 @@ def score(case: Case, ks: Sequence[int] = (1, 3, 5, 10)) -> Score:
     counts = (int((ran & kept).sum()), int((~ran & kept).sum()), int((ran & ~kept).sum()), int((~ran & ~kept).sum()))
     times = np.where(ran, case.seconds, np.inf)
     best = case.best_s
-    worst = float(np.nanmax(case.seconds))
-    slowdown = {k: float(min(times[order[:k]].min() if len(order) else np.inf, worst) / best) for k in ks}
     predicted = np.full(len(ran), np.nan)
     if ranking:
         predicted[order] = ranking.seconds
     both = ran & np.isfinite(predicted)
     near = both & (times <= NEAR * best)
-    error = float(np.median(np.abs(np.log(predicted[both] / times[both])))) if both.any() else float("nan")
     sorted_times = np.sort(times[ran])
     return Score(
-        case, slowdown, {k: random_best(sorted_times, k) / best for k in ks},
-        _spearman(predicted[near], times[near]), error, _covered(ranking, case.seconds), counts,
+        case, slowdowns(case, order, ks), {k: random_best(sorted_times, k) / best for k in ks},
+        _spearman(predicted[near], times[near]), log_error(case, predicted), _covered(ranking, case.seconds), counts,
     )  # fmt: skip
+
+
+def slowdowns(case: Case, order: IntArray, ks: Sequence[int]) -> dict[int, float]:
+    """Time of the best of the first k in that order over the best; what fails, or is not there, costs the slowest."""
+    times = np.where(np.isfinite(case.seconds), case.seconds, np.inf)
+    slowest = float(np.nanmax(case.seconds))
+    return {k: float(min(times[order[:k]].min(initial=np.inf), slowest)) / case.best_s for k in ks}
+
+
+def log_error(case: Case, predicted: FloatArray) -> float:
+    """Median |log(predicted / measured)| of the candidates that have both; NaN where none has."""
+    both = np.isfinite(predicted) & np.isfinite(case.seconds)
+    return float(np.median(np.abs(np.log(predicted[both] / case.seconds[both])))) if both.any() else float("nan")
 
 
 def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:

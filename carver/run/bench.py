@@ -164,16 +164,8 @@ class Bench:
         """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
         self._state = self.session.state()
 
-    def check(self, candidate: Candidate, trial: Trial) -> Reply:
-        return self.session.check(trial, self._inputs(candidate.problem))
-
-    def sample(self, candidate: Candidate, trial: Trial, seconds: float) -> Reply:
-        return self.session.sample(trial, self._inputs(candidate.problem), seconds)
-
-    def library(self, problem: Problem, seconds: float) -> Reply:
-        return self.session.library(self._inputs(problem), seconds)
-
-    def _inputs(self, problem: Problem) -> dict[str, Any]:
+    def inputs(self, problem: Problem) -> dict[str, Any]:
+        """What the session draws for a problem."""
         return {"problem": problem.to_dict(), "seed": self.settings.seed, "check": self.settings.check}
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
@@ -390,14 +382,14 @@ def _one(
     seconds: float,
 ) -> Measurement:
     """One candidate through one round; through its check as well if it has not been measured before."""
+    session, inputs = bench.session, bench.inputs(candidate.problem)
     if candidate.backend == LIBRARY:
-        reply = bench.library(candidate.problem, seconds)
+        reply = session.library(inputs, seconds)
         named = replace(candidate, kernel=reply.data.get("name", candidate.kernel))
         m = before or bench.measurement(run, key, named, reply)
         return bench.sampled(m, reply) if m.ok else m
     if isinstance(built, Reply):
         return bench.measurement(run, key, candidate, built)
     if before is None:
-        reply = bench.check(candidate, built)
-        before = bench.measurement(run, key, candidate, reply)
-    return bench.sampled(before, bench.sample(candidate, built, seconds)) if before.ok else before
+        before = bench.measurement(run, key, candidate, session.check(built, inputs))
+    return bench.sampled(before, session.sample(built, inputs, seconds)) if before.ok else before

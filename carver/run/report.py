@@ -23,6 +23,7 @@ from ..base.table import (
     html_cells,
     in_all,
     rich_table,
+    scaled,
     screen_width,
     tunables,
     without_colour,
@@ -240,8 +241,8 @@ class Report:
             )
         best, rates = self.best, self.rates
         lines.append(
-            f"best: {best.median_ms:.4g} ms, {_scaled(rates['flops_per_s'])}FLOP/s, "
-            f"{_scaled(rates['bytes_per_s'])}B/s ({best.measurement.kernel}: {_words(best.config)})"
+            f"best: {best.median_ms:.4g} ms, {scaled(rates['flops_per_s'], 'FLOP/s')}, "
+            f"{scaled(rates['bytes_per_s'], 'B/s')} ({best.measurement.kernel}: {_words(best.config)})"
         )
         regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
         lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
@@ -437,12 +438,6 @@ def _reason(message: str) -> str:
     """The line that says why: of a compiler's log the first error."""
     first, *log = message.splitlines() or ["no reason given"]
     return shorten(next((line for line in log if "error" in line.lower()), first), 200, placeholder=" ...")
-
-
-def _scaled(rate: float) -> str:
-    """A rate with the prefix that it is read with: "708.1 T"."""
-    unit, prefix = (1e12, "T") if rate >= 1e12 else (1e9, "G")
-    return f"{rate / unit:.4g} {prefix}"
 
 
 def _words(config: Mapping[str, Any]) -> str:
