@@ -40,7 +40,7 @@ from carver.problem.problem import Problem
 from carver.ranking.rank import rank
 from carver.run import reference
 from carver.run.check import Differences
-from carver.run.device import Binary, Device, Source, open_device
+from carver.run.device import Binary, Device, Source, open_device, upload
 from carver.run.reference import float64, namespace
 from carver.run.render import CUDA_FLAGS
 
@@ -150,7 +150,7 @@ def measured(device: Device, subject: Subject, jobs: Sequence[Job], budget_s: fl
     """What is found out about each, until the time is up or the GPU's context is lost."""
     problem = subject.problem
     values, xp = reference.draw(problem, seed=1), namespace(device.kind)
-    buffers = {name: device.upload(value, "float32") for name, value in values.items()}
+    buffers = {name: upload(device, value, "float32") for name, value in values.items()}
     wide = {name: float64(device, buffer, xp) for name, buffer in buffers.items()}
     right, magnitude = subject.result(wide), subject.result({name: abs(x) for name, x in wide.items()})
     allowed = reference.tolerance(problem, right, magnitude)

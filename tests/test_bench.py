@@ -32,7 +32,7 @@ from carver.run import bench, reference
 from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, measure, stratified
 from carver.run.check import Differences
 from carver.run.cpu import CpuDevice
-from carver.run.device import compile_hint, concrete, decode, encode
+from carver.run.device import compile_hint, concrete, decode, encode, upload
 from carver.run.records import Records
 from carver.run.session import Settings
 from carver.run.stand import Stand
@@ -459,7 +459,7 @@ def test_library_computes_the_same(op: Any) -> None:
     from carver.run.reference import library_call
 
     device, p = CpuDevice(), op.problem
-    inputs = {name: device.upload(x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
+    inputs = {name: upload(device, x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
     value, magnitude = reference.expected(p, {name: b.owner.astype(float) for name, b in inputs.items()})
     output = device.empty(reference.output_shape(p), p.dtypes[p.statement.output.name])
     device.fill(output, 0xFF)

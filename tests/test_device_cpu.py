@@ -51,6 +51,7 @@ from carver.run.device import (
     encode,
     open_device,
     prepare,
+    upload,
 )  # fmt: skip
 from carver.run.render import CPU_FLAGS
 
@@ -85,7 +86,7 @@ def run(device: CpuDevice, built: CompiledKernel, *inputs: np.ndarray) -> np.nda
     device.fill(frame, 0xFF)
     if built.workspace:
         device.fill(built.workspace, 0xFF)
-    buffers = [device.upload(x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)]
+    buffers = [upload(device, x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)]
     built.loaded.launch(built.pointers(*buffers, frame.pointer + 128))
     raw = frame.owner.view(np.uint8)
     assert (raw[:128] == 0xFF).all() and (raw[-128:] == 0xFF).all(), "wrote beside its output"
@@ -429,7 +430,7 @@ def test_encode(dtype: str, value: float, stored: int) -> None:
 
 def test_stored_bits_are_left_alone(device: CpuDevice) -> None:
     bits = np.array([0x3F80, 0xC000], np.uint16)
-    np.testing.assert_array_equal(device.download(device.upload(bits, "bfloat16")), [1.0, -2.0])
+    np.testing.assert_array_equal(device.download(upload(device, bits, "bfloat16")), [1.0, -2.0])
 
 
 # --- arrays that users pass -------------------------------------------------------------------------------------

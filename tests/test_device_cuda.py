@@ -46,6 +46,7 @@ from carver.run.device import (
     open_device,
     prepare,
     render,
+    upload,
 )  # fmt: skip
 from carver.run.render import Scalar, concrete
 
@@ -294,7 +295,7 @@ def test_timing_evicts_before_each_run_and_waits_once(device: cuda.CudaDevice, f
 
 
 def test_copies_are_bits(device: cuda.CudaDevice, fake: Fake) -> None:
-    buffer = device.upload([1.0, -2.0], "bfloat16")
+    buffer = upload(device, [1.0, -2.0], "bfloat16")
     assert fake.log == [("alloc", 4), ("upload", b"\x80\x3f\x00\xc0")]
     np.testing.assert_array_equal(device.download(buffer), decode(np.array([0x3F3F] * 2, np.uint16), "bfloat16"))
     device.fill(buffer, 0xFF)
@@ -381,7 +382,7 @@ def gpu() -> cuda.CudaDevice:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3", "int8"])
 def test_upload_and_download(gpu: cuda.CudaDevice, dtype: str) -> None:
     values = np.random.default_rng(0).integers(-50, 50, (37, 5)).astype(np.float32)
-    np.testing.assert_array_equal(gpu.download(gpu.upload(values, dtype)), decode(encode(values, dtype), dtype))
+    np.testing.assert_array_equal(gpu.download(upload(gpu, values, dtype)), decode(encode(values, dtype), dtype))
 
 
 @pytest.mark.gpu
@@ -397,7 +398,7 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
         kernel = compile_hint(hint, gpu)
         c = gpu.empty((1, m, n), "float32")
         gpu.fill(c, 0xFF)
-        kernel(gpu.upload(a, dtype), gpu.upload(b, dtype), c)
+        kernel(upload(gpu, a, dtype), upload(gpu, b, dtype), c)
         gpu.synchronize()
         np.testing.assert_allclose(
             gpu.download(c), right, rtol=1e-3, atol=1e-5 * k**0.5 + 1e-5, err_msg=str(hint.config)
@@ -411,7 +412,7 @@ def on_gpu(gpu: cuda.CudaDevice, template: Template, *inputs: np.ndarray, **defi
     built = prepare(render(hint, gpu.arch, defines), gpu)
     out = gpu.empty(built.program.output.shape, built.program.output.dtype)
     gpu.fill(out, 0xFF)
-    built(*(gpu.upload(x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)), out)
+    built(*(upload(gpu, x, t.dtype) for x, t in zip(inputs, built.program.inputs, strict=True)), out)
     gpu.synchronize()
     return gpu.download(out)
 
@@ -457,7 +458,7 @@ def test_a_block_keeps_the_rows_of_a_softmax_apart(gpu: cuda.CudaDevice, axis: i
     built = prepare(render(softmax.rank([config], "cuda")[0], gpu.arch), gpu)
     out = gpu.empty(x.shape, "float32")
     gpu.fill(out, 0xFF)
-    built(gpu.upload(x, "float32"), out)
+    built(upload(gpu, x, "float32"), out)
     gpu.synchronize()
     np.testing.assert_allclose(gpu.download(out), right, rtol=1e-5, atol=1e-12)
 
@@ -549,7 +550,7 @@ def test_what_an_older_gpu_would_run(
         allowed = reference.tolerance_exact(problem, right) if exact else reference.tolerance(problem, right, magnitude)
         out = gpu.empty(built.program.output.shape, built.program.output.dtype)
         gpu.fill(out, 0xFF)
-        built(*(gpu.upload(values[t.name], t.dtype) for t in built.program.inputs), out)
+        built(*(upload(gpu, values[t.name], t.dtype) for t in built.program.inputs), out)
         gpu.synchronize()
         seen = Differences(gpu.download(out).astype(np.float64), right, allowed)
         assert not seen.wrong, seen
@@ -562,7 +563,7 @@ def test_cold_runs_are_slower_than_warm_ones(gpu: cuda.CudaDevice) -> None:
     hint = MatmulTemplate(64, 4096, 4096).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0]
     kernel = compile_hint(hint, gpu)
     rng = np.random.default_rng(2)
-    arrays = [gpu.upload(rng.standard_normal(s), "float16") for s in ((1, 64, 4096), (1, 4096, 4096), (1, 64, 4096))]
+    arrays = [upload(gpu, rng.standard_normal(s), "float16") for s in ((1, 64, 4096), (1, 4096, 4096), (1, 64, 4096))]
     pointers = kernel.pointers(*arrays)
     for _ in range(2):
         cold, warm = (np.median(gpu.time(lambda: kernel.loaded.launch(pointers), 20, cold=c)) for c in (True, False))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from .given import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
@@ -121,6 +121,14 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
     for row in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
+
+
+def titled(title: str, columns: Sequence[Column], width: int, remark: str) -> Group:
+    """For rich: a table below its title and above what is to be said of it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text(title, "bold"), rich_table(columns, width), Text(remark, "dim"))
 
 
 def without_colour(drawn: RenderableType, width: int) -> str:

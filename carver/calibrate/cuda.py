@@ -76,6 +76,14 @@ class Gpu:
                 found.append(int(self.device.download(self.clocks).max()))
         return found
 
+    def _hz(self, run: Run) -> list[float]:
+        """Most clocks of any block over the time, for each run."""
+        samples = []
+        for _ in range(self.bench.repeats):
+            took = self.device.time(run, 1, cold=False)[0]
+            samples.append(int(self.device.download(self.clocks).max()) / took)
+        return samples
+
     def _busy(self, source: Source, rounds: int, blocks: int, threads: int, smem_bytes: int = 0) -> Run:
         """A kernel that takes (clocks, out, rounds)."""
         self.device.fill(self.clocks, 0)
@@ -90,10 +98,7 @@ class Gpu:
         run = self._busy(self.source("vector", KIND=CODES["float32"]), 40_000, self.sms, 1024)
         for _ in range(30):
             run()
-        samples = []
-        for _ in range(self.bench.repeats):
-            took = self.device.time(run, 1, cold=False)[0]
-            samples.append(int(self.device.download(self.clocks).max()) / took)
+        samples = self._hz(run)
         self.hz = float(np.median(samples))
         yield reading("clock_hz", "SM clock under vector load", "Hz", samples, self.arch.clock_hz)
 
@@ -252,11 +257,7 @@ class Gpu:
         if halves is None:
             return
         long = self._busy(halves, 10 * rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
-        samples = []
-        for _ in range(self.bench.repeats):
-            took = self.device.time(long, 1, cold=False)[0]
-            samples.append(int(self.device.download(self.clocks).max()) / took)
-        yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", samples, self.arch.matrix_clock_hz)
+        yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", self._hz(long), self.arch.matrix_clock_hz)
 
     def atomics(self) -> Iterator[Reading]:
         size = self.arch.l2_bytes // 4

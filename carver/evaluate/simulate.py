@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.table import WIDTH, Column, rich_table
+from ..base.table import WIDTH, Column, titled
 from ..base.types import FloatArray
 from ..ranking.profile import Profile
 from ..ranking.rank import rank
@@ -179,9 +179,6 @@ def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
 
 
 def table(traces: Sequence[Trace], width: int = WIDTH) -> Group:
-    from rich.console import Group
-    from rich.text import Text
-
     rows = summary(traces)
     cells = {
         "reached": [f"{100 * row['reached']:.0f} %" for row in rows],
@@ -202,7 +199,7 @@ def table(traces: Sequence[Trace], width: int = WIDTH) -> Group:
         "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
         "of all replays. never: half of the replays (90 %: a tenth) or more stopped before that."
     )
-    return Group(Text(title, "bold"), rich_table(columns, width), Text(caption))
+    return titled(title, columns, width, caption)
 
 
 def _count(value: float) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
-from ..base.table import WIDTH, Column, rich_table
+from ..base.table import WIDTH, Column, titled
 from ..ranking.uncertainty import COVERAGE, NEAR
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
@@ -182,9 +182,6 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
 
     On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
     """
-    from rich.console import Group
-    from rich.text import Text
-
     def column(heading: str, above: Iterable[str], below: Iterable[str], **how: Any) -> Column:
         pairs = zip(above, below, strict=True)
         return Column(heading, tuple(cell for pair in pairs for cell in (*pair, ""))[:-1], **how)
@@ -212,14 +209,11 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
         f"{COVERAGE:.0%}"
     )
-    return Group(Text(title, "bold"), rich_table(columns, width), Text(legend, "dim"))
+    return titled(title, columns, width, legend)
 
 
 def winners_table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
     """Where carver's order has the winners of each list, beside chance and beside what won most on other problems."""
-    from rich.console import Group
-    from rich.text import Text
-
     def shares(heading: str, values: Iterable[float], **how: Any) -> Column:
         return Column(heading, tuple(f"{value:.0%}" for value in values), **how)
 
@@ -243,7 +237,7 @@ def winners_table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
         "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
         "counted as last"
     )
-    return Group(Text(title, "bold"), rich_table(columns, width), Text(legend, "dim"))
+    return titled(title, columns, width, legend)
 
 
 def _short(value: float, digits: int = 2) -> str:

@@ -264,7 +264,6 @@ def benchmark(
     with ExitStack() as stack:
         store = records or stack.enter_context(Records())
         bench = stack.enter_context(Bench(device, store, settings))
-        shown = stack.enter_context(progress_bars(progress))
         machine = bench.machine
         if others := [h for h in (*hints, *sample) if h.backend != machine.kind]:
             has = any(k.backend == machine.kind for k in kernel.every(problem.operator))
@@ -276,7 +275,7 @@ def benchmark(
         every = candidates([*hints, *sample], machine.arch, defines)
         if library:
             every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
-        measurements = _measure(bench, every, shown, fresh)
+        measurements = measure(bench, every, fresh=fresh, progress=progress)
     grid_size = len(grid) if grid is not None else None
     return Report(problem, measurements, device=device, grid_size=grid_size, defines=defines)
 
@@ -284,13 +283,7 @@ def benchmark(
 def measure(
     bench: Bench, every: Sequence[Candidate], *, fresh: bool = False, progress: bool = False
 ) -> list[Measurement]:
-    """Measure candidates of one problem, hints or not, as `benchmark` does; their records in the order given."""
-    with progress_bars(progress) as shown:
-        return _measure(bench, every, shown, fresh)
-
-
-def _measure(bench: Bench, every: Sequence[Candidate], shown: Bars, fresh: bool) -> list[Measurement]:
-    """All candidates of one problem, as one run that the records can resume."""
+    """Measure candidates of one problem, hints or not, as one run that the records can resume; in the order given."""
     store, machine = bench.records, bench.machine
     for c in every[:1]:
         bench.settings.fit(c.problem)
@@ -298,7 +291,10 @@ def _measure(bench: Bench, every: Sequence[Candidate], shown: Bars, fresh: bool)
     identity = [_identity(bench.settings), sorted(keyed), machine.name, machine.state.get("driver"), versions()]
     run_key = digest(identity)
     waiting = f"waiting for {{}}, which measures on {machine.name}"
-    with lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))):
+    with (
+        progress_bars(progress) as shown,
+        lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))),
+    ):
         limits = {"budget_s": bench.settings.budget_s, "timeout_s": bench.settings.timeout_s}
         run = store.begin(run_key, machine.name, _identity(bench.settings) | limits, fresh=fresh)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}

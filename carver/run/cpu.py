@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arch import devices as arch
 from ..arch.descriptor import Arch
@@ -20,7 +19,7 @@ from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
 from ..base.shipped import folder
 from . import compile as compiling
-from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
+from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
 from .compile import Binary, Resources
 from .launch import C_TYPES
 from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
@@ -133,12 +132,6 @@ class CpuDevice:
         start = -owner.ctypes.data % _ALIGN_BYTES
         dense = owner[start : start + size].view(STORAGE[dtype]).reshape(shape)
         return Buffer(dense.ctypes.data, shape, dtype, dense)
-
-    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
-        stored = encode(values, dtype)
-        buffer = self.empty(stored.shape, dtype)
-        buffer.owner[...] = stored
-        return buffer
 
     def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
         view = whole.owner.reshape(-1).view(np.uint8)[start_bytes : start_bytes + size_bytes(shape, dtype)]

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arch import detect
 from ..arch import devices as arch
@@ -25,7 +24,7 @@ from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
 from . import compile as compiling
 from . import launch
-from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode, encode
+from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
 from .compile import Binary, Resources
 from .render import Launcher, Program, Scalar, Source, passed
 
@@ -150,12 +149,6 @@ class CudaDevice:
         with _errors(self._driver, f"allocating {size} bytes on {self.name}"):
             owner = self._driver.mem_alloc(max(size, 1))
         return Buffer(int(owner), shape, dtype, owner)
-
-    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
-        stored = np.ascontiguousarray(encode(values, dtype))
-        buffer = self.empty(stored.shape, dtype)
-        self.write(buffer, stored)
-        return buffer
 
     def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
         return Buffer(whole.pointer + start_bytes, shape, dtype, whole.owner)

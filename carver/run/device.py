@@ -31,7 +31,7 @@ from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concret
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "device_for", "encode", "lease_name", "open_device", "prepare", "render",
+    "device_for", "encode", "lease_name", "open_device", "prepare", "render", "upload",
 ]  # fmt: skip
 
 
@@ -64,9 +64,6 @@ class Device(Protocol):
         """Loads the program for good, for calls with arguments in the order of `names`."""
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer: ...
-
-    def upload(self, values: npt.ArrayLike, dtype: str) -> Buffer:
-        """The values, rounded to the dtype, in new memory."""
 
     def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
         """An array within a buffer, which it keeps allocated."""
@@ -128,6 +125,14 @@ class Guarded:
 
     def is_intact(self) -> bool:
         return all(bool((self._device.stored(m) == CANARY).all()) for m in self._margins)
+
+
+def upload(device: Device, values: npt.ArrayLike, dtype: str) -> Buffer:
+    """The values, rounded to the dtype, in new memory."""
+    stored = encode(values, dtype)
+    buffer = device.empty(stored.shape, dtype)
+    device.write(buffer, stored)
+    return buffer
 
 
 def open_device(name: str = "auto") -> Device:

@@ -17,8 +17,8 @@ from ..base.table import (
     html_cells,
     in_all,
     left_out,
-    rich_table,
     screen_width,
+    titled,
     tunables,
     without_colour,
 )
@@ -96,14 +96,11 @@ def footing(ranking: Ranking, same: Mapping[str, object], most: int) -> list[str
 
 def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
     """For rich: one line a hint, at most `width` columns wide."""
-    from rich.console import Group
-    from rich.text import Text
-
     shown, same = columns(ranking, most, width)
     foot = footing(ranking, same, most)
     if left := left_out(shown, width):
         foot.insert(0, f"left out for want of width: {', '.join(left)}")
-    return Group(Text(heading(ranking), "bold"), rich_table(shown, width), Text("\n".join(foot), "dim"))
+    return titled(heading(ranking), shown, width, "\n".join(foot))
 
 
 def ranking_text(ranking: Ranking) -> str:
