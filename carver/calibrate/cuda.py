@@ -26,6 +26,8 @@ MMA_K_BYTES, MMA_TILES, MMA_WARPS = 32, 8, 16
 WGMMA_STEPS, WGMMA_GROUPS = 4, 2
 WGMMA_SMEM_BYTES = (64 * WGMMA_GROUPS + 256) * 128
 SHARED_BYTES_PER_ROUND = 8 * VECTOR_BYTES
+ROUNDS = 2000
+"""Of a kernel that counts its clocks."""
 PASSES = 4
 """Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
 
@@ -199,14 +201,17 @@ class Gpu:
                 samples.append(float(self.device.download(self.clocks)[0]) / hops / self.hz)
             yield reading(name, what, "s", samples, said)
 
+    def _rate(self, source: Source, work: int, threads: int, smem_bytes: int = 0) -> list[float]:
+        """What a block on each SM does a clock, if `work` is what it does in a round."""
+        counted = self._counted(self._busy(source, ROUNDS, self.sms, threads, smem_bytes))
+        return [work * ROUNDS / clk for clk in counted]
+
     def shared(self) -> Iterator[Reading]:
-        rounds = 2000
-        counted = self._counted(self._busy(self.source("shared"), rounds, self.sms, 1024))
-        rate = [1024 * SHARED_BYTES_PER_ROUND * rounds / clk for clk in counted]
+        rate = self._rate(self.source("shared"), 1024 * SHARED_BYTES_PER_ROUND, 1024)
         yield reading("smem_bytes_per_clk", "shared memory, an SM", "B/clk", rate, self.arch.smem_bytes_per_clk)
         if self.has_fragments:
-            counted = self._counted(self._busy(self.source("shared", "carver_fragment"), rounds, self.sms, 32))
-            latency = [clk / rounds for clk in counted]
+            counted = self._counted(self._busy(self.source("shared", "carver_fragment"), ROUNDS, self.sms, 32))
+            latency = [clk / ROUNDS for clk in counted]
             yield reading("fragment_latency_clk", "a fragment from shared memory (ldmatrix), latency", "clk", latency)
 
     def _vectors(self) -> Iterator[tuple[str, int, Source]]:
@@ -216,9 +221,7 @@ class Gpu:
 
     def vector(self) -> Iterator[Reading]:
         for dtype, flops, source in self._vectors():
-            rounds = 2000
-            counted = self._counted(self._busy(source, rounds, self.sms, 1024))
-            rate = [1024 * 16 * flops * rounds / clk for clk in counted]
+            rate = self._rate(source, 1024 * 16 * flops, 1024)
             said = self.arch.vector_flops_per_clk(dtype)
             yield reading(f"vector.{dtype}", f"vector multiply-add, {dtype}, an SM", "FLOP/clk", rate, said)
 
@@ -232,11 +235,8 @@ class Gpu:
     def mma(self) -> Iterator[Reading]:
         done = set()
         for row, flops, source in self._mmas():
-            rounds = 2000
-            counted = self._counted(self._busy(source, rounds, self.sms, 32 * MMA_WARPS))
-            rate = [MMA_WARPS * MMA_TILES * flops * rounds / clk for clk in counted]
             done.add((row.dtype, row.accumulate, row.instruction))
-            yield _matrix_reading(row, rate)
+            yield _matrix_reading(row, self._rate(source, MMA_WARPS * MMA_TILES * flops, 32 * MMA_WARPS))
         for row in self.arch.matrix:
             if (row.dtype, row.accumulate, row.instruction) not in done and row.instruction != "wgmma":
                 self.left_out.append(f"{row.instruction} of {row.dtype}: no microbenchmark for it on {self.arch.isa}")
@@ -247,16 +247,14 @@ class Gpu:
                 yield row, self.source("wgmma", KIND=CODES[row.dtype])
 
     def wgmma(self) -> Iterator[Reading]:
-        rounds = 2000
         for row, source in self._wgmmas():
             k = 32 // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
-            flops = 2 * 64 * 256 * k * WGMMA_STEPS * WGMMA_GROUPS * rounds
-            run = self._busy(source, rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
-            yield _matrix_reading(row, [flops / clk for clk in self._counted(run)])
+            flops = 2 * 64 * 256 * k * WGMMA_STEPS * WGMMA_GROUPS
+            yield _matrix_reading(row, self._rate(source, flops, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES))
         halves = next((source for row, source in self._wgmmas() if row.dtype == "float16"), None)
         if halves is None:
             return
-        long = self._busy(halves, 10 * rounds, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
+        long = self._busy(halves, 10 * ROUNDS, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
         yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", self._hz(long), self.arch.matrix_clock_hz)
 
     def atomics(self) -> Iterator[Reading]:

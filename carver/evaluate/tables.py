@@ -39,10 +39,7 @@ from .winners import Winner
 Adapter = Callable[[Path, str, Mapping[str, Any], Arch], Iterator[Case | str]]
 """Folder, name, description and device of a table, to its cases and remarks."""
 ADAPTERS: Mapping[str, Adapter] = {
-    "mm": triton.inductor,
-    "addmm": triton.inductor,
-    "bmm": triton.inductor,
-    "mixed_mm": triton.inductor,
+    **dict.fromkeys(("mm", "addmm", "bmm", "mixed_mm"), triton.inductor),
     "flex_attention": triton.flex_attention,
     "conv2d_direct": kernel_tuner.convolution,
     "dedispersion": kernel_tuner.dedispersion,

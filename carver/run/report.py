@@ -64,8 +64,7 @@ class Best:
 
     @property
     def median_ms(self) -> float:
-        assert self.measurement.median_ms is not None
-        return self.measurement.median_ms
+        return _median(self.measurement)
 
     @cached_property
     def hint(self) -> Hint:
