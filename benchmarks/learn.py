@@ -21,7 +21,6 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +90,16 @@ def tuned(
     return [float(times[i]) for i in tried], [float(times[i]) for i in start.indices], ranking.profile, tried
 
 
+def grouped(paths: Sequence[Path], most: int) -> dict[str, list[Case]]:
+    """The problems that are tuned one after another, at most so many of a table, spread evenly."""
+    groups: dict[str, list[Case]] = {}
+    for path in paths:
+        for case in cases(path):
+            if case.ranked() is not None:
+                groups.setdefault(f"{case.table} {case.problem.operator} {case.backend}", []).append(case)
+    return {name: every[:: -(-len(every) // most)] for name, every in groups.items()}
+
+
 def slowdowns(times: Sequence[float], best: float, counts: Sequence[int]) -> list[float]:
     lost = [min(times[:k], default=np.inf) / best for k in counts]
     return [float(np.log(x)) if np.isfinite(x) else NEVER for x in lost]
@@ -132,17 +141,10 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     counts = [k for k in COUNTS if k <= options.trials]
-    groups: dict[str, list[Case]] = {}
-    for path in options.tables:
-        for case in cases(path):
-            if case.ranked() is not None:
-                name = f"{case.table} {case.problem.operator} {case.backend}"
-                groups.setdefault(name, []).append(replace(case))
     heads = " ".join(f"{k:>5}" for k in counts)
     print(f"{'':50} problems  learn {heads}   rank order {heads}")
     found = {}
-    for name, every in groups.items():
-        group = every[:: -(-len(every) // options.most)]
+    for name, group in grouped(options.tables, options.most).items():
         orders = [np.arange(len(group))]
         if options.shuffles:
             orders = [np.random.default_rng(seed).permutation(len(group)) for seed in range(options.shuffles)]

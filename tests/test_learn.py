@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,13 @@ import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cost.constants import resolve
 from carver.cost.fit import predict
-from carver.cost.learn import Rows, carries, learnt, places, posterior
+from carver.cost.learn import Rows, _told_by_others, carries, learnt, places, posterior
 from carver.ranking.profile import Profile
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from learn import grouped, replay  # noqa: E402
 
 CONFIGS = [
     {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "num_warps": w, "num_stages": s}
@@ -181,3 +188,23 @@ def test_what_holds_for_every_problem_is_carried() -> None:
     found = posterior(candidates, seen, seen.log_s + slow)
     wrong = found.mean - candidates.log_s
     assert wrong[candidates.places[:, 0] > 1.5].min() > wrong[candidates.places[:, 0] < 1.5].max()
+
+
+def test_what_others_tell_of_a_problem_is_what_they_alone_would() -> None:
+    seen = rows(1).followed_by(rows(2)).followed_by(rows(3))
+    log_s = seen.log_s + np.random.default_rng(1).normal(0, 0.1, len(seen)) + 0.3 * (seen.places[:, 1] > 0.5)
+    each = [np.arange(len(seen)) // 12 == i for i in range(3)]
+    told = _told_by_others(seen, log_s, each[:2])
+    for left_out in each[:2]:
+        alone = posterior(seen.where(left_out), seen.where(~left_out), log_s[~left_out])
+        np.testing.assert_allclose(told[left_out], alone.mean, rtol=1e-9)
+    np.testing.assert_array_equal(told[each[2]], seen.log_s[each[2]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["cpu", "h100", "h200"])
+def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str) -> None:
+    counts = (1, 3, 6)
+    for name, group in grouped([ROOT / "tests" / "data" / folder], 16).items():
+        learn, rank = np.exp(replay(group, 6, 3, counts).mean(axis=0))
+        assert (learn <= 1.01 * rank).all(), f"{name}: {learn} after {counts} trials, {rank} in rank order"

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import BoolArray, FloatArray, IntArray
 from .constants import CONSTANTS
 
 STEP = 0.05
@@ -40,7 +40,7 @@ SIZE_OCTAVES = 16.0
 OWN_PROBLEM = 0.25
 """Share of the discrepancy's variance that is of one problem alone."""
 GRID: Sequence[tuple[float, float, float]] = [
-    (moved, gap, own) for moved in (0.0, 0.5, 1.0, 2.0) for gap in (0.0, 0.03, 0.06, 0.12) for own in (0.02, 0.05)
+    (moved, gap, own) for moved in (0.0, 0.5, 1.0, 2.0) for gap in (0.0, 0.03, 0.06, 0.12, 0.24) for own in (0.02, 0.05)
 ]
 """Factor on the prior deviations of constants; deviations of the discrepancy and of the own error. [ln s]"""
 REPEATABLE = 0.01
@@ -49,9 +49,9 @@ MOST_SEEN = 150
 """Measurements of one kernel that are learnt from, the latest."""
 PAYS = 0.01
 """What earlier problems teach is carried to another if it picks faster by this share, in the mean, on each of them, and
-by more than the standard error of that mean."""
+explains more of their times."""
 PARTS = 4
-"""Of the measurements of a single problem: each is told by the others to see whether they explain it."""
+"""Of the measurements of a single problem: each is told by the others in place of problems."""
 LATEST_PROBLEMS = 8
 """Of those that this is tried on."""
 OUTLIER = 0.7
@@ -152,31 +152,24 @@ def learnt(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior | None:
 
 
 def carries(seen: Rows, log_s: FloatArray) -> bool:
-    """Whether what was measured of all problems but one picks better on that one than the start does.
+    """Whether what was measured of all problems but one says more of that one than the start does.
 
-    Of each of the latest problems in turn the measured candidate with the least predicted time is taken, once by the
-    start and once by what the others taught. Of a single problem, parts of what was measured have to be explained by
-    the rest, but for a common factor, better than by the start.
+    Each of the latest problems in turn is told by the others. Its times have to be explained better, but for a common
+    factor, and the measured candidate with the least predicted time has to be faster than the start's. Of a single
+    problem, parts of what was measured are told by the rest, and have to be explained better.
     """
-    problems: list[Mapping[str, Any]] = []
-    for problem in reversed(seen.problems):
-        if problem not in problems:
-            problems.append(problem)
-    if len(problems) < 2:
-        part, wrong = np.arange(len(seen)) % PARTS, log_s - seen.log_s
-        if len(seen) < PARTS:
-            return False
-        left = np.zeros(len(seen))
-        for out in (part == i for i in range(PARTS)):
-            left[out] = log_s[out] - posterior(seen.where(out), seen.where(~out), log_s[~out]).mean
-        return float(np.var(left)) < float(np.var(wrong))
-    gains = []
-    for problem in problems[:LATEST_PROBLEMS]:
-        out = np.array([other == problem for other in seen.problems])
-        if out.sum() > 1:
-            mean = posterior(seen.where(out), seen.where(~out), log_s[~out]).mean
-            gains.append(log_s[out][np.argmin(seen.log_s[out])] - log_s[out][np.argmin(mean)])
-    return not gains or float(np.mean(gains)) > max(PAYS, float(np.std(gains)) / math.sqrt(len(gains)))
+    number = _numbered(seen.problems)
+    each = [number == i for i in dict.fromkeys(number[::-1].tolist())]
+    several = len(each) > 1
+    judged = [rows for rows in each[:LATEST_PROBLEMS] if rows.sum() > 1]
+    if len(seen) < PARTS or not judged:
+        return False
+    start = seen.log_s
+    parts = judged if several else [np.arange(len(seen)) % PARTS == i for i in range(PARTS)]
+    told = _told_by_others(seen, log_s, parts)
+    left, wrong = ([np.var((log_s - said)[rows]) + REPEATABLE**2 for rows in judged] for said in (told, start))
+    gains = [log_s[rows][start[rows].argmin()] - log_s[rows][told[rows].argmin()] for rows in judged]
+    return bool(np.log(left).mean() < np.log(wrong).mean() and (np.mean(gains) > PAYS or not several))
 
 
 def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
@@ -184,48 +177,100 @@ def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
 
     A candidate of which the very problem and configuration were measured has that time.
     """
-    seen, log_s = seen.where(slice(-MOST_SEEN, None)), log_s[-MOST_SEEN:]
+    seen, wrong = _latest(seen, log_s)
     names, (left, right) = _aligned(candidates.names, seen.names, candidates.slopes, seen.slopes)
-    _, (here, there) = _aligned(candidates.axes, seen.axes, candidates.places, seen.places)
     variance = prior_deviation(names) ** 2
-    among, towards = _alike(seen.problems, seen.problems), _alike(candidates.problems, seen.problems)
-    by_constants = (right * variance) @ right.T, (left * variance) @ right.T
-    varied = np.ptp(np.vstack([here, there]), axis=0) > 0
-    by_nearness = [_near(a[:, varied], there[:, varied]) * of[1] for a, of in ((there, among), (here, towards))]
-    by_offset = [KERNEL_OFFSET**2 + PROBLEM_OFFSET**2 * each[0] for each in (among, towards)]
-    equal = [(_distance(a, there) < 1e-6) * of[0] for a, of in ((there, among), (here, towards))]
-    wrong = log_s - seen.log_s
-    middle = float(np.median(wrong))
-    wrong = middle + np.clip(wrong - middle, -OUTLIER, OUTLIER)
+    towards = _shared(candidates, seen)
     alone = (left**2) @ variance, KERNEL_OFFSET**2 + PROBLEM_OFFSET**2
-    found = []
-    for moved, gap, error in GRID:
-        inner, outer = (
-            moved**2 * constants + gap**2 * nearness + offset + error**2 * same
-            for constants, nearness, offset, same in zip(by_constants, by_nearness, by_offset, equal, strict=True)
-        )
-        root = np.linalg.cholesky(inner + REPEATABLE**2 * np.eye(len(seen)))
-        white = np.linalg.solve(root, wrong)
-        evidence = -0.5 * float(white @ white) - float(np.log(np.diag(root)).sum()) - moved - 4.0 * gap
-        found.append((evidence, moved, gap**2 + error**2, outer, root, white))
-    top = max(each[0] for each in found)
-    weights = np.exp([each[0] - top for each in found])
-    weights = np.where(weights > LEAST_WEIGHT * weights.sum(), weights, 0.0)
-    weights /= weights.sum()
+    among = _shared(seen, seen)
+    found = [(scales, *_whitened(among, wrong, scales)) for scales in GRID]
+    share = _weights([evidence for *_, evidence in found])
     means, spreads, shifts, widths = [], [], [], []
-    for weight, (_, moved, rest, outer, root, white) in zip(weights, found, strict=True):
+    for (scales, whiten, white, _), weight in zip(found, share, strict=True):
         if not weight:
             continue
-        gain = np.linalg.solve(root, outer.T)
+        moved, gap, error = scales
+        gain = whiten @ _covariance(towards, scales).T
         means.append(gain.T @ white)
-        spreads.append(moved**2 * alone[0] + alone[1] + rest - (gain**2).sum(axis=0))
-        taught = np.linalg.solve(root, right * (moved**2 * variance))
+        spreads.append(moved**2 * alone[0] + alone[1] + gap**2 + error**2 - (gain**2).sum(axis=0))
+        taught = whiten @ (right * (moved**2 * variance))
         shifts.append(taught.T @ white)
         widths.append(moved**2 * variance - (taught**2).sum(axis=0))
-    share = weights[weights > 0]
+    share = share[share > 0]
     mean, deviation = _mixed(share, means, spreads)
     shift, width = _mixed(share, shifts, widths)
     return Posterior(candidates.log_s + mean, deviation, names, shift, width)
+
+
+def _told_by_others(seen: Rows, log_s: FloatArray, left_out: Sequence[BoolArray]) -> FloatArray:
+    """ln(time) of the rows of each part, as `posterior` has it from all rows but these; the start's of other rows.
+
+    With P the inverse of the covariance of y, a part of y given the rest has the mean y_part - P_part^-1 (P y)_part and
+    the covariance P_part^-1 (Rasmussen and Williams, section 5.4.2).
+    """
+    out = np.array(seen.log_s)
+    known, wrong = _latest(seen, log_s)
+    skip = len(seen) - len(known)
+    parts = [np.flatnonzero(part[skip:]) for part in left_out]
+    shared = _shared(known, known)
+    found: list[list[tuple[float, FloatArray]]] = [[] for _ in parts]
+    for scales in GRID:
+        whiten, white, evidence = _whitened(shared, wrong, scales)
+        inverse = whiten.T @ whiten
+        pulled = whiten.T @ white
+        for part, of_part in zip(parts, found, strict=True):
+            own = inverse[np.ix_(part, part)]
+            miss = np.linalg.solve(own, pulled[part])
+            likely = 0.5 * (float(np.linalg.slogdet(own)[1]) - float(miss @ pulled[part]))
+            of_part.append((evidence - likely, wrong[part] - miss))
+    for part, of_part in zip(parts, found, strict=True):
+        share = _weights([evidence for evidence, _ in of_part])
+        out[skip + part] += share @ np.array([mean for _, mean in of_part])
+    return out
+
+
+def _latest(seen: Rows, log_s: FloatArray) -> tuple[Rows, FloatArray]:
+    """The last MOST_SEEN rows, and ln(measured / predicted) of them, outliers drawn in."""
+    seen = seen.where(slice(-MOST_SEEN, None))
+    wrong = log_s[-MOST_SEEN:] - seen.log_s
+    middle = float(np.median(wrong))
+    return seen, middle + np.clip(wrong - middle, -OUTLIER, OUTLIER)
+
+
+def _shared(a: Rows, b: Rows) -> tuple[FloatArray, ...]:
+    """What rows share, of shape (a, b) each: by constants, by nearness, by offsets, and whether they are equal."""
+    names, (left, right) = _aligned(a.names, b.names, a.slopes, b.slopes)
+    _, (here, there) = _aligned(a.axes, b.axes, a.places, b.places)
+    same, alike = _alike(a.problems, b.problems)
+    varied = np.ptp(np.vstack([here, there]), axis=0) > 0
+    equal = (_distance(here, there) < 1e-6) * same
+    near = _near(here[:, varied], there[:, varied]) * alike
+    return (left * prior_deviation(names) ** 2) @ right.T, near, KERNEL_OFFSET**2 + PROBLEM_OFFSET**2 * same, equal
+
+
+def _covariance(shared: tuple[FloatArray, ...], scales: tuple[float, float, float]) -> FloatArray:
+    constants, near, offset, equal = shared
+    moved, gap, error = scales
+    return moved**2 * constants + gap**2 * near + offset + error**2 * equal
+
+
+def _whitened(
+    among: tuple[FloatArray, ...], wrong: FloatArray, scales: tuple[float, float, float]
+) -> tuple[FloatArray, FloatArray, float]:
+    """A matrix that makes what was measured independent and of variance 1, that of `wrong`, and the log evidence."""
+    root = np.linalg.cholesky(_covariance(among, scales) + REPEATABLE**2 * np.eye(len(wrong)))
+    whiten = np.linalg.inv(root)
+    white: FloatArray = whiten @ wrong
+    evidence = -0.5 * float(white @ white) - float(np.log(np.diag(root)).sum()) - scales[0] - 4.0 * scales[1]
+    return whiten, white, evidence
+
+
+def _weights(evidence: Sequence[float]) -> FloatArray:
+    """Of the entries of GRID; nought for those that are far less likely."""
+    weights = np.exp(np.array(evidence) - max(evidence))
+    weights = np.where(weights > LEAST_WEIGHT * weights.sum(), weights, 0.0)
+    out: FloatArray = weights / weights.sum()
+    return out
 
 
 def _mixed(
@@ -266,25 +311,27 @@ def _near(a: FloatArray, b: FloatArray) -> FloatArray:
     return out
 
 
-def _alike(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
-    """Whether rows are of one problem, and the correlation of their discrepancies for that."""
+def _numbered(*rows: Sequence[Mapping[str, Any]]) -> IntArray:
+    """The place of each problem among those that differ, of all rows after one another."""
     known: dict[int, int] = {}
     kinds: list[Mapping[str, Any]] = []
+    for problem in (each for some in rows for each in some):
+        if id(problem) not in known:
+            if problem not in kinds:
+                kinds.append(problem)
+            known[id(problem)] = kinds.index(problem)
+    return np.array([known[id(problem)] for some in rows for problem in some], np.int64)
 
-    def numbered(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-        out = []
-        for row in rows:
-            if id(row) not in known:
-                if row not in kinds:
-                    kinds.append(row)
-                known[id(row)] = kinds.index(row)
-            out.append(known[id(row)])
-        return out
 
-    left, right = numbered(a), numbered(b)
+def _alike(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
+    """Whether rows are of one problem, and the correlation of their discrepancies for that."""
+    number = _numbered(a, b)
+    every = [*a, *b]
+    kinds = [every[i] for i in np.unique(number, return_index=True)[1]]
     far = np.array([[_far(x, y) for y in kinds] for x in kinds])
+    left, right = number[: len(a)], number[len(a) :]
+    same = (left[:, None] == right).astype(float)
     squares = far[np.ix_(left, right)]
-    same = (np.array(left)[:, None] == np.array(right)).astype(float)
     return same, OWN_PROBLEM * same + (1.0 - OWN_PROBLEM) * np.exp(-squares / (2.0 * SIZE_OCTAVES**2))
 
 
