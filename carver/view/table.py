@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ..base.errors import ProblemError
 from ..base.table import (
     MOST,
     WIDTH,
@@ -26,7 +27,8 @@ from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    import pandas as pd
+    from rich.console import Console, ConsoleOptions, Group
 
 COLOURS = {
     "launch": "#999999",
@@ -101,6 +103,25 @@ def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
     if left := left_out(shown, width):
         foot.insert(0, f"left out for want of width: {', '.join(left)}")
     return titled(heading(ranking), shown, width, "\n".join(foot))
+
+
+def ranking_console(ranking: Ranking, _: Console, options: ConsoleOptions) -> Iterator[Group]:
+    """What rich prints of it."""
+    yield ranking_table(ranking, width=options.max_width)
+
+
+def ranking_frame(ranking: Ranking) -> pd.DataFrame:
+    """One row a hint, as a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ProblemError("to_frame needs pandas; install it, or use [hint.to_dict() for hint in ranking]") from None
+    rows = [
+        {"rank": h.rank, "index": h.index, "kernel": h.kernel, **h.config, "predicted_ms": h.predicted_ms,
+         "bound": h.bound, **{f"{name}_ms": t for name, t in h.terms_ms.items()}, **h.details}
+        for h in ranking
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 def ranking_text(ranking: Ranking) -> str:
