@@ -95,8 +95,8 @@ def test_terms_are_told_apart_and_rows_are_named(ranking: Ranking) -> None:
     colours = [to_hex(patch.get_facecolor()) for patch in ax.get_legend().get_patches()]
     assert len(set(colours)) == len(colours)
     for label, hint in zip(ax.get_yticklabels(), ranking, strict=True):
-        shown = list(map(int, label.get_text().split()))
-        assert shown[0] == hint.rank and set(shown[1:]) <= set(hint.config.values())
+        place, *shown = label.get_text().split()
+        assert place == str(hint.rank) and set(shown) <= {hint.kernel, *map(str, hint.config.values())}
     said = [t for t in texts(ax) if " ms, " in t]
     assert [t.partition(" ms, ")[2] for t in said] == [h.bound for h in ranking]
     assert [float(t.partition(" ms")[0]) for t in said] == pytest.approx([h.predicted_ms for h in ranking], rel=1e-3)
