@@ -6,7 +6,9 @@ All kernels are compiled ahead into Triton's cache, one process a core, so that 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
+import functools
 import itertools
 import math
 import multiprocessing
@@ -16,7 +18,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -59,21 +60,25 @@ class Subject(Protocol):
     def launch(self, problem: Row) -> Launch: ...
 
 
-def _compiles(subject: Subject, problem: Row, config: Config) -> bool:
-    try:
+def _compiled(subject: Subject, job: tuple[Row, Config]) -> Hashable:
+    """Its identity, whether or not it compiles: whatever Triton raises, the launch raises again."""
+    problem, config = job
+    with contextlib.suppress(Exception):
         subject.compile(problem, config)
-    except Exception:  # whatever Triton raises, the launch raises again, and it is recorded there
-        return False
-    return True
+    return subject.identity(problem, config)
 
 
-def _compile_all(subject: Subject, jobs: list[tuple[Row, Config]]) -> None:
+def _compile_all(subject: Subject, jobs: list[tuple[Row, Config]], seconds: float) -> set[Hashable]:
+    """What was compiled until the seconds were up; compilers that still run then are ended."""
     own = {subject.identity(p, c): (p, c) for p, c in jobs}
-    began = time.monotonic()
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
-        ps, cs = zip(*own.values(), strict=True)
-        done = sum(pool.map(_compiles, itertools.repeat(subject), ps, cs, chunksize=8))
-    print(f"{done} of {len(own)} kernels compiled in {time.monotonic() - began:.0f} s", flush=True)
+    began, done = time.monotonic(), set[Hashable]()
+    with multiprocessing.get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:
+        found = pool.imap_unordered(functools.partial(_compiled, subject), own.values())
+        with contextlib.suppress(multiprocessing.TimeoutError):
+            for _ in own:
+                done.add(found.next(max(began + seconds - time.monotonic(), 0.1)))
+    print(f"{len(done)} of {len(own)} kernels compiled in {time.monotonic() - began:.0f} s", flush=True)
+    return done
 
 
 def _measure(launch: Launch, config: Config, rep_ms: float) -> Row:
@@ -112,6 +117,7 @@ def main(subject: Subject, description: str | None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
     parser.add_argument("--rep", type=float, default=25.0, help="milliseconds that a configuration is run for")
+    parser.add_argument("--compile", type=float, default=240.0, help="seconds of compiling; the rest is left out")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--only", default="", help="a regular expression that a problem, as it is printed, holds")
     parser.add_argument("--problems", choices=list(subject.problems), default=next(iter(subject.problems)))
@@ -122,8 +128,10 @@ def main(subject: Subject, description: str | None) -> None:
     began = time.monotonic()
     problems = [p for p in subject.problems[options.problems] if re.search(options.only, str(p))]
     configs = [subject.configs(p, arch) for p in problems]
-    _compile_all(subject, [(p, c) for p, every in zip(problems, configs, strict=True) for c in every])
-    for problem, every in zip(problems, configs, strict=True):
+    jobs = [(p, c) for p, every in zip(problems, configs, strict=True) for c in every]
+    compiled = _compile_all(subject, jobs, options.compile)
+    for problem, given in zip(problems, configs, strict=True):
+        every = [c for c in given if subject.identity(problem, c) in compiled]
         if time.monotonic() - began > options.limit:
             print(problem, f"left out: {options.limit:.0f} s are up")
             continue

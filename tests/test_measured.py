@@ -30,6 +30,7 @@ DATA = Path(__file__).parent / "data"
         ("h200/attention.csv", 1.055, 1.01),
         ("h200/triton_matmul.csv", 1.06, 1.008),
         ("h200/triton_more.csv", 1.05, 1.005),
+        ("h200/triton_stream.csv", 1.055, 1.002),
         ("h200/block_fp8.csv", 1.04, 1.005),
         ("h200/triton_raster.csv", 1.07, 1.015),
         ("h200/feed_triton.csv", 1.03, 1.002),

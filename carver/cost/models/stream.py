@@ -23,6 +23,9 @@ EXCHANGE_CLK = 60.0
 SHUFFLE_CLK = 27.0
 """A shuffle and the addition behind it: 23 and 4 clocks (arXiv 1804.06826, table of latencies; alike since)."""
 
+SHUFFLE_LANES = 32.0
+"""Lanes that an SM shuffles a clock: CUDA C++ Programming Guide, throughput of native instructions, alike since 7.0."""
+
 READS = frozenset({
     "access_instr", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
     "split_s", "step_chain_clk", "step_instr",
@@ -49,10 +52,14 @@ class Stream:
     warps: FloatArray = column("warps", "of a block")
     tile_elements: FloatArray = column("elements", "that a block holds at once")
     run_elements: FloatArray = column("elements", "side by side in one row of the tile")
+    walked_elements: FloatArray | None = column(
+        "elements", "of a row that a block walks along: L1 has a sector between two steps; one step's run without", None
+    )
     access_elements: FloatArray = column("elements", "that one instruction moves for a thread")
     row_align: FloatArray = column("bytes", "what each row starts on a multiple of", 128)
     stored_run_elements: FloatArray | None = column("elements", "side by side in one row of what a step stores", None)
     stored_align: FloatArray = column("bytes", "what each row of the output starts on a multiple of", 128)
+    stored_apart: FloatArray = column("", "sectors that stores ask L2 to write over those that they fill", 1)
     passes: FloatArray = column("", "over the input", 1)
     fetched_elements: FloatArray | None = column(
         "elements", "that all passes over a tile take from L2, where L1 has the rest; each pass its own without", None
@@ -63,6 +70,7 @@ class Stream:
     step_exchanges: FloatArray = column("", "rounds through shared memory in every step", 0)
     exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
     tree_levels: FloatArray = column("", "shuffles one after the other that join a warp's results", 0)
+    tree_shuffles: FloatArray = column("", "of a warp at the end of a block, all its results together", 0)
     tree_instr: FloatArray = column("instructions", "of a thread that join its results and its warp's", 0)
     smem_bytes: FloatArray = column("bytes", "shared memory of a block", 0)
     registers: FloatArray = column("registers", "that a thread needs; more than it may have spill", 32)
@@ -82,7 +90,8 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     run = c.run_elements
     run_bytes = np.minimum(np.where(run >= c.c, tile, run), elements) * width
     fetches = passes if c.fetched_elements is None else c.fetched_elements / tile
-    waste = sector_waste(run_bytes, c.row_align, arch.sector_bytes)
+    walked_bytes = run_bytes if c.walked_elements is None else np.maximum(run_bytes, c.walked_elements * width)
+    waste = sector_waste(walked_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
     # rows that one tile stores in part: a partly written sector is written as a whole, and its page opened again
@@ -100,7 +109,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
     # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
-    fill = (fresh * fetches + write_bytes * stored + alone_bytes + again) / trips
+    fill = (fresh * fetches + write_bytes * stored * c.stored_apart + alone_bytes + again) / trips
 
     # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
@@ -123,6 +132,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         ahead=c.ahead,
         math_clk=tile * c.flops_per_element * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
+        smem_clk=warps * c.tree_shuffles * arch.warp_size / SHUFFLE_LANES / steps,
         issue_clk=instructions / issue_per_clk(arch),
         fill_bytes=fill,
         l2_bytes=fill,
