@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +96,7 @@ def test_triton_declarations_say_nothing_that_the_compiler_decides() -> None:
     assert {f"{k.operator}/{k.name}": names for k, names in own.items() if names} == {
         "gated_mlp/triton": {"serialized"}, "matmul/triton_block_fp8": {"serialized"},
         "matmul_softmax/triton": {"serialized"}, "scaled_matmul/triton": {"serialized"},
+        "scaled_matmul/triton_mx": {"serialized", "exposed_loads", "smem_bytes", "tmem_columns"},
         "scaled_matmul/triton_weights": {"serialized", "converted_b", "copy_b_bytes", "exposed_loads"},
         "grouped_matmul/triton": {"serialized", "padded_loads"}, "grouped_matmul/triton_walk": {"padded_loads"},
         "attention/triton_decode": {"ahead"}, "attention/triton_backward": {"smem_bytes", "registers"},
@@ -144,3 +147,32 @@ def test_of_a_size_that_16_does_not_divide_elements_are_loaded_one_by_one(source
                                          "rows": 8192, "cols": cols}, config).asm["ptx"]  # fmt: skip
     assert ptx.count(load) == ptx.count("ld.global") > 0
     assert space["access_elements"][0] == (1 if cols % 16 else 8)
+
+
+@pytest.mark.parametrize(("kind", "dtype", "group"), [
+    ("e4m3", "float8_e4m3", 32), ("e2m1", "float4_e2m1", 32), ("e2m1", "float4_e2m1", 16),
+])  # fmt: skip
+def test_formats_with_scales_take_what_tcgen05_needs(sources: Any, kind: str, dtype: str, group: int) -> None:
+    """What no device here can run is held against the compiler: shared memory to the byte, and what fits."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "kernels"))
+    import triton_low_bits
+
+    size = 4096
+    op = carver.MatmulTemplate(size, size, size, trans_B=True, in_dtype=dtype, out_dtype="bfloat16",
+                               scale_block=(1, group)).with_arch("b200")  # fmt: skip
+    stored, scale = ("uint8", size // 2) if kind == "e2m1" else (dtype, size), "uint8" if group == 32 else "float8_e4m3"
+    args: dict[str, Any] = {name: Tensor(stored[0], (size, stored[1])) for name in ("a_ptr", "b_ptr")}
+    args |= {name: Tensor(scale, (size, size // group)) for name in ("a_scale_ptr", "b_scale_ptr")}
+    args |= {"c_ptr": Tensor("bfloat16", (size, size)), "M": size, "N": size, "K": size}
+    for m, n, k, warps, stages in ((128, 128, 128, 4, 3), (256, 128, 128, 8, 2), (128, 256, 256, 8, 4)):
+        config = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "num_warps": warps, "num_stages": stages}
+        constants = config | {"KIND": kind, "GROUP": group, "GROUP_M": 8}
+        made = built(triton_low_bits.block_scaled, carver.load_arch("b200"), args, constants)
+        assert "block_scale" in made.asm["ptx"]
+        fits = made.metadata.shared <= op.arch.smem_per_block_bytes and made.metadata.tmem_size <= 512
+        if not fits:
+            with pytest.raises(carver.CarverError):
+                op.rank([config])
+            continue
+        (hint,) = op.rank([config])
+        assert hint.kernel == "triton_mx" and hint.launch.smem_bytes == made.metadata.shared

@@ -90,3 +90,29 @@ def add_parts(part_ptr, c_ptr, size, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr)
     for part in tl.static_range(SPLIT_K):
         total += tl.load(part_ptr + part * size + at, mask=at < size, other=0.0)
     tl.store(c_ptr + at, total.to(c_ptr.dtype.element_ty), mask=at < size)
+
+
+@triton.jit
+def block_scaled(
+    a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, c_ptr, M, N, K,
+    KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """MX and NV formats: a scale a row and GROUP of K of A and of B, which is stored N x K, within the instruction."""
+    m, n = _tile(M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    EACH: tl.constexpr = 2 if KIND == "e2m1" else 1
+    k, parts = tl.arange(0, BLOCK_K // EACH), tl.arange(0, BLOCK_K // GROUP)
+    a = a_ptr + (m % M)[:, None] * (K // EACH) + k[None, :]
+    b = b_ptr + (n % N)[None, :] * (K // EACH) + k[:, None]
+    a_scale = a_scale_ptr + (m % M)[:, None] * (K // GROUP) + parts[None, :]
+    b_scale = b_scale_ptr + (n % N)[:, None] * (K // GROUP) + parts[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for _ in range(0, tl.cdiv(K, BLOCK_K)):
+        x, w = tl.load(a), tl.load(b)
+        total = tl.dot_scaled(x, tl.load(a_scale), KIND, w, tl.load(b_scale), KIND, total)
+        a += BLOCK_K // EACH
+        b += BLOCK_K // EACH
+        a_scale += BLOCK_K // GROUP
+        b_scale += BLOCK_K // GROUP
+    to = m.to(tl.int64)[:, None] * N + n[None, :]
+    tl.store(c_ptr + to, total.to(c_ptr.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))

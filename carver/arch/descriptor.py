@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..base.dtypes import BYTES
+from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 
@@ -32,7 +32,7 @@ INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 ACCUMULATES_IN = {"float64": "float64", "int8": "int32", "int32": "int32"}
 """Usual accumulator by input dtype; every other dtype accumulates in float32."""
 CONVERTS_TO = {"tf32": "float32", "bfloat16": "float32", "float8_e4m3": "float32", "float8_e5m2": "float32",
-               "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip
+               "float4_e2m1": "float32", "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip
 """Where the vector units compute a dtype for which the descriptor lists no rate of its own."""
 
 
@@ -403,7 +403,7 @@ def _matrix_row(row: dict[str, Any]) -> Matrix:
     if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and n > 0 for n in shape)):
         raise ArchError(f"[[matrix]] shape must be [m, n, k], three positive integers, got {shape!r}")
     for name in ("dtype", "accumulate"):
-        _one_of(f"[[matrix]] {name}", row[name], BYTES)
+        _one_of(f"[[matrix]] {name}", row[name], BYTES | PACKED_BYTES)
     _one_of("[[matrix]] instruction", row["instruction"], INSTRUCTIONS)
     rate = _scalar("[[matrix]] flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
     _plausible("[[matrix]] flops_per_clk_per_sm", rate, *RATE)
@@ -533,8 +533,8 @@ def _one_of(label: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def _check_dtype(dtype: str) -> None:
-    if dtype not in BYTES:
-        raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES)}")
+    if dtype not in BYTES and dtype not in PACKED_BYTES:
+        raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES | PACKED_BYTES)}")
 
 
 def _toml_key(key: str) -> str:
