@@ -58,6 +58,10 @@ such blocks on an SM take 1480 clocks, of which DRAM's latency and their instruc
 TURNED = 0.145
 """What DRAM could have moved while its bus turns from reads to writes and back, over what it moves, where it copies.
 Source: 4.58 TB/s of an H200 reading, 3.99 copying (`carver calibrate`)."""
+LINE_BYTES = 128
+"""Of L1. A pass of the load/store port moves bytes of one line: rows of 64 bytes take twice the passes of rows of 128.
+Source: lists that Inductor timed and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in
+`tests/data/h200`), where tiles of such rows take 7 to 30 % longer beside what else is priced. Nothing is fitted."""
 CARVED_BYTES = 32 * 1024
 """Source: the sizes of shared memory that the CUDA C++ Programming Guide lists for compute capability 8.0 and 9.0."""
 
@@ -91,12 +95,15 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     tensor = tensor_clk(total, arch, warps)
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
     turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
-    moved = {"load": 0.0, "store": 0.0, "atomic": 0.0}
+    moved, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0
     for access in facts.accesses:
         waste = sector_waste(np.array(access.run_bytes), np.array(access.align_bytes), arch.sector_bytes)
         moved[access.kind] += access.program_bytes * float(waste)
+        if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
+            rows = LINE_BYTES / min(max(access.run_bytes, arch.sector_bytes), LINE_BYTES)
+            passes += (rows - 1.0) * access.program_bytes / LINE_BYTES
     return Shape(
-        max(facts.steps, 1.0), tensor, float(np.linalg.norm(pipes(ARITHMETIC), 8)), sum(pipes(PORT)) + factors,
+        max(facts.steps, 1.0), tensor, float(np.linalg.norm(pipes(ARITHMETIC), 8)), sum(pipes(PORT)) + factors + passes,
         pipes(("issue",))[0], total, turns * total.tensor_clk + max(factors - tensor, 0.0), moved["load"],
         sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps, moved["store"] + moved["atomic"],
     )  # fmt: skip
