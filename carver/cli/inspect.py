@@ -76,8 +76,7 @@ def call_of(kernel: str, path: Path | None) -> Call:
 
 def _arguments(path: Path) -> dict[str, Any]:
     read = toml_of(text_of(path, ConfigError), path, ConfigError)
-    if unknown := read.keys() - {"grid", "args", "constants", "values"}:
-        raise ConfigError(f"{path}: unknown key {sorted(unknown)[0]!r}; known: grid, args, constants, values")
+    _check_keys(path, read, "grid", "args", "constants", "values")
     grid = read.get("grid", [1])
     return {
         "grid": grid if isinstance(grid, list) else [grid],
@@ -87,13 +86,15 @@ def _arguments(path: Path) -> dict[str, Any]:
     }
 
 
+def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
+    if unknown := given.keys() - set(known):
+        raise ConfigError(f"{what}: unknown key {min(unknown)!r}; known: {', '.join(known)}")
+
+
 def _argument(name: str, value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    if unknown := value.keys() - {"dtype", "shape", "strides", "block_shape"}:
-        raise ConfigError(
-            f"argument {name}: unknown key {sorted(unknown)[0]!r}; known: dtype, shape, strides, block_shape"
-        )
+    _check_keys(f"argument {name}", value, "dtype", "shape", "strides", "block_shape")
     if "dtype" not in value or "shape" not in value:
         raise ConfigError(f"argument {name}: a tensor has dtype and shape, and may have strides and block_shape")
     tensor = Tensor(value["dtype"], tuple(value["shape"]), tuple(value.get("strides", ())))

@@ -151,16 +151,15 @@ class Inputs:
         return digest.hexdigest()
 
     def write(self, folder: Path) -> list[dict[str, Any]]:
-        """Arrays as `.npy` files, without pickles; what `Runner.setup` reads."""
-        manifest = []
+        """Arrays as `.npy` files, without pickles; what `read` takes."""
+        manifest: list[dict[str, Any]] = []
         for i, value in enumerate(self.values):
-            entry: dict[str, Any] = {"name": value.name, "form": value.form, "dtype": value.dtype}
+            manifest.append({"name": value.name, "form": value.form, "dtype": value.dtype})
             if value.form == "plain":
-                entry["content"] = value.content
+                manifest[-1]["content"] = value.content
             else:
-                entry["path"] = str(folder / f"in{i}.npy")
-                np.save(entry["path"], value.content, allow_pickle=False)
-            manifest.append(entry)
+                manifest[-1]["path"] = str(folder / f"in{i}.npy")
+                np.save(manifest[-1]["path"], value.content, allow_pickle=False)
         return manifest
 
 
@@ -249,7 +248,7 @@ def check_memory(params: Sequence[Param], room_bytes: int, device: str) -> None:
 
 def as_argument(value: Mapping[str, Any] | Value, device: str) -> Any:
     """A fresh copy in the form that a function takes: NumPy, torch on the device ("cuda:1"), or the plain value."""
-    v = value if isinstance(value, Value) else _read(value)
+    v = value if isinstance(value, Value) else read(value)
     if v.form == "plain":
         return v.content
     if v.form == "numpy":
@@ -261,10 +260,11 @@ def as_argument(value: Mapping[str, Any] | Value, device: str) -> Any:
     return bits.view(getattr(torch, name)).to(device)
 
 
-def _read(entry: Mapping[str, Any]) -> Value:
-    if entry["form"] == "plain":
-        return Value(entry["name"], "plain", entry["dtype"], entry["content"])
-    return Value(entry["name"], entry["form"], entry["dtype"], np.load(entry["path"], allow_pickle=False))
+def read(entry: Mapping[str, Any]) -> Value:
+    """What `Inputs.write` wrote of a value."""
+    plain = entry["form"] == "plain"
+    content = entry["content"] if plain else np.load(entry["path"], allow_pickle=False)
+    return Value(entry["name"], entry["form"], entry["dtype"], content)
 
 
 def wide(array: Any, *, copy: bool = False) -> Any:

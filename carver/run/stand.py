@@ -29,7 +29,7 @@ from . import reference
 from .buffers import Array, decode, encode, is_gpuarray, is_torch
 from .check import Differences
 from .device import Binary, Guarded, Loaded, open_device
-from .inputs import as_argument, as_stored
+from .inputs import as_argument, as_stored, read
 from .reference import float64, library_call, namespace
 from .spec import Kernel, element
 from .travel import PythonCode, arrived, call_by_name, program_from_dict
@@ -376,13 +376,12 @@ class Stand:
     def _read(self) -> Set:
         """The inputs that came as files, on the device, and numbers as they are."""
         one = Set([])
-        for entry in self._manifest:
-            if entry["form"] == "plain":
-                one.stored.append(entry["content"])
-                one.arrays.append(0 if entry["content"] is None else entry["content"])
-                continue
-            one.stored.append(np.load(entry["path"], allow_pickle=False))
-            one.arrays.append(self._upload(one.stored[-1], entry["dtype"]))
+        for value in map(read, self._manifest):
+            one.stored.append(value.content)
+            if value.form == "plain":
+                one.arrays.append(0 if value.content is None else value.content)
+            else:
+                one.arrays.append(self._upload(value.content, value.dtype))
         return one
 
     def _python(self, key: str, config: Mapping[str, Any]) -> Callable[[Set], Any]:
