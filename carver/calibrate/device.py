@@ -197,13 +197,9 @@ def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
 
 
 def _descriptor(
-    base: Arch,
-    micro: Microbenchmarks,
-    derived: keep.Derived,
-    choices: list[Choice],
-    state: Mapping[str, Any],
+    base: Arch, micro: Microbenchmarks, derived: keep.Derived, choices: list[Choice], state: Mapping[str, Any],
     command: str,
-) -> Arch:
+) -> Arch:  # fmt: skip
     fields, constants = derived.fields, derived.constants
     said = keep.about(base, command) | {
         key: str(state[key])

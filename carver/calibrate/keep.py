@@ -186,12 +186,9 @@ def datasheet(arch: Arch, fields: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unmoved(
-    kernel: Kernel,
-    before: Arch,
-    fields: Mapping[str, Any],
-    constants: Mapping[str, float],
+    kernel: Kernel, before: Arch, fields: Mapping[str, Any], constants: Mapping[str, float],
     fitted: Mapping[str, float] | None = None,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """What a kernel's own table must say for its predictions to be, with the measured fields and constants, what they
     were `before` with its constants, or with those `fitted` to it then.
 

@@ -74,14 +74,10 @@ class Measured:
 
 
 def measured(
-    device: str,
-    arch: Arch,
-    seconds: float,
-    problems: Mapping[str, Sequence[Template]] | None = None,
-    counts: tuple[int, int, int] = COUNTS,
-    each: Callable[[str], None] = lambda text: None,
+    device: str, arch: Arch, seconds: float, problems: Mapping[str, Sequence[Template]] | None = None,
+    counts: tuple[int, int, int] = COUNTS, each: Callable[[str], None] = lambda text: None,
     records: Records | None = None,
-) -> Measured:
+) -> Measured:  # fmt: skip
     """Measure until the time is up, first every problem's hints and a sample, then the hints of a first fit.
 
     The second round is where a fit shows what it got wrong: it measures what the fitted model likes best and nobody has

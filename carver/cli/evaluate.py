@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 @click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
 @as_json
 def evaluate(
-    path: Path,
-    more: tuple[int, ...],
-    ks: tuple[int, ...],
-    by: str,
-    workers: int | None,
-    plot: Path | None,
+    path: Path, more: tuple[int, ...], ks: tuple[int, ...], by: str, workers: int | None, plot: Path | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """How good the rankings are on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and what its picks cost is summed up.
 

@@ -65,13 +65,9 @@ class Summary:
 
 
 def evaluate(
-    path: Path,
-    ks: Sequence[int] = KS,
-    by: str = "table",
-    workers: int | None = None,
-    progress: bool = True,
+    path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None, progress: bool = True,
     say: Callable[[Remark], None] = insist,
-) -> tuple[list[Summary], list[WinnerSummary]]:
+) -> tuple[list[Summary], list[WinnerSummary]]:  # fmt: skip
     """Rank every problem of every table with the shipped model and sum up what its picks cost, and where winners stand.
 
     `say` is told what could not be read, as in `tables.read`, and what could not be ranked.

@@ -170,25 +170,14 @@ class Bench:
 
     def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
         """The record of a candidate, which that key identifies, whose compilation or check ended so."""
+        arch = self.machine.arch.name
         m = Measurement(
-            run_id=run.run_id,
-            candidate=key,
-            outcome=reply.outcome,
-            message=reply.message,
-            operator=candidate.problem.operator,
-            problem=candidate.problem.to_dict(),
-            kernel=candidate.kernel,
-            backend=candidate.backend,
-            config=dict(candidate.config),
-            arch=self.machine.arch.name,
-            device=self.machine.name,
-            host=platform.node(),
-            error=reply.data.get("error"),
-            device_info={
-                **self.machine.state, "arch": self.machine.arch.name, "resources": reply.data.get("resources", {}),
-            },
-            versions={**versions(), "compiler": self.compiler},
-        )
+            run_id=run.run_id, candidate=key, outcome=reply.outcome, message=reply.message,
+            operator=candidate.problem.operator, problem=candidate.problem.to_dict(), kernel=candidate.kernel,
+            backend=candidate.backend, config=dict(candidate.config), arch=arch, device=self.machine.name,
+            host=platform.node(), error=reply.data.get("error"), versions={**versions(), "compiler": self.compiler},
+            device_info={**self.machine.state, "arch": arch, "resources": reply.data.get("resources", {})},
+        )  # fmt: skip
         return _predicted(m, candidate.hint)
 
     def sampled(self, m: Measurement, reply: Reply) -> Measurement:
@@ -328,12 +317,8 @@ def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
 
 
 def _rounds(
-    bench: Bench,
-    run: Run,
-    every: Mapping[str, Candidate],
-    known: dict[str, Measurement],
-    shown: Bars,
-) -> bool:
+    bench: Bench, run: Run, every: Mapping[str, Candidate], known: dict[str, Measurement], shown: Bars,
+) -> bool:  # fmt: skip
     """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date.
 
     Whether that is all: a candidate that no compiler could do is told, and left to another time.
@@ -369,14 +354,9 @@ def _rounds(
 
 
 def _one(
-    bench: Bench,
-    run: Run,
-    key: str,
-    candidate: Candidate,
-    built: Trial | Reply,
-    before: Measurement | None,
+    bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial | Reply, before: Measurement | None,
     seconds: float,
-) -> Measurement:
+) -> Measurement:  # fmt: skip
     """One candidate through one round; through its check as well if it has not been measured before."""
     session, inputs = bench.session, bench.inputs(candidate.problem)
     if candidate.backend == LIBRARY:

@@ -97,14 +97,9 @@ class Report:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        measurements: Iterable[Measurement],
-        *,
-        device: str = "auto",
-        grid_size: int | None = None,
-        defines: Mapping[str, str] | None = None,
-    ) -> None:
+        self, problem: Problem, measurements: Iterable[Measurement], *, device: str = "auto",
+        grid_size: int | None = None, defines: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         every = list(measurements)
         self.problem = problem
         self.device = device
@@ -266,35 +261,22 @@ class Report:
         best = self.best.median_ms if self.ok else None
         return [
             {
-                "rank": m.rank,
-                "kernel": m.kernel,
-                "config": dict(m.config),
-                "predicted_ms": m.predicted_ms,
-                "measured_ms": m.median_ms,
-                "ci_percent": m.ci_percent,
-                "over_best": m.median_ms / best if best and m.ok and m.median_ms else None,
-                "bound": m.bound,
-                "samples": len(m.samples_ms),
-                "outcome": m.outcome,
-                "message": m.message,
+                "rank": m.rank, "kernel": m.kernel, "config": dict(m.config), "predicted_ms": m.predicted_ms,
+                "measured_ms": m.median_ms, "ci_percent": m.ci_percent,
+                "over_best": m.median_ms / best if best and m.ok and m.median_ms else None, "bound": m.bound,
+                "samples": len(m.samples_ms), "outcome": m.outcome, "message": m.message,
             }
             for m in self.measurements
-        ]
+        ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types: findings, one row a candidate, and the device as it was."""
         first = self.measurements[0]
         return {
-            "problem": self.problem.to_dict(),
-            "device": first.device,
+            "problem": self.problem.to_dict(), "device": first.device,
             "device_info": {k: v for k, v in first.device_info.items() if k != "resources"},
-            "host": first.host,
-            "versions": dict(first.versions),
-            "arch": first.arch,
-            "measured": len(self.ok),
-            "unsteady": len(self.unsteady),
-            "disturbed_percent": self.disturbed_percent,
-            "feasible": self.grid_size,
+            "host": first.host, "versions": dict(first.versions), "arch": first.arch, "measured": len(self.ok),
+            "unsteady": len(self.unsteady), "disturbed_percent": self.disturbed_percent, "feasible": self.grid_size,
             "outcomes": self.outcomes,
             "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,
             "regret": {str(k): self.regret(k) for k in KS} if self.ok else {},

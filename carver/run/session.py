@@ -163,14 +163,9 @@ class Session:
     """A worker process on a device, which may be replaced, and a folder for what goes to and fro. A context manager."""
 
     def __init__(
-        self,
-        device: str,
-        settings: Settings,
-        code: PythonCode | None = None,
-        call: Mapping[str, Any] | None = None,
-        references: Mapping[str, Any] | None = None,
-        isolate: bool = True,
-    ) -> None:
+        self, device: str, settings: Settings, code: PythonCode | None = None, call: Mapping[str, Any] | None = None,
+        references: Mapping[str, Any] | None = None, isolate: bool = True,
+    ) -> None:  # fmt: skip
         """`code` and `call` are the user's function and its arguments, `references` where another process finds it."""
         self.device, self.settings = device, settings
 

@@ -124,17 +124,10 @@ class Stand:
         return self._seen
 
     def setup(
-        self,
-        *,
-        inputs: Sequence[Mapping[str, Any]] = (),
-        out: Sequence[int] = (),
-        call: Mapping[str, Any] = MappingProxyType({}),
-        problem: Mapping[str, Any] | None = None,
-        seed: int = 0,
-        check: bool = True,
-        reset_to_zero: Sequence[str | int] = (),
-        restore_value: Sequence[str | int] = (),
-    ) -> Mapping[str, Any]:
+        self, *, inputs: Sequence[Mapping[str, Any]] = (), out: Sequence[int] = (),
+        call: Mapping[str, Any] = MappingProxyType({}), problem: Mapping[str, Any] | None = None, seed: int = 0,
+        check: bool = True, reset_to_zero: Sequence[str | int] = (), restore_value: Sequence[str | int] = (),
+    ) -> Mapping[str, Any]:  # fmt: skip
         """Take the inputs from files, of which `out` are the places of outputs, or draw those of a `problem`.
 
         `call` are the arguments of the user's function. Of a problem, random values are what is timed; where sums are

@@ -335,13 +335,9 @@ class Inline:
 
 
 def ask(
-    worker: Worker | Inline,
-    setup: Mapping[str, Any],
-    job: Mapping[str, Any],
-    timeout_s: float,
-    failed: Callable[[Reply], CarverError],
-    owner: str = "",
-) -> Reply:
+    worker: Worker | Inline, setup: Mapping[str, Any], job: Mapping[str, Any], timeout_s: float,
+    failed: Callable[[Reply], CarverError], owner: str = "",
+) -> Reply:  # fmt: skip
     """The reply to a job of a process that did the job `setup` first.
 
     What SIGKILL took is asked once more; so is what fails in a process that did jobs of another `owner`, who may have
