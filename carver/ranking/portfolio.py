@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from textwrap import fill
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
 from ..base.given import takes
-from ..base.table import Column, left_out, rich_table, screen_width, without_colour
+from ..base.table import Column, in_all, left_out, rich_table, screen_width, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
@@ -179,8 +180,8 @@ class Portfolio:
             f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
             f"{self.arch.title}, backend {self.backend}",
             without_colour(rich_table(columns, width), width),
-            *([f"left out for want of width: {', '.join(left)}"] if left else []),
-            *([f"in all: {' '.join(f'{key}={text}' for key, text in same.items())}"] if same else []),
+            *([fill(f"left out for want of width: {', '.join(left)}", width)] if left else []),
+            *in_all(same),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
             f"the best configuration alone {self.single_loss:.1%} in the mean",
         ]
