@@ -136,16 +136,12 @@ class Tuning:
             raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
         if self.compiled is not None:
             counted("compiled", self.compiled, 1)
-        for name in ("trials", "seconds"):
+        for name, least in (("trials", "above 0"), ("seconds", "above 0"), ("timeout", "a time above 0 in seconds")):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | float) or not 0 < value < math.inf):
-                raise ConfigError(f"{name} must be above 0, got {value!r}")
-        if not isinstance(self.retakes, int) or isinstance(self.retakes, bool) or self.retakes < 0:
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(f"{name} must be {least}, got {value!r}")
+        if self.retakes < 0:
             raise ConfigError(f"retakes must be a whole number from 0 on, got {self.retakes!r}")
-        if isinstance(self.trials, float):
-            raise ConfigError(f"trials must be a whole number, got {self.trials!r}")
-        if not isinstance(self.timeout, int | float) or not 0 < self.timeout < math.inf:
-            raise ConfigError(f"timeout must be a time above 0 in seconds, got {self.timeout!r}")
 
     def settings(self) -> Settings:
         return Settings(
@@ -210,14 +206,12 @@ class Plan:
         restored = [n for n in names_of(self.settings.restore_value) if n in known]
         kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
-            digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs, dict(self._call()), out,
+            digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs,
+            dict(self.bound) if self.python else {}, out,
             max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.settings(),
             self.settings.checker(), self.code, self.settings.isolate, self.settings.retakes,
             self.settings.objective == "energy",
         )  # fmt: skip
-
-    def _call(self) -> Mapping[str, Any]:
-        return {} if not self.python else self.bound
 
     def trial(self, index: int) -> Trial | RunError:
         """A candidate for a lane, its key included."""

@@ -485,11 +485,10 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
         place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
     if place is None:
         return found
-    hooked = plan.entries[place]
-    wrap = partial(_hooked, entry=hooked, plan=plan) if hooked.hooks != (None, None) else None
+    entry = plan.entries[place]
+    wrap = partial(_hooked, entry=entry, plan=plan) if entry.hooks != (None, None) else None
     if found.built is not None:
         return replace(found, wrap=wrap)
-    entry = plan.entries[place]
     if plan.python:
         return replace(found, make=lambda: _hooked(build(plan, entry), entry, plan))
     return replace(found, built=build(plan, entry), wrap=wrap)

@@ -47,7 +47,6 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
         yield from near
     first = "the first of the ranking" if any(e.predicted_ms for e in plan.entries) else "the first candidate"
 
-
     def order(e: Entry) -> tuple[float, int, str]:
         if not e.predicted_ms:
             return math.inf, 0, ""
@@ -112,8 +111,7 @@ def _distance(a: Any, b: Any) -> float:
     """How far sizes are from each other: the sum of |ln(a / b)| over numbers; infinite where anything else differs."""
     if a == b:
         return 0.0
-    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in (a, b))
-    if numbers:
+    if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in (a, b)):
         return abs(math.log(a / b))
     if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
         return sum(_distance(a[k], b[k]) for k in a)
