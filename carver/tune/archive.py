@@ -6,7 +6,6 @@ Importing an archive is trusting whoever made it: the kernels in it run with you
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -63,7 +62,7 @@ def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Mo
         files |= {f"{kind}/{p.relative_to(home).as_posix()}": p for p in found
                   if p.is_file() and not any(part.startswith(".") for part in p.relative_to(home).parts)}  # fmt: skip
     contents = {name: place.read_bytes() for name, place in sorted(files.items())}
-    manifest = {"format": FORMAT, "schema": cache.SCHEMA, "files": {n: _sha256(c) for n, c in contents.items()}}
+    manifest = {"format": FORMAT, "schema": cache.SCHEMA, "files": {n: cache.sha256_of(c) for n, c in contents.items()}}
     with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, given in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
@@ -82,7 +81,7 @@ def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
     named there, and where the archive is not the one with that `sha256`.
     """
     packed = content(path, Foreign, _MOST_BYTES)
-    if sha256 is not None and _sha256(packed) != sha256.lower():
+    if sha256 is not None and cache.sha256_of(packed) != sha256.lower():
         raise Foreign(f"{path} is not the archive with SHA-256 {sha256}")
     contents = _checked(path, packed)
     there = 0
@@ -141,7 +140,7 @@ def _checked(path: Path, packed: bytes) -> dict[str, bytes]:
     if odd := sorted(contents.keys() ^ named.keys()):
         raise Foreign(f"{path}: {odd[0]} is {'not named in' if odd[0] in contents else 'only in'} the manifest")
     for name, given in contents.items():
-        if _sha256(given) != named[name]:
+        if cache.sha256_of(given) != named[name]:
             raise Foreign(f"{path}: {name} is not the file that was exported")
         parts = PurePosixPath(name).parts
         if parts[0] not in KINDS or len(parts) < 2 or any(part.startswith(".") for part in parts):
@@ -164,8 +163,4 @@ def _counted(packed: bytes, contents: Mapping[str, bytes]) -> Moved:
         return sum(n.startswith(f"{kind}/") and n.endswith(suffix) for n in contents)
 
     kernels = count("binaries", ".so") + count("binaries", ".cubin")
-    return Moved(_sha256(packed), sum(1 for _ in _entries(contents)), count("profiles", ""), kernels)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return Moved(cache.sha256_of(packed), sum(1 for _ in _entries(contents)), count("profiles", ""), kernels)

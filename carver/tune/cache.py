@@ -76,7 +76,7 @@ def read(folder: Path, key: str | None = None) -> dict[str, Any]:
         if key is not None and found["key"] != key:
             raise Foreign(f"{folder} holds the entry of another key")
         for name, sha256 in files.items():
-            if _sha256(regular(folder / below(name))) != sha256:
+            if sha256_of(regular(folder / below(name))) != sha256:
                 raise Foreign(f"{folder / name} is not the file that was saved")
         if found["digest"] != _digest(found):
             raise Foreign(f"{path} was changed after it was saved")
@@ -129,7 +129,7 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
             path = staging / below(name)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
-        whole = {**result, "schema": SCHEMA, "files": {name: _sha256(content) for name, content in files.items()}}
+        whole = {**result, "schema": SCHEMA, "files": {name: sha256_of(content) for name, content in files.items()}}
         whole["digest"] = _digest(whole)
         whole["signature"] = _signature(whole["digest"])
         text = json.dumps(whole, indent=1)
@@ -202,8 +202,8 @@ def _note(key: str) -> Path:
 
 def _digest(found: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in found.items() if name not in ("digest", "signature")}
-    return _sha256(json.dumps(rest, sort_keys=True).encode())
+    return sha256_of(json.dumps(rest, sort_keys=True).encode())
 
 
-def _sha256(content: bytes) -> str:
+def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

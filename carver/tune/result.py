@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -195,7 +194,7 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     binary = None
     if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):
         built = cache.regular(folder / below(d["binary"]))
-        if hashlib.sha256(built).hexdigest() == d["sha256"]:  # a copy: another result may take the folder's place
+        if cache.sha256_of(built) == d["sha256"]:  # a copy: another result may take the folder's place
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
     params = [Param(name, shape, dtype, out) for name, shape, dtype, out in d["params"]]
     launch = Launch.from_list(d["launch"]) if "launch" in d else None

@@ -132,7 +132,8 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
     if early_stop and np.isnan(choices.predicted).all():
         raise ConfigError(
             "early_stop asks the model what the rest could still gain, and no candidate has a prediction: give hints "
-            "as configs, or a template to rank them with"
+            "as configs, or a template to rank them with. TileLang's, which times slow candidates a few times only, is "
+            "slow_factor here, and on by itself"
         )
     seen = Residuals()
     order = choices.order

@@ -254,12 +254,6 @@ class _Attempt:
         self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
         for note in plan.notes:
             self.log.say(note)
-        if s.early_stop and np.isnan(predicted).all():
-            raise ConfigError(
-                "early_stop asks the model what the rest could still gain, and no candidate has a prediction: give "
-                "hints as configs, or a template to rank them with. TileLang's, which times slow candidates a few "
-                "times only, is slow_factor here, and on by itself"
-            )
         options = {"early_stop": True} if s.early_stop else {}
         try:
             stopped = strategy("rank" if s.early_stop else s.search)(choices, self.measure, s.seed, **options)
@@ -295,9 +289,7 @@ class _Attempt:
         s = self.plan.settings
         wanted = [i for i in batch if i not in self.tried]
         if wanted and s.trials is not None and len(self.tried) + len(wanted) > s.trials:
-            wanted = wanted[: s.trials - len(self.tried)]
-            if not wanted:
-                raise BudgetSpent(f"the budget of {s.trials} trials is spent")
+            wanted = wanted[: max(s.trials - len(self.tried), 0)]
         step = self.pool.width if s.seconds is not None else max(len(wanted), 1)
         for start in range(0, len(wanted), step):
             if self.tried and s.seconds is not None and time.monotonic() - self.began > s.seconds:
