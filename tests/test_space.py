@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from math import ceil, log2, prod
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from cases import FACES, KERNELS, PRICED, answerable, device_for, offered, template
 
 import carver
-from carver.base.errors import ConfigError, NoCandidates
+from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cost.pricing import price
 from carver.kernels import enumeration
 from carver.kernels.declaration import Kernel
@@ -194,9 +195,28 @@ def test_every_candidate_is_one_that_the_user_could_give(operator: str, backend:
             assert np.array_equal(given[name], space[name][list(rows)]), name
 
 
+def scaled() -> Iterator[Problem]:
+    """Matmuls of every pair of types and every block of scales that there is."""
+    types = "bfloat16", "float8_e4m3", "int8", "int4", "float4_e2m1"
+    blocks: tuple[Any, ...] = ("row", "tensor", (1, 16), (1, 32), (1, 128), (128, 128))
+    for a, b, block in itertools.product(types, types, blocks):
+        with suppress(ProblemError):
+            yield carver.MatmulTemplate(512, 512, 512, in_dtype=a, b_dtype=b, trans_B=True, scale_block=block).problem
+
+
 def test_vocabularies_are_told_apart() -> None:
-    words = Counter((k.operator, k.backend, tuple(sorted(k.tunables))) for k in PRICED)
-    assert max(words.values()) == 1, "two kernels of a backend with the same tunables: whose is a configuration?"
+    """Of two kernels of a backend with the same tunables, one at most runs a problem: whose is a configuration?"""
+    alike: dict[tuple[str, str, tuple[str, ...]], list[Kernel]] = {}
+    for k in PRICED:
+        alike.setdefault((k.operator, k.backend, tuple(sorted(k.tunables))), []).append(k)
+    assert {key[:2] for key, kernels in alike.items() if len(kernels) > 1} == {("scaled_matmul", "triton")}
+    problems, ran = list(scaled()), Counter[str]()
+    for arch, problem in itertools.product((H200, carver.load_arch("b200"), carver.load_arch("mi300x")), problems):
+        [kernels] = [kernels for kernels in alike.values() if len(kernels) > 1]
+        able = [k.name for k in kernels if k.operator == problem.operator and not k.unmet(static_scope(problem, arch))]
+        assert len(able) <= 1, (str(problem), able)
+        ran.update(able)
+    assert len(ran) == len(kernels) > 1
 
 
 @pytest.mark.parametrize(
