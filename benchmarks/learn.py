@@ -96,7 +96,8 @@ def grouped(paths: Sequence[Path], most: int) -> dict[str, list[Case]]:
     for path in paths:
         for case in cases(path):
             if case.ranked() is not None:
-                groups.setdefault(f"{case.table} {case.problem.operator} {case.backend}", []).append(case)
+                name = f"{case.table} {case.problem.operator} {case.backend} {case.arch.name}"
+                groups.setdefault(name, []).append(case)
     return {name: every[:: -(-len(every) // most)] for name, every in groups.items()}
 
 

@@ -146,17 +146,18 @@ def learnt(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior | None:
     """
     here = candidates.problems[0] if len(candidates) else {}
     own = np.array([problem == here for problem in seen.problems], bool)
-    if not carries(seen.where(~own), log_s[~own]):
+    if not carries(seen.where(~own), log_s[~own], here.get("kind")):
         seen, log_s = seen.where(own), log_s[own]
     return posterior(candidates, seen, log_s) if len(seen) and len(candidates) else None
 
 
-def carries(seen: Rows, log_s: FloatArray) -> bool:
+def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
     """Whether what was measured of all problems but one says more of that one than the start does.
 
     Each of the latest problems in turn is told by the others. Its times have to be explained better, but for a common
-    factor, and the measured candidate with the least predicted time has to be faster than the start's. Of a single
-    problem, parts of what was measured are told by the rest, and have to be explained better.
+    factor, and the measured candidate with the least predicted time has to be faster than the start's, in the mean; of
+    those of this kind, not slower. Of a single problem, parts of what was measured are told by the rest, and have to be
+    explained better.
     """
     number = _numbered(seen.problems)
     each = [number == i for i in dict.fromkeys(number[::-1].tolist())]
@@ -168,8 +169,10 @@ def carries(seen: Rows, log_s: FloatArray) -> bool:
     parts = judged if several else [np.arange(len(seen)) % PARTS == i for i in range(PARTS)]
     told = _told_by_others(seen, log_s, parts)
     left, wrong = ([np.var((log_s - said)[rows]) + REPEATABLE**2 for rows in judged] for said in (told, start))
-    gains = [log_s[rows][start[rows].argmin()] - log_s[rows][told[rows].argmin()] for rows in judged]
-    return bool(np.log(left).mean() < np.log(wrong).mean() and (np.mean(gains) > PAYS or not several))
+    gains = np.array([log_s[rows][start[rows].argmin()] - log_s[rows][told[rows].argmin()] for rows in judged])
+    alike = [seen.problems[rows.argmax()].get("kind") == kind for rows in judged]
+    pays = gains.mean() > PAYS and gains[alike].sum() >= 0
+    return bool(np.log(left).mean() < np.log(wrong).mean() and (pays or not several))
 
 
 def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
