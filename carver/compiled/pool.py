@@ -145,7 +145,8 @@ class Pool:
                 for _ in range(self.processes):
                     give()
                 while self._busy:
-                    for ready, _ in selector.select(timeout=0.5):
+                    first = min(w.since for w in self._busy) + seconds
+                    for ready, _ in selector.select(timeout=max(first - time.monotonic(), 0.0)):
                         worker: _Worker = ready.data
                         key = take(worker)
                         if line := worker.replies.readline():
@@ -160,7 +161,7 @@ class Pool:
                             worker.end()
                             give()
                             yield key, passing(why)
-                    for worker in [w for w in self._busy if time.monotonic() - w.since > seconds]:
+                    for worker in [w for w in self._busy if time.monotonic() - w.since >= seconds]:
                         key = take(worker)
                         worker.end()
                         give()
