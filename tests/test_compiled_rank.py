@@ -17,9 +17,11 @@ from carver.base.errors import CompileError, ConfigError, NoCandidates, ProblemE
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
-from carver.compiled.worker import packed
+from carver.compiled.worker import decode, encode, packed
 
 pytest.importorskip("triton", reason="Triton is not installed")
+
+import triton
 
 from tests import compiled_kernels as kernels
 
@@ -98,6 +100,19 @@ def test_integers_are_specialised_as_triton_does_it() -> None:
     assert given.divisible == ("x_ptr", "y_ptr", "n")
     given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**40}, {}, {"BLOCK": 32}, target)
     assert given.signature["n"] == "i64"
+
+
+def test_heuristics_compute_constants_and_options() -> None:
+    made = triton.heuristics({"BLOCK": lambda args: args["n"] // 64, "num_warps": lambda args: args["BLOCK"] // 64})
+    args = {"x_ptr": half(1 << 14), "y_ptr": half(1 << 14), "n": 1 << 14}
+    facts = carver.inspect(made(kernels.copy), args=args, config={}, arch=H100, grid=lambda c: (4,))
+    [load] = [access for access in facts.accesses if access.kind == "load"]
+    assert (facts.warps, load.program_bytes) == (4, 256 * 2)
+
+
+def test_torchs_types_are_constants_too() -> None:
+    torch = pytest.importorskip("torch")
+    assert decode(encode((torch.bfloat16, 3))) == (torch.bfloat16, 3)
 
 
 def test_what_does_not_fit_the_parameters_is_said() -> None:

@@ -85,7 +85,7 @@ def function_of(kernel: Any) -> Any:
 
 
 def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Constants that `triton.heuristics` computes from the other arguments."""
+    """Constants and options that `triton.heuristics` computes from the other arguments."""
     found: dict[str, Any] = {}
     inner = kernel
     while hasattr(inner, "fn") and not hasattr(inner, "params"):
@@ -121,7 +121,9 @@ def specialise(
     names = list(function.arg_names)
     options = {name: value for name, value in config.items() if name not in names}
     given = {**args, **constants, **{name: value for name, value in config.items() if name in names}}
-    given |= {name: value for name, value in heuristics(kernel, {**given, **options}).items() if name not in given}
+    computed = heuristics(kernel, {**given, **options})
+    options |= {name: value for name, value in computed.items() if name not in names}
+    given |= {name: value for name, value in computed.items() if name in names and name not in given}
     _check_options(options, target, names)
     if unknown := sorted(given.keys() - set(names)):
         raise ConfigError(f"{function.__name__} has no parameter {unknown[0]!r}: {nearest(unknown[0], names)}")

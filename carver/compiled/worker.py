@@ -95,8 +95,8 @@ def encode(value: Any) -> Any:
         case tuple() | list():
             return {"tuple": [encode(v) for v in value]}
     kind = type(value).__name__
-    if kind == "dtype" and hasattr(value, "name"):
-        return {"dtype": value.name}
+    if kind == "dtype":
+        return {"dtype": value.name} if hasattr(value, "name") else {"torch": str(value).removeprefix("torch.")}
     if kind == "constexpr":
         return encode(value.value)
     if hasattr(value, "fn"):
@@ -112,6 +112,8 @@ def decode(value: Any) -> Any:
             return tuple(decode(v) for v in parts)
         case {"dtype": name}:
             return importlib.import_module("triton.language").dtype(name)
+        case {"torch": name}:
+            return getattr(importlib.import_module("torch"), name)
         case {"kernel": place}:
             return find(place)
     return value
