@@ -1,7 +1,7 @@
 """What carver's first picks of other projects' kernels lose, ranked by what Triton makes of them, with no GPU.
 
     python benchmarks/compiled.py TABLE [--attention FILE.py:NAME] [--block-fp8 FILE.py:NAME] [--arch h200]
-                                        [--compiled 20]
+                                        [--compiled 20] [--learn]
 
 TABLE is JSON, gzipped or not: `results`, each with `problem`, `configs` and `times` in ms (null: did not run), and
 `kind` where it holds several kernels. Those of kind "tma" are `kernels/triton_zoo.py:matmul_persistent`; those of other
@@ -12,7 +12,8 @@ projects are named on the command line, and are not part of carver:
 
 Prints, for each problem, the time of the best of the first k picks over the best measured, the predicted over the
 measured time of the first, and what k random configurations would lose. With --compiled N the operator's declaration
-picks the N that are compiled, and what the declaration alone loses is printed as well.
+picks the N that are compiled, and what the declaration alone loses is printed as well. With --learn the problems of a
+kernel are tuned one after another in batches of three, ranked by what was measured so far as well: columns are trials.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from kernels import triton_zoo  # noqa: E402
+from learn import tuned  # noqa: E402
 
 import carver  # noqa: E402
 from carver.compiled.worker import kernel_at  # noqa: E402
 
-PICKS = (1, 3, 5)
+PICKS = (1, 3, 5, 6)
+BATCH = 3
 
 Config = dict[str, Any]
 
@@ -74,21 +77,36 @@ def declared(case: Case, arch: carver.Arch) -> carver.Ranking:
 
 def score(case: Case, arch: carver.Arch, compiled: int | None = None) -> Score:
     """Rank all configurations that ran, and some that did not; only those that ran are picks."""
-    ranking = carver.rank_kernel(
+    return scored(case, ranked(case, arch, screen=declared(case, arch).indices[:compiled] if compiled else None))
+
+
+def ranked(case: Case, arch: carver.Arch, **more: Any) -> carver.KernelRanking:
+    return carver.rank_kernel(
         case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, constants=case.constants,
-        values=case.values, progress=sys.stderr.isatty(),
-        screen=declared(case, arch).indices[:compiled] if compiled else None,
+        values=case.values, progress=sys.stderr.isatty(), **more,
     )  # fmt: skip
-    return scored(case, ranking)
+
+
+def learnt(case: Case, arch: carver.Arch, profile: Any) -> tuple[Score, Any]:
+    """What the best trials lose, and what they taught."""
+    times = np.array([np.nan if t is None else t / 1e3 for t in case.times])
+    predicted = ranked(case, arch, profile=profile)
+    tried, _, profile, order = tuned(times, lambda known: ranked(case, arch, profile=known), profile, max(PICKS), BATCH)
+    of_first = next(hint.predicted_ms for hint in predicted if hint.index == order[0])
+    return _score(case, np.array(tried) * 1e3, of_first), profile
 
 
 def scored(case: Case, ranking: carver.Ranking | carver.KernelRanking) -> Score:
     ran = [hint for hint in ranking if case.times[hint.index] is not None]
-    taken = np.array([case.times[hint.index] for hint in ran], float)
+    return _score(case, np.array([case.times[hint.index] for hint in ran], float), ran[0].predicted_ms)
+
+
+def _score(case: Case, taken: np.ndarray, predicted_ms: float) -> Score:
+    """`taken`: measured times in the order of the picks. [ms]"""
     every = np.sort([t for t in case.times if t is not None])
     best = every[0]
     lost = tuple(float(taken[:k].min() / best) for k in PICKS)
-    return Score(case.name, lost, tuple(drawn(every, k) / best for k in PICKS), ran[0].predicted_ms / float(taken[0]))
+    return Score(case.name, lost, tuple(drawn(every, k) / best for k in PICKS), predicted_ms / float(taken[0]))
 
 
 def drawn(ascending: np.ndarray, k: int) -> float:
@@ -183,15 +201,21 @@ def main() -> None:
     parser.add_argument("--block-fp8", help="FILE.py:NAME")
     parser.add_argument("--arch", default="h200")
     parser.add_argument("--compiled", type=int, metavar="N", help="of the declaration's ranking, the first N")
+    parser.add_argument("--learn", action="store_true", help="tune the problems one after another")
     options = parser.parse_args()
     arch = carver.load_arch(options.arch)
     opened = gzip.open if options.table.suffix == ".gz" else open
     with opened(options.table, "rt", encoding="utf-8") as file:
         table = json.load(file)
     scores: dict[str, list[Score]] = {}
+    profiles: dict[str, Any] = {}
     for case in cases(table, options, arch):
         kind = case.name.partition(" (")[0]
-        scores.setdefault(kind, []).append(score(case, arch, options.compiled))
+        if options.learn:
+            found, profiles[kind] = learnt(case, arch, profiles.get(kind))
+            scores.setdefault(f"{kind}, learning", []).append(found)
+        else:
+            scores.setdefault(kind, []).append(score(case, arch, options.compiled))
         if options.compiled:
             scores.setdefault(f"{kind}, the declaration alone", []).append(scored(case, declared(case, arch)))
     for kind, found_of_kind in scores.items():
