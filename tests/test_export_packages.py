@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from importlib import metadata
@@ -336,7 +337,7 @@ class TestInductor:
         def out_dtype(self) -> Any:
             return self.dtype
 
-    def _choices(self, handler: Any, inputs: Any, operator: str, uid: str) -> list[dict[str, Any]]:
+    def _choices(self, handler: Any, inputs: Any, operator: str, uid: str) -> list[Any]:
         from torch._inductor.kernel_template_choice import KernelTemplateChoice
         from torch._inductor.template_heuristics.params import DictKernelTemplateParams
 
@@ -346,8 +347,8 @@ class TestInductor:
                               EVEN_K=False, ACC_TYPE="tl.float32")  # fmt: skip
                 yield KernelTemplateChoice(None, DictKernelTemplateParams(kwargs), {"ALLOW_TF32": False}, None, inputs)
 
-        found = handler._finalize_template_configs({"aten": candidates(1), uid: candidates(19)}, inputs, [], operator)
-        return [choice.params.to_kwargs() for choice in found]
+        lists = {"aten": candidates(1), uid: candidates(19)}
+        return list(handler._finalize_template_configs(lists, inputs, [], operator))
 
     @pytest.mark.parametrize(
         ("operator", "uid", "shapes", "strides", "template"),
@@ -366,7 +367,8 @@ class TestInductor:
     ) -> None:
         torch = package("torch")
         handler = to_inductor.choices("h200", topk=5)
-        aten, *found = self._choices(handler, self.Inputs(shapes, strides, torch.float16), operator, uid)
+        choices = self._choices(handler, self.Inputs(shapes, strides, torch.float16), operator, uid)
+        aten, *found = [choice.params.to_kwargs() for choice in choices]
         op = carver.MatmulTemplate(**template, static_shapes=True).with_arch("h200")
         hints = [h for h in op.recommend_hints(40, backend="triton") if h.config["SPLIT_K"] == 1][:5]
         assert aten["num_stages"] == 1 and len(found) == 5
@@ -385,6 +387,29 @@ class TestInductor:
         assert len(self._choices(handler, self.Inputs(shapes, strides, torch.float16), "int_mm", "triton::mm")) == 20
         other = self._choices(handler, self.Inputs(shapes, strides, torch.float16), "mm", "triton::mm_persistent_tma")
         assert len(other) == 20 and len(handler.log) == 1
+
+    def test_what_inductor_times_is_learnt(self) -> None:
+        torch = package("torch")
+        from torch._inductor.select_algorithm import get_algorithm_selector_cache
+
+        def lists(handler: Any, m: int) -> list[Any]:
+            inputs = self.Inputs([(m, 4096), (4096, 2048)], [(4096, 1), (2048, 1)], torch.float16)
+            return self._choices(handler, inputs, "mm", "triton::mm")
+
+        with to_inductor.tuned("h200", topk=5) as handler:
+            [told] = get_algorithm_selector_cache().feedback_saver_fns
+            aten, *ours = lists(handler, 512)
+            first_ms = ours[0].annotations["carver"].predicted_ms
+            times = {c: f * first_ms for c, f in zip(ours, (1.3, math.inf, 1.0, 1.1, 1.2), strict=True)} | {aten: 0.01}
+            told(times, "mm", [], list(times), lambda: {}, {})
+            again = lists(handler, 512)[1:]
+        assert not get_algorithm_selector_cache().feedback_saver_fns
+        order = [ours.index(o) for c in again for o in ours if o.params.to_kwargs() == c.params.to_kwargs()]
+        assert order == sorted(order, key=[1.3, math.inf, 1.0, 1.1, 1.2].__getitem__) and 2 in order and 1 not in order
+        assert [m["ms"] is None for m in handler.profile["measured"]] == [False, True, False, False, False]
+        later = to_inductor.choices("h200", topk=5, profile=handler.profile)
+        assert later.uuid() != handler.uuid()
+        assert [c.params.to_kwargs() for c in lists(later, 512)[1:]] == [c.params.to_kwargs() for c in again]
 
     def test_gemm_configs_and_back(self) -> None:
         configs = to_inductor.configs(HINTS)

@@ -15,6 +15,7 @@ from ..base.errors import ConfigError
 from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
+from ..ranking.profile import Given
 from ..ranking.recommend import recommend, recommend_problems
 
 
@@ -38,21 +39,25 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operat
 
 
 def first(
-    problems: Sequence[Problem], arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool]
-) -> list[list[Hint]]:
+    problems: Sequence[Problem], arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool],
+    profile: Given | None = None,
+) -> list[list[Hint]]:  # fmt: skip
     """For each problem the first `k` hints that a target can take, by what `fits` says; fewer where no more are."""
     out = []
-    for ranking in recommend_problems(problems, arch, 8 * k, backend):
+    for ranking in recommend_problems(problems, arch, 8 * k, backend, profile):
         found = list(islice(filter(fits, ranking), k))
         if len(found) < k and len(ranking) < ranking.candidates:
-            found = list(islice(filter(fits, recommend(ranking.problem, arch, ranking.candidates, backend)), k))
+            every = recommend(ranking.problem, arch, ranking.candidates, backend, profile=profile)
+            found = list(islice(filter(fits, every), k))
         out.append(found)
     return out
 
 
-def unsplit(problems: Sequence[Problem], arch: Arch, k: int, backend: str) -> list[list[Hint]]:
+def unsplit(
+    problems: Sequence[Problem], arch: Arch, k: int, backend: str, profile: Given | None = None
+) -> list[list[Hint]]:
     """For each problem the first `k` hints that leave the reduction whole, for kernels that cannot split it."""
-    return first(problems, arch, k, backend, lambda hint: hint.split_k == 1)
+    return first(problems, arch, k, backend, lambda hint: hint.split_k == 1, profile)
 
 
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:

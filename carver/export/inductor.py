@@ -6,11 +6,15 @@ The hook is private to PyTorch. Read in 2.10 and 2.11, run with 2.13: `InductorC
     with inductor.tuned("h200", topk=5):
         compiled = torch.compile(model, mode="max-autotune")
         compiled(x)                                   # compilation happens in this call, so it belongs inside
+
+What Inductor times of these candidates is learnt: lists made later in the process, those of the next graph that is
+compiled say, are ranked by it, and the handler's `profile` keeps it for the next process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -26,6 +30,8 @@ from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
+from ..ranking.profile import Given, profile_of
+from ..ranking.rank import rank
 from . import chosen, needs, unsplit
 
 if TYPE_CHECKING:
@@ -36,7 +42,10 @@ from_config = from_inductor
 TEMPLATES = ("triton::mm", "triton::bmm")
 """Inductor's templates of a plain Triton matmul. Others (persistent, decomposed) keep the lists they have."""
 OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
-_BLOCKS = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K", "group_m": "GROUP_M"}
+OF = "matmul/triton"
+"""What the handler's profile is of."""
+HINT = "carver"
+"""Among a choice's annotations, the hint that it was made from."""
 
 
 @dataclass(frozen=True)
@@ -51,30 +60,42 @@ class Replaced:
 
 
 @takes(ConfigError)
-def choices(arch: Arch | str = "auto", topk: int = 5) -> InductorChoices:
+def choices(arch: Arch | str = "auto", topk: int = 5, profile: Given | None = None) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
-    A matmul whose types carver does not know keeps Inductor's list; the log has the reason.
+    A matmul whose types carver does not know keeps Inductor's list; the log has the reason. The handler's `measured` is
+    for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile` on, which is
+    what an earlier one learnt (its `profile`, or a file of it).
     """
-    return _handler(_device(arch), topk)
+    return _handler(_device(arch), topk, profile)
 
 
 @contextmanager
 @takes(ConfigError)
-def tuned(arch: Arch | str = "auto", topk: int = 5) -> Iterator[InductorChoices]:
+def tuned(
+    arch: Arch | str = "auto", topk: int = 5, profile: Given | None = None
+) -> Iterator[InductorChoices]:  # fmt: skip
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
-    Yields the handler, whose `log` lists what it did. Code compiled outside stays as it was; Inductor's own cache of
-    compiled graphs is kept apart from it by the handler's `uuid`.
+    Yields the handler, whose `log` lists what it did and whose `profile` is what it learnt, from the one given on.
+    Code compiled outside stays as it was; Inductor's own cache of compiled graphs is kept apart from it by the
+    handler's `uuid`.
     """
-    handler = choices(arch, topk)
+    handler: Any = choices(arch, topk, profile)
     from torch._inductor import config
+    from torch._inductor.select_algorithm import get_algorithm_selector_cache
     from torch._inductor.virtualized import V
 
-    # the instance is what is asked, the class part of the key of compiled graphs; in this order, so that what was
-    # there before is put back
-    with V.set_choices_handler(handler), config.patch(inductor_choices_class=lambda: handler):
-        yield handler
+    told = get_algorithm_selector_cache().feedback_saver_fns
+    told.append(handler.measured)
+    try:
+        # the instance is what is asked, the class part of the key of compiled graphs; in this order, so that what was
+        # there before is put back
+        with V.set_choices_handler(handler), config.patch(inductor_choices_class=lambda: handler):
+            yield handler
+    finally:
+        if handler.measured in told:
+            told.remove(handler.measured)
 
 
 @takes(ConfigError)
@@ -113,8 +134,9 @@ def _problem(inputs: Any) -> Template:
                           b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
 
 
-def _handler(arch: Arch, topk: int) -> InductorChoices:
+def _handler(arch: Arch, topk: int, profile: Given | None) -> InductorChoices:
     counted("topk", topk, 1)
+    start = profile_of(profile, OF, arch.name).to_dict() if profile is not None else None
     try:
         from torch._inductor.choices import InductorChoices
     except ImportError:
@@ -130,9 +152,19 @@ def _handler(arch: Arch, topk: int) -> InductorChoices:
         def __init__(self) -> None:
             super().__init__()
             self.log: list[Replaced] = []
+            self.profile: Mapping[str, Any] | None = start
 
         def uuid(self) -> str:
-            return f"carver {_version.__version__} {sha256(to_toml(arch).encode()).hexdigest()[:16]} {topk}"
+            given = sha256(f"{to_toml(arch)}{start or ''}".encode()).hexdigest()[:16]
+            return f"carver {_version.__version__} {given} {topk}"
+
+        def measured(self, timings: Mapping[Any, float], *_: object) -> None:
+            """Learn from the times, in ms, of those choices that are carver's; inf is one that did not run."""
+            own = [(hint, ms) for choice, ms in timings.items() if (hint := choice.annotations.get(HINT))]
+            if any(math.isfinite(ms) for _, ms in own):
+                ranking = rank(own[0][0].problem, arch, [hint for hint, _ in own], "triton", profile=self.profile)
+                times = {i: ms if math.isfinite(ms) else None for i, (_, ms) in enumerate(own)}
+                self.profile = ranking.learn(times).profile
 
         def _finalize_template_configs(
             self, template_choices: dict[str, Any], kernel_inputs: Any, templates: list[Any], op_name: str,
@@ -149,7 +181,7 @@ def _handler(arch: Arch, topk: int) -> InductorChoices:
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
                 op = _problem(inputs).with_arch(arch)
-                [hints] = unsplit([op.problem], arch, topk, "triton")
+                [hints] = unsplit([op.problem], arch, topk, "triton", self.profile)
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs
@@ -166,4 +198,6 @@ def _choice(like: Any, hint: Hint, k: int) -> Any:
         "BLOCK_M": c["BLOCK_M"], "BLOCK_N": c["BLOCK_N"], "BLOCK_K": c["BLOCK_K"], "GROUP_M": c["GROUP_M"],
         "EVEN_K": k % c["BLOCK_K"] == 0, "num_warps": c["num_warps"], "num_stages": c["num_stages"],
     }  # fmt: skip
-    return type(like)(like.template, type(like.params)(kwargs), like.extra_kwargs, like.layout, like.inputs)
+    choice = type(like)(like.template, type(like.params)(kwargs), like.extra_kwargs, like.layout, like.inputs)
+    choice.annotations[HINT] = hint
+    return choice
