@@ -349,6 +349,32 @@ def test_neighbours_share_what_they_read_of_l2() -> None:
     assert {h.config["GROUP_M"] for h in flat} == {8}, "one row of tiles has one order"
 
 
+def test_integer_sums_are_converted_where_the_device_converts() -> None:
+    """Each step of a matmul scaled in blocks: I2F on a sixteenth of the lanes of an A100, I2FP on half of an L40's."""
+    config = dict(BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, num_warps=4, num_stages=3, GROUP_M=16)
+
+    def ms(arch: str, dtype: str, **tile: int) -> float:
+        op = carver.MatmulTemplate(4096, 4096, 4096, trans_B=True, in_dtype=dtype, out_dtype="bfloat16")
+        return op.with_arch(arch).rank([config | tile], backend="triton_block_fp8")[0].predicted_ms
+
+    conversions_ms = 4096**2 * 4096 / 64 / (16 * 108 * 1.41e9) * 1e3
+    assert ms("a100", "int8", BLOCK_K=64) > conversions_ms, "a sum is converted once in 64 products"
+    assert ms("a100", "int8", BLOCK_K=64) > 1.3 * ms("a100", "int8")
+    assert 1 < ms("l40", "int8") / ms("l40", "float8_e4m3") < 1.15
+
+
+def test_an_l2_in_halves_holds_half_as_much() -> None:
+    """A wave of tiles that walks all columns: read again by each wave as far as L2 does not hold them."""
+    arch = carver.CUDA("l40s")
+    op = carver.MatmulTemplate(4096, 10240, 5120, trans_B=True, in_dtype="float8_e4m3", out_dtype="bfloat16")
+    config = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=128, num_warps=8, num_stages=3, GROUP_M=1)
+
+    def hit(arch: carver.Arch) -> float:
+        return op.with_arch(arch).rank([config], backend="triton_block_fp8")[0].details["l2_hit_rate"]
+
+    assert hit(arch) > 0.9 > hit(arch.replace(l2_copies=2))
+
+
 def test_tcgen05_multiplies_for_a_whole_block() -> None:
     b200 = carver.load_arch("b200")
 

@@ -87,6 +87,7 @@ class Arch:
 
     l2_bytes: int  # whole device
     l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
+    l2_copies: int  # of a line that all SMs read: L2 of two halves keeps one in each
     l2_bytes_per_s: float  # whole device
     l2_achieved: bool  # what kernels reach, seen or estimated; else of the design, or what kernels were fitted against
     l2_bytes_per_clk_per_sm: float  # fill port of one SM
@@ -292,9 +293,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "smem_granule_bytes",
     ),
     "memory": (
-        "l2_bytes", "l2_partitions", "l2_bytes_per_s", "l2_achieved", "l2_bytes_per_clk_per_sm", "l2_merge_sms",
-        "l3_bytes", "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s", "sector_bytes",
-        "line_bytes", "l2_latency_s", "dram_latency_s",
+        "l2_bytes", "l2_partitions", "l2_copies", "l2_bytes_per_s", "l2_achieved", "l2_bytes_per_clk_per_sm",
+        "l2_merge_sms", "l3_bytes", "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s",
+        "sector_bytes", "line_bytes", "l2_latency_s", "dram_latency_s",
     ),
     "cpu": ("simd_bytes", "fma_per_clk", "vector_registers"),
 }  # fmt: skip
@@ -302,7 +303,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 _OPTIONAL: dict[str, Any] = {  # text: as that field
     "matrix_clock_hz": "clock_hz", "sustained_clock_hz": "clock_hz", "sustained_matrix_clock_hz": "matrix_clock_hz",
-    "l2_achieved": False, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
+    "l2_achieved": False, "l2_copies": 1, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
 }  # fmt: skip
 _FOLLOWS = {name: default for name, default in _OPTIONAL.items() if isinstance(default, str)}
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")

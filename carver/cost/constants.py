@@ -34,7 +34,7 @@ CONSTANTS = {
     "l2_efficiency": Constant(1.0, 0.4, 1.5, "share of the descriptor's L2 bandwidth, which is a prior itself"),
     "l2_merge": Constant(0.8, 0.0, 1.0, "share of what neighbouring SMs read in common that L2 serves once for all"),
     "smem_efficiency": Constant(0.95, 0.7, 1.0, "share of the shared-memory port"),
-    "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 that holds what a wave reuses; halves cache the same line twice"),
+    "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 that holds what a wave reuses, where halves keep a line twice"),
     # latencies under load, in multiples of the unloaded ones of the descriptor
     "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
     "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),

@@ -81,6 +81,7 @@ class Block(Operands):
     )
     serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
     after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
+    after_converts: FloatArray = column("sums", "of a thread that are made floats of integers before that", 0)
     start_loads: FloatArray = column("loads", "one after the other that a block's first copy waits for", 0)
     row_scalars: FloatArray = column("elements", "that a step loads besides, each from a row of its own", 0)
     store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
@@ -204,6 +205,17 @@ def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
     """
     out: FloatArray = np.choose(np.asarray(kind, np.int64), [1, mma_m, 64, 128]).astype(np.float64)
     return out
+
+
+def converts_per_clk(arch: Arch) -> float:
+    """Integers of 32 bits that an SM makes floats of in a clock.
+
+    Up to compute capability 8.0 by I2F, on the special-function units; later by I2FP, at half the rate of additions
+    (SASS of Triton 3.6; `arch/isa/*.toml`). AMD's vector units convert as fast as they add.
+    """
+    if arch.cc is None:
+        return float(arch.lanes_per_sm)
+    return arch.sfu_per_clk if arch.cc <= (8, 0) else arch.lanes_per_sm / 2
 
 
 def issue_per_clk(arch: Arch) -> float:

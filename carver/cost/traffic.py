@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from .tile import Tile
 
@@ -127,7 +128,7 @@ def dram_reads(
     partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
 
         wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
-        hit  = the larger of clip(usable * l2 / (wave / split), 0, 1) and clip(usable * l2 / compulsory, 0, 1)
+        hit  = the larger of clip(share * l2 / (wave / split), 0, 1) and clip(share * l2 / compulsory, 0, 1)
         DRAM = compulsory + (1 - hit) * (waves * wave - compulsory)
 
     Source of the wave's footprint: Origami's unique against requested tiles (arXiv 2512.04226).
@@ -147,7 +148,7 @@ def dram_reads(
         wave = parts * (np.minimum(rows * t.tile_m, t.m) * width_a + np.minimum(cols * t.tile_n, t.n) * width_b) * t.k
         everything = np.maximum(waves * wave, compulsory)
         live = (rows * t.tile_m * width_a + cols * t.tile_n * width_b) * t.k / t.split
-        usable = k["l2_usable"] * cache_bytes / parts
+        usable = reused_share(arch, k) * cache_bytes / parts
         hit = np.maximum(np.clip(usable / live, 0, 1), np.clip(usable / compulsory, 0, 1))
         return compulsory + (1 - hit) * (everything - compulsory), hit
 
@@ -155,6 +156,11 @@ def dram_reads(
     if arch.l3_bytes:
         return np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0]), beyond_l2, hit
     return beyond_l2, beyond_l2, hit
+
+
+def reused_share(arch: Arch, k: Mapping[str, float]) -> float:
+    """Share of a cache that holds what is read again: l2_usable, twice that where no line is kept twice."""
+    return min(1.0, k["l2_usable"] * 2 / arch.l2_copies)
 
 
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:

@@ -24,7 +24,7 @@ from .. import occupancy
 from ..model import Model, Part
 from ..occupancy import spill_slowdown
 from ..tile import MMA, VECTOR, WGMMA, instruction_rows, issue_per_clk, peaks
-from ..traffic import sector_waste
+from ..traffic import reused_share, sector_waste
 from ..work import Work, joined
 from .stream import EXCHANGE_CLK
 
@@ -343,7 +343,7 @@ def keys_read(
     passes = per_head / np.minimum(per_head, at_once)
     seen = keys if problem.seen_keys is None else problem.seen_keys
     live = np.maximum(at_once / per_head, 1.0) * (seen if "window" in problem.options else keys) * row_bytes
-    hit = np.clip(k["l2_usable"] * arch.l2_bytes / live, 0.0, 1.0)
+    hit = np.clip(reused_share(arch, k) * arch.l2_bytes / live, 0.0, 1.0)
     once = heads_kv * row_bytes * seen
     again = heads_kv * row_bytes * np.minimum(walked, keys) * (passes - 1)
     return once + (1 - hit) * again, hit

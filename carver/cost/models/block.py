@@ -17,7 +17,7 @@ from ...kernels.declaration import Kernel
 from ...kernels.space import Space, warp_matrix_unit
 from ..occupancy import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
-from ..tile import MMA, VECTOR, WGMMA, Block, instruction_rows, issue_per_clk, peak, peaks
+from ..tile import MMA, VECTOR, WGMMA, Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
 from ..work import joined
 
 ASYNC_BYTES = 4
@@ -124,7 +124,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,
-        issue_clk=instr / slots,
+        issue_clk=np.maximum(instr / slots, after_clk(t)),
         apart_clk=apart,
         wait_clk=wait_clk,
         start_loads=t.start_loads,
@@ -184,9 +184,14 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     waiting = SINGLE_INSTR * (moved_a + moved_b)
     waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
-    after = t.after_instr * t.warps / np.minimum(t.warps, t.arch.schedulers_per_sm)
-    after = after + k["row_scalar_clk"] * t.row_scalars
+    after = after_clk(t) / np.minimum(1.0, per_scheduler) + k["row_scalar_clk"] * t.row_scalars
     return alone + fixed + k["serial_clk"] * t.serialized + widening + after
+
+
+def after_clk(t: Block) -> FloatArray:
+    """What a step does with its sums on the pipe that takes longest: vector units, or those that convert. [clk]"""
+    lanes = t.arch.lanes_per_sm
+    return t.lanes * np.maximum(t.after_instr / lanes, t.after_converts / converts_per_clk(t.arch))
 
 
 def fragment_bytes(t: Block) -> FloatArray:
@@ -270,5 +275,5 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
         + np.where((t.instruction >= WGMMA) | (t.warp_instr > 0), 0.0, k["fragment_instr"] * fragments / 512)
         + converting
         + SINGLE_INSTR * sum(singles(t))
-        + t.after_instr * t.warps
+        + (t.after_instr + t.after_converts) * t.warps
     )

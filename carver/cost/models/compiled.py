@@ -17,7 +17,7 @@ from ...compiled.facts import Facts, Total, added
 from ...compiled.machine import LATENCIES_CLK
 from ..constants import CONSTANTS
 from ..estimate import READS, Estimate, estimate, loaded_latency
-from ..traffic import sector_waste
+from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
@@ -213,7 +213,7 @@ def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float])
         np.array([getattr(f, name) for f in candidates])
         for name in ("read_bytes", "wave_bytes", "live_bytes", "again_bytes")
     )
-    hit = np.minimum(1.0, k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0))
+    hit = np.minimum(1.0, reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0))
     pages = np.array([_pages(f, arch, k) for f in candidates])
     out: FloatArray = (once + (1.0 - hit) * (np.maximum(waves - once, 0.0) + again)) * pages
     return out

@@ -18,7 +18,7 @@ from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ..model import Model, Part
 from ..tile import issue_per_clk
-from ..traffic import sector_waste
+from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 RESULT_BYTES = 4
@@ -82,7 +82,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     block_span = ((lanes_x - 1) * c.apart_n + (tm / c.thread_m - 1) * c.apart_m * delay + 1) * width
     sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
     # share of the input that a row of blocks finds in L2 because the row before it left it there
-    kept = np.clip(k["l2_usable"] * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
+    kept = np.clip(reused_share(arch, k) * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
     read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - kept))
     return Work(
         grid=grid,

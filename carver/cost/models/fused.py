@@ -15,6 +15,7 @@ from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ..model import Model, Part
+from ..traffic import reused_share
 from ..work import Work
 from .attention import SCORE_OPS
 from .contraction import CONTRACTED, contraction
@@ -93,7 +94,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
     # every block reads all of B, in both passes; what L2 keeps of it, DRAM reads once
     a_bytes, b_bytes = batch * m * depth * c.a_bytes, batch * n * depth * c.b_bytes
     waves = np.maximum(grid / (arch.sm_count * work.resident), 1.0)
-    hit = np.clip(k["l2_usable"] * arch.l2_bytes * batch / np.maximum(b_bytes, 1.0), 0.0, 1.0)
+    hit = np.clip(reused_share(arch, k) * arch.l2_bytes * batch / np.maximum(b_bytes, 1.0), 0.0, 1.0)
     reads = a_bytes * np.where(tm * depth * c.a_bytes * arch.sm_count < arch.l2_bytes, 1.0, trips)
     reads = reads + b_bytes * (1 + (1 - hit) * (passes * waves - 1))
     softmax = trips * _elementwise_clk(space, tm * tn, SCORE_OPS, 1.0)

@@ -15,7 +15,7 @@ from .. import occupancy
 from ..model import Model, Part
 from ..occupancy import spill_slowdown
 from ..tile import issue_per_clk
-from ..traffic import sector_waste
+from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 EXCHANGE_CLK = 60.0
@@ -105,7 +105,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     alone_bytes = c.scattered_elements * (arch.sector_bytes - width)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
-    kept = np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
+    kept = np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
     # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)

@@ -20,7 +20,7 @@ from ...kernels.space import Space, multiply_dtype
 from ..model import Model, Part
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
 from ..tile import compiled_peak, issue_per_clk
-from ..traffic import sector_waste
+from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 COPY_UNROLL = 4
@@ -111,7 +111,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     waste = sector_waste(row_bytes, np.full(n, WORD_BYTES), arch.sector_bytes)
     spill_bytes = spilled * 2 * WORD_BYTES * warps * arch.warp_size * k["spill_traffic"]
     footprint = spilled / np.maximum(loads, 1) * c.live * WORD_BYTES * warps * arch.warp_size * resident
-    missed = 1 - np.clip(k["l2_usable"] * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
+    missed = 1 - np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
     fill = halo_rows * row_bytes * waste + spill_bytes
     image = np.minimum(tm, y) * np.minimum(tn, x) * width
     dram = image + spill_bytes * missed
