@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
 from carver.compiled.worker import decode, encode, packed
+from carver.cost.models.compiled import shape_of
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -69,6 +71,30 @@ def test_products_of_the_code_are_those_of_the_program(arch: carver.Arch) -> Non
     assert facts.read_bytes == 2 * 2 * 1024**2
     assert facts.written_bytes == 2 * 1024**2
     assert "loop over" in str(facts)
+
+
+@pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
+def test_what_stands_between_products_adds_to_them(arch: carver.Arch) -> None:
+    """A kernel that does as much arithmetic, but beside its products, is faster: those of a matmul run on meanwhile."""
+    facts = carver.inspect(kernels.matmul, args=matmul(), config=CONFIG, arch=arch, grid=grid)
+    [loop] = facts.loops
+
+    def idle(clk: float) -> carver.Facts:
+        """Each pass leaves matrix units idle for so many more clocks, and fills them with instructions."""
+        span = replace(
+            loop.span, pipe_clk={**loop.span.pipe_clk, "issue": 400.0},
+            alone_clk=tuple(loop.span.tensor_clk + clk for _ in loop.span.alone_clk),
+        )  # fmt: skip
+        return replace(facts, loops=(replace(loop, span=span),))
+
+    beside, half_of, all_of, more = (shape_of(idle(clk), arch) for clk in (0.0, 200.0, 400.0, 1600.0))
+    per_pass = half_of.between_clk - beside.between_clk
+    assert per_pass == pytest.approx(200.0 * loop.trips * max(facts.warps / arch.schedulers_per_sm, 1.0))
+    assert beside.between_clk < half_of.between_clk < all_of.between_clk <= more.between_clk <= more.issue_clk
+    sustained = arch.matrix_unit("float16")
+    assert sustained is not None
+    clocks = arch.clock_of(sustained) / arch.sustained_of(sustained)
+    assert beside.tensor_clk == pytest.approx(facts.dot_flops / sustained.flops_per_clk_per_sm * clocks)
 
 
 def test_a_copy_moves_its_bytes_once() -> None:

@@ -92,8 +92,11 @@ def span_of(given: Mapping[str, Any]) -> Span:
 
 
 def matrix_rates(arch: Arch) -> list[list[Any]]:
-    """FLOPs a clock and SM of each matrix instruction, as `read_machine` takes them."""
-    return [[m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm] for m in arch.matrix]
+    """FLOPs a clock and SM of each matrix instruction, as `read_machines` takes them: what is kept up under load."""
+    return [
+        [m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm * arch.sustained_of(m) / arch.clock_of(m)]
+        for m in arch.matrix
+    ]
 
 
 def read_machines(

@@ -14,7 +14,7 @@ import numpy as np
 from ...arch.descriptor import Arch
 from ...base.types import FloatArray
 from ...compiled.facts import Facts, Total, added
-from ...compiled.machine import LATENCIES_CLK
+from ...compiled.machine import LATENCIES_CLK, matrix_rates
 from ..constants import CONSTANTS
 from ..estimate import READS, Estimate, estimate, loaded_latency
 from ..traffic import reused_share, sector_waste
@@ -76,6 +76,8 @@ class Shape:
     port_clk: float
     issue_clk: float
     total: Total
+    between_clk: float
+    """Issue slots of what warps do while they wait to start a product or for one to end, see `_between`."""
     serial_clk: float
     """What warps of one scheduler take one after another on the tensor cores, and their factors on the port of shared
     memory, beyond what a lone warp does."""
@@ -102,16 +104,31 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
             rows = LINE_BYTES / min(max(access.run_bytes, arch.sector_bytes), LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES
+    issue = pipes(("issue",))[0]
     return Shape(
         max(facts.steps, 1.0), tensor, float(np.linalg.norm(pipes(ARITHMETIC), 8)), sum(pipes(PORT)) + factors + passes,
-        pipes(("issue",))[0], total, turns * total.tensor_clk + max(factors - tensor, 0.0), moved["load"],
+        issue, total, _between(total, tensor, issue, turns + 1.0),
+        turns * total.tensor_clk + max(factors - tensor, 0.0), moved["load"],
         sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps, moved["store"] + moved["atomic"],
     )  # fmt: skip
 
 
+def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) -> float:
+    """Of a block's issue slots, those that stand between its products: not more than a lone warp leaves the tensor
+    cores idle for.
+
+    A softmax waits for one product, and the next waits for it. Barriers and the copies that they guard keep the warps
+    of an SM in step: all compute, then all multiply, so that the two add up. Kernels that overlap them have to order
+    their warps to do so. Source: FlashAttention-3, arXiv 2407.08608, section 3.1. Where a loop multiplies and copies
+    alone, products run on while the next ones are prepared, and nothing of it is between them.
+    """
+    idle_clk = max(total.alone(0.0) - tensor_clk / turns, 0.0)
+    return min(issue_clk, idle_clk * turns) if tensor_clk else 0.0
+
+
 def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
     """Of a block on the tensor cores of an SM. Kinds that the device does not list take the rate of the slowest."""
-    rates = {f"{m.instruction} {m.dtype} {m.accumulate}": m.flops_per_clk_per_sm for m in arch.matrix}
+    rates: dict[str, float] = {" ".join(kind): rate for *kind, rate in matrix_rates(arch)}
     slowest = min(rates.values(), default=1.0)
     warp = sum(flops / rates.get(kind, slowest) for kind, flops in total.matrix.items())
     block = sum(flops / rates.get(kind, slowest) for kind, flops in total.block_matrix.items())
@@ -156,7 +173,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = P
     asked = np.array([f.bytes_of("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads = loads * (1.0 - np.array([_found_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)]))
-    math = np.linalg.norm([each("tensor_clk") / k["math_efficiency"], each("pipes_clk")], 8, axis=0)
+    products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
+    math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
     work = Work(
         grid=grid,
         resident=held,
