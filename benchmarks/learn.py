@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import carver
 from carver.evaluate.cases import Case, seconds
 from carver.evaluate.tables import read
+from carver.ranking.learn import to_measure
 
 COUNTS = (1, 3, 6, 9, 12)
 NEVER = 2.0
@@ -81,7 +82,7 @@ def tuned(
     start, ranking = rank(None), rank(profile)
     tried: list[int] = []
     while len(tried) < min(trials, len(start)):
-        took = [i for i in ranking.indices if i not in tried][:batch]
+        took = to_measure(ranking, tried, min(times[tried], default=np.inf), batch)
         tried += took
         left = len(tried) < len(ranking.indices) or any(np.isfinite(times[took]))
         if not left:

@@ -155,9 +155,9 @@ def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
     """Whether what was measured of all problems but one says more of that one than the start does.
 
     Each of the latest problems in turn is told by the others. Its times have to be explained better, but for a common
-    factor, and the measured candidate with the least predicted time has to be faster than the start's, in the mean; of
-    those of this kind, not slower. Of a single problem, parts of what was measured are told by the rest, and have to be
-    explained better.
+    factor, and the measured candidate with the least predicted time has to be faster than the start's by PAYS, in the
+    mean; of those of this kind, not slower by as much. Of a single problem, parts of what was measured are told by the
+    rest, and have to be explained better.
     """
     number = _numbered(seen.problems)
     each = [number == i for i in dict.fromkeys(number[::-1].tolist())]
@@ -171,7 +171,7 @@ def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
     left, wrong = ([np.var((log_s - said)[rows]) + REPEATABLE**2 for rows in judged] for said in (told, start))
     gains = np.array([log_s[rows][start[rows].argmin()] - log_s[rows][told[rows].argmin()] for rows in judged])
     alike = [seen.problems[rows.argmax()].get("kind") == kind for rows in judged]
-    pays = gains.mean() > PAYS and gains[alike].sum() >= 0
+    pays = gains.mean() > PAYS and (gains[alike] + PAYS).sum() >= 0
     return bool(np.log(left).mean() < np.log(wrong).mean() and (pays or not several))
 
 

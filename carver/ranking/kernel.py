@@ -146,6 +146,13 @@ class KernelRanking(Sequence[KernelHint]):
         """Predicted times, best first. [s]"""
         return np.array([hint.predicted_ms for hint in self.hints]) / 1e3
 
+    @property
+    def half_bands(self) -> FloatArray:
+        """Half the width of each hint's band in logarithms, best first."""
+        low, high = np.array([hint.band_ms for hint in self.hints]).T
+        out: FloatArray = np.log(high / low) / 2
+        return out
+
     def learn(self, times: Mapping[int, float | None]) -> KernelRanking:
         """The same candidates, ranked by what these measurements taught: times in ms by `hint.index`, None of one that
         did not run. As `Ranking.learn`, the constants being those that the compiled code is priced with.

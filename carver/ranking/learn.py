@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -206,11 +206,46 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place
     )  # fmt: skip
 
 
-def chances(ranking: Ranking, seconds: float) -> FloatArray:
+class Learning(Protocol):
+    """A ranking of either kind: hints by their places in the list that was given, best first."""
+
+    @property
+    def indices(self) -> list[int]: ...
+    @property
+    def seconds(self) -> FloatArray: ...
+    @property
+    def half_bands(self) -> FloatArray: ...
+
+
+def chances(ranking: Learning, seconds: float) -> FloatArray:
     """For each hint, in order, the chance that it takes less than so many seconds."""
-    told = ranking.learnt.told if ranking.learnt else {}
-    widths = np.array([told[at].half_band / WITHIN if at in told else KERNEL_OFFSET for at in ranking.order])
-    z = (math.log(seconds) - np.log(ranking.seconds)) / widths
+    return _below(_deviations(ranking, seconds)[0])
+
+
+def to_measure(ranking: Learning, tried: Collection[int], best_s: float, count: int) -> list[int]:
+    """Places (`Hint.index`) of the candidates to measure next, `count` at most.
+
+    The one that is predicted fastest, and those that are expected to be faster by most than it and than `best_s`, the
+    best of the times so far. While that is inf, those that are predicted fastest. Source of the criterion: Jones,
+    Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998.
+    """
+    left = np.array([place for place, i in enumerate(ranking.indices) if i not in tried], int)
+    if math.isfinite(best_s) and count < len(left):
+        z, width = (x[left] for x in _deviations(ranking, min(best_s, float(ranking.seconds[left[0]]))))
+        gains = width * (z * _below(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi))
+        left = np.concatenate([left[:1], left[1:][np.argsort(-gains[1:], kind="stable")]])
+    return [ranking.indices[place] for place in left[:count]]
+
+
+def _deviations(ranking: Learning, seconds: float) -> tuple[FloatArray, FloatArray]:
+    """How many standard deviations of ln(time) each hint's is below so many seconds, and the deviations."""
+    bands = ranking.half_bands
+    widths = np.where(np.isnan(bands), KERNEL_OFFSET, bands / WITHIN)
+    return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths
+
+
+def _below(z: FloatArray) -> FloatArray:
+    """The share of a normal distribution below so many standard deviations."""
     out: FloatArray = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
     return out
 

@@ -102,6 +102,12 @@ class Ranking(Sequence[Hint]):
         ])  # fmt: skip
 
     @property
+    def half_bands(self) -> FloatArray:
+        """Half the width of each hint's band in logarithms, best first; nan where nothing was learnt of it."""
+        told = self.learnt.told if self.learnt else {}
+        return np.array([told[at].half_band if at in told else np.nan for at in self.order])
+
+    @property
     def profile(self) -> dict[str, Any]:
         """What `learn` has learnt, as JSON: of which kernel and device, from what measurements, constants moved.
 

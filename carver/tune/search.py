@@ -18,7 +18,7 @@ import numpy as np
 
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.types import FloatArray, IntArray
-from ..ranking.learn import chances
+from ..ranking.learn import chances, to_measure
 from ..ranking.ranking import Ranking
 
 Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
@@ -152,7 +152,7 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
 
 
 def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
-    """The best predicted of a few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`.
+    """A few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`.
 
     Stops when no candidate that is left is likely to be faster by `WORTH`. Without predictions, in the order given.
     """
@@ -180,8 +180,8 @@ def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
 def _next(ranking: Ranking, choices: Choices, tried: Mapping[int, float]) -> list[int]:
     """Those to try next: of the ranking, then those that the model does not price."""
     step = max(BATCH, choices.width)
-    rest = [i for i in ranking.indices if i not in tried] or [i for i in choices.order if i not in tried]
-    return rest[:step]
+    priced = to_measure(ranking, tried, min(tried.values(), default=math.inf), step)
+    return priced or [i for i in choices.order if i not in tried][:step]
 
 
 def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
