@@ -417,3 +417,12 @@ def test_runs_as_a_module() -> None:
     words = [sys.executable, "-m", "carver", "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("carver, version")
+
+
+def test_what_is_no_command_is_told_by_the_nearest() -> None:
+    for words, told in (
+        (["recomend"], "did you mean 'recommend'"),
+        (["recommend", "softmax", "64", "64"], "carver recommend reduction softmax 64 64"),
+    ):
+        result = CliRunner().invoke(main, words, prog_name="carver")
+        assert result.exit_code == 2 and told in result.stderr

@@ -43,7 +43,7 @@ def list_archs(words: tuple[str, ...], as_json: bool) -> None:
 
 @click.group("arch")
 def one_arch() -> None:
-    """One device."""
+    """One device: `carver arch show NAME`."""
 
 
 @one_arch.command("show")

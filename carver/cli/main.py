@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from .._version import __version__
-from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError
+from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, RunError, nearest
 from ..base.given import printable
 from ..base.table import WIDTH
 
@@ -36,6 +36,11 @@ class _Commands(click.Group):
         module, _, command = COMMANDS[name].partition(".")
         found: click.Command = getattr(import_module(f"{__package__}.{module}"), command)
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):  # click looks among those that were imported
+            ctx.fail(f"No such command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

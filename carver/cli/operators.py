@@ -46,7 +46,7 @@ def per_operator(command: Callable[..., None]) -> click.Group:
     Its options are those that `click.option` put on it; every sub-command has `--arch` besides.
     """
     own = tuple(reversed(getattr(command, "__click_params__", [])))
-    group = click.Group(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
+    group = _Operators(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
     for operator in operators().values():
         if operator.arguments:
             group.add_command(
@@ -66,6 +66,14 @@ def without_operator(group: click.Group, alone: Callable[..., None]) -> click.Gr
     group.invoke_without_command, group.no_args_is_help, group.callback = True, False, alone
     group.params += reversed(getattr(alone, "__click_params__", []))
     return group
+
+
+class _Operators(click.Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        for operator in operators().values():
+            if operator.arguments and args[0] in (operator.arguments[0].choices or ()):  # as softmax is of reduction
+                ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
+        return super().resolve_command(ctx, args)
 
 
 class _Operator(click.Command):
