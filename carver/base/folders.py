@@ -10,6 +10,7 @@ import platform
 import stat
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -147,14 +148,27 @@ def trust(folder: Path, drop: bool = False) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     told = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     kept = [each for each in told if Path(each) != folder.resolve()]
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    fresh.touch(0o600)
-    fresh.write_text("".join(f"{each}\n" for each in [*kept, *([] if drop else [str(folder.resolve())])]))
-    fresh.replace(path)
+    publish(path, "".join(f"{each}\n" for each in [*kept, *([] if drop else [str(folder.resolve())])]).encode())
 
 
 def _trusted_file() -> Path:
     return config_folder() / "trusted_caches"
+
+
+def publish(path: Path, content: bytes, mode: int = 0o600, *, lasting: bool = False) -> None:
+    """Write a file in one step: readers see the old one or the new one, whole; if `lasting`, after a power cut too."""
+    fresh = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        fresh.touch(0o600)
+        with fresh.open("wb") as file:
+            file.write(content)
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        fresh.chmod(mode)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def below(name: str) -> PurePosixPath:

@@ -190,6 +190,15 @@ def number(name: str, value: object, error: Error, low: float = 0.0, high: float
     return float(value)  # type: ignore[arg-type]
 
 
+def asked(function: Callable[..., Any], offered: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Of arguments that are offered those that a function takes by name, and the names that it needs besides."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return dict(offered), []
+    needed = [name for name, p in parameters.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    return {n: offered[n] for n in parameters if n in offered}, [n for n in needed if n not in offered]
+
+
 def check_fields(cls: Any, given: object, what: str, error: Error) -> None:
     """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types."""
     if not isinstance(given, Mapping):

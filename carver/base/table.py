@@ -99,7 +99,12 @@ def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (
 
 def in_all(same: Mapping[str, object]) -> list[str]:
     """The line below a table that says them."""
-    return [f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}"] if same else []
+    return [f"in all: {words(same)}"] if same else []
+
+
+def words(config: Mapping[str, object]) -> str:
+    """A configuration in a line."""
+    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def _broken(heading: str, mark: str) -> str:

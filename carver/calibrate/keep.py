@@ -7,7 +7,6 @@ work is not moved by a measurement that it never saw.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,6 +18,7 @@ from typing import Any
 from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
 from ..arch.devices import own_folder
 from ..base.errors import ConfigError
+from ..base.folders import publish
 from ..cost.constants import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every, operators
 from .cuda import matrix_name, matrix_rows
@@ -241,11 +241,5 @@ def write(arch: Arch, path: Path | None = None) -> Path:
     target = path or own_folder() / f"{arch.name}.toml"
     check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=".writing-", suffix=".part", delete=False) as file:
-        file.write(to_toml(arch))
-    try:
-        Path(file.name).replace(target)
-    except OSError:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+    publish(target, to_toml(arch).encode())
     return target

@@ -10,9 +10,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from ..base.cores import cores_available
 from ..base.errors import CompileError, RunError
 from ..base.shipped import folder
-from ..run.cpu import cores_available
 from ..run.device import Call, Device, Program, Source, TensorSpec
 from ..run.records import median_interval
 from ..run.render import CPU_FLAGS, CUDA_FLAGS

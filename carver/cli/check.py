@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ..base.given import MOST_BYTES
+from ..base.table import words
 from ..kernels.declaration import DeclarationError
 from ..ranking.trial import Trial, checked, example, line_of, trials
 from .options import as_json
@@ -54,5 +55,7 @@ def check(file: Path, operator: str, dtype: str, as_json: bool) -> None:
 def _line(trial: Trial) -> str:
     if not trial.candidates:
         return f"{trial.arch.name:<12} none: {trial.why}"
-    config = " ".join(f"{name}={value}" for name, value in trial.config.items())
-    return f"{trial.arch.name:<12} {trial.candidates:>7,} candidates, first {trial.predicted_ms:.4g} ms: {config}"
+    return (
+        f"{trial.arch.name:<12} {trial.candidates:>7,} candidates, first {trial.predicted_ms:.4g} ms: "
+        f"{words(trial.config)}"
+    )

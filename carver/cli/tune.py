@@ -12,7 +12,7 @@ import click
 
 from ..base.errors import ConfigError, nearest
 from ..base.folders import cache_folder
-from ..base.table import Column, console, rich_table, screen_width
+from ..base.table import Column, console, rich_table, screen_width, words
 from .evaluate import tell_or_fail
 from .options import OUTPUT, as_json
 
@@ -43,9 +43,8 @@ def list_cache(as_json: bool) -> None:
         if row["problem"]:
             click.echo(f"{row['key'][:12]}  unusable: {row['problem']}")
             continue
-        config = " ".join(f"{k}={v}" for k, v in row["config"].items())
         when = str(row["created_at"])[:16].replace("T", " ")
-        said = f"{row['kernel']}  {row['latency_ms']:.4g} ms  {config}  ({row['device']})"
+        said = f"{row['kernel']}  {row['latency_ms']:.4g} ms  {words(row['config'])}  ({row['device']})"
         click.echo(f"{row['key'][:12]}  {when}  {said}")
     click.echo(f"{len(rows)} in {cache_folder() / 'tune'}")
 

@@ -22,12 +22,12 @@ from contextlib import suppress
 
 from ..arch.descriptor import Arch
 from ..base import warden
-from ..base.errors import CarverError, CompileError
+from ..base.cores import cores_available
 from .isa.rates import table
 from .machine import matrix_rates
-from .pool import MEMORY_BYTES, SECONDS, Reply, Request, cores, passing, unread
+from .pool import MEMORY_BYTES, SECONDS, Reply, Request, passing
 from .triton import Compiled, Target, hashed, warm
-from .worker import answer
+from .worker import answer, replied
 
 LATE, LATE_S = 4.0, 4.0
 """With `hurry` a copy is late that takes so many times as long as the middle one of the list, and so many seconds at
@@ -43,15 +43,14 @@ class Forks:
     """
 
     def __init__(
-        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None,
-        memory_bytes: int = MEMORY_BYTES, hurry: bool = False, beside: Callable[[], None] | None = None,
+        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: bool = False,
+        beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.target = Target.of(arch)
         hashed(self.target)
         table(arch.isa)
         self.build = build
-        self.processes = processes or cores()
-        self.memory_bytes = memory_bytes
+        self.processes = processes or cores_available()
         self.hurry = hurry
         self.beside = beside
 
@@ -113,10 +112,11 @@ class Forks:
             warden.follow_parent()
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            limit = used + self.memory_bytes
+            limit = used + MEMORY_BYTES
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
             with os.fdopen(into, "w", encoding="utf-8") as pipe:
-                pipe.write(json.dumps(self._reply(request)))
+                lacking = passing("the compiler ran out of memory")
+                pipe.write(json.dumps(replied(self._reply, request, lacking)))
         finally:
             os._exit(0)
 
@@ -131,23 +131,14 @@ class Forks:
         return bytes(texts.pop(pipe))
 
     def _reply(self, request: Request) -> Reply:
-        try:
-            if "codes" in request:
-                return answer(request)
-            if "listed" not in request:
-                with suppress(Exception):  # it is done at the launch, then
-                    self.beside()  # type: ignore[misc]
-                return {}
-            made = self.build(request["listed"])
-            return answer(request, made) if request["told"] else {}
-        except CompileError as refused:
-            return {"refused": str(refused).splitlines()[0]}
-        except CarverError as error:
-            return {"error": str(error)}
-        except MemoryError:
-            return passing("the compiler ran out of memory")
-        except Exception as fault:
-            return passing(unread(fault))
+        if "codes" in request:
+            return answer(request)
+        if "listed" not in request:
+            with suppress(Exception):  # it is done at the launch, then
+                self.beside()  # type: ignore[misc]
+            return {}
+        made = self.build(request["listed"])
+        return answer(request, made) if request["told"] else {}
 
     def filled(self, count: int) -> list[int]:
         """Compile a list for Triton's own cache alone: places of what compiled in time, all of them where none did."""

@@ -10,11 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from ..base import warden
+from ..base.cores import cores_available
 from ..base.errors import CompileError, ConfigError
 from ..base.given import fits, json_of, shown
 from ..base.table import progress_bars
@@ -106,7 +106,7 @@ class Pool:
     """
 
     def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.processes = processes or cores()
+        self.processes = processes or cores_available()
         self.memory_bytes = memory_bytes
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
@@ -190,14 +190,9 @@ def compiled(
     `machine.read_machines` takes them. Without a `pool` its processes, `processes` at most, end with this call. Raises
     ConfigError where a kernel cannot be imported in another process.
     """
-    with nullcontext(pool) if pool else Pool(processes) as working:
-        return _compiled(requests, isa, matrix, working, seconds, progress)
-
-
-def _compiled(
-    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
-    progress: bool,
-) -> dict[str, Reply]:  # fmt: skip
+    if pool is None:
+        with Pool(processes) as own:
+            return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
     found = {key: reply for key in requests if (reply := store.load(key)) is not None and _is_whole(reply)}
     missing = {key: requests[key] for key in requests if key not in found}
     with progress_bars(progress and bool(missing), transient=True) as bars:
@@ -254,11 +249,6 @@ def _is_whole(reply: Reply) -> bool:
     if "refused" in reply:
         return isinstance(reply["refused"], str)
     return all(fits(reply.get(name), kind, {}) for name, kind in _KINDS.items())
-
-
-def cores() -> int:
-    """That this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def passing(sentence: str) -> Reply:

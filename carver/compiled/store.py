@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import Foreign
-from ..base.folders import cache_folder, kept, private
+from ..base.folders import cache_folder, kept, private, publish
 from ..base.given import json_of, text_of
 
 FORMAT = "1"
@@ -43,11 +43,6 @@ def load(key: str) -> dict[str, Any] | None:
 
 def save(key: str, entry: dict[str, Any]) -> None:
     """Write the entry; where the disk does not take it, it is made again another time."""
-    text = json.dumps({**entry, "format": FORMAT})
-    try:
-        path = private(FOLDER, key[:2]) / f"{key}.json"
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            file.write(f"{sha256(text.encode()).hexdigest()}\n{text}")
-        Path(file.name).replace(path)
-    except OSError:
-        return
+    text = json.dumps({**entry, "format": FORMAT}).encode()
+    with suppress(OSError):
+        publish(private(FOLDER, key[:2]) / f"{key}.json", f"{sha256(text).hexdigest()}\n".encode() + text)

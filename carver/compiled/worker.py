@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from .machine import read_machines
-from .pool import passing, unread
+from .pool import Reply, Request, passing, unread
 from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence
 
 PRINTED_BYTES = 1 << 30
@@ -153,6 +153,20 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
     return reply
 
 
+def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) -> Reply:
+    """What `make` gives for a request, else why it gives nothing: `lacking` where memory ran out."""
+    try:
+        return make(request)
+    except CompileError as refused:
+        return {"refused": str(refused).splitlines()[0]}
+    except CarverError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return lacking
+    except Exception as fault:
+        return passing(unread(fault))
+
+
 def packed(code: bytes | str) -> dict[str, str]:
     """Machine code as JSON: "cubin" or "text"."""
     kind, data = ("cubin", code) if isinstance(code, bytes) else ("text", code.encode())
@@ -177,17 +191,9 @@ def main() -> None:
     replies, asked = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
     os.dup2(2, 1)  # what compilers print does not mix with the answers, nor is a request what they read
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    lacking = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
     for line in asked:
-        try:
-            reply = answer(json.loads(line))
-        except CompileError as refused:
-            reply = {"refused": str(refused).splitlines()[0]}
-        except CarverError as error:
-            reply = {"error": str(error)}
-        except MemoryError:
-            reply = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
-        except Exception as fault:
-            reply = passing(unread(fault))
+        reply = replied(answer, json.loads(line), lacking)
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -6,7 +6,6 @@ benchmarked at all. `perf_model` is called only where more configurations are le
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..base.given import takes
+from ..base.given import asked, takes
 from ..kernels.backends import BACKENDS
 from ..kernels.foreign import from_triton
 from ..ops.template import Template
@@ -197,11 +196,8 @@ def make(template: Make, arguments: Mapping[str, Any]) -> Template:
     """The operator for one call of the kernel: `template`, or what it makes of the arguments that it names."""
     if isinstance(template, Template):
         return template
-    parameters = inspect.signature(template).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return template(**arguments)
-    wanted = [p.name for p in parameters]
-    if lacking := [p.name for p in parameters if p.name not in arguments and p.default is p.empty]:
+    taken, lacking = asked(template, arguments)
+    if lacking:
         raise ConfigError(f"the kernel has no argument {lacking[0]!r}, which the template asks for; "
                           f"{nearest(lacking[0], arguments)}")  # fmt: skip
-    return template(**{name: arguments[name] for name in wanted if name in arguments})
+    return template(**taken)

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.cores import cores_available
 from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import lease
 from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from .cpu import cores_available
 from .device import Program, device_for
 from .records import Measurement, Records, Run
 from .render import render

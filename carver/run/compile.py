@@ -20,7 +20,6 @@ import subprocess
 import sysconfig
 import threading
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +28,7 @@ from typing import Any, Literal
 
 from ..base import warden
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
-from ..base.folders import below, check_owner, kept, private, scratch, sweep
+from ..base.folders import below, check_owner, kept, private, publish, scratch, sweep
 from ..base.given import shown
 from ..base.shipped import folder
 from .render import Source
@@ -403,12 +402,9 @@ def unpack(files: Mapping[str, bytes]) -> Path:
         return home / first
     home = private(*names)
     for name, content in files.items():
-        path, folder = home / below(name), private(*names, *below(name).parts[:-1])
-        if not _is_unchanged(path, content):
-            fresh = folder / f".{uuid.uuid4().hex}"
-            fresh.touch(0o600)
-            fresh.write_bytes(content)
-            fresh.replace(path)
+        private(*names, *below(name).parts[:-1])
+        if not _is_unchanged(home / below(name), content):
+            publish(home / below(name), content)
     return home / first
 
 

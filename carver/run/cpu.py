@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arch import devices as arch
 from ..arch.descriptor import Arch
+from ..base.cores import cores_available
 from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
 from ..base.shipped import folder
@@ -27,15 +28,6 @@ from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
 _ALIGN_BYTES = 64
 _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
-
-
-def cores_available() -> int:
-    """Cores that this process may use: its affinity, less where a container's quota allows fewer."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _text("/sys/fs/cgroup/cpu.max").split()
-    if len(quota) == 2 and quota[0].isdigit():
-        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
-    return cores
 
 
 class CpuProgram:

@@ -27,6 +27,7 @@ from ..base.table import (
     screen_width,
     tunables,
     without_colour,
+    words,
 )  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
@@ -236,7 +237,7 @@ class Report:
         best, rates = self.best, self.rates
         lines.append(
             f"best: {best.median_ms:.4g} ms, {scaled(rates['flops_per_s'], 'FLOP/s')}, "
-            f"{scaled(rates['bytes_per_s'], 'B/s')} ({best.measurement.kernel}: {_words(best.config)})"
+            f"{scaled(rates['bytes_per_s'], 'B/s')} ({best.measurement.kernel}: {words(best.config)})"
         )
         regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
         lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
@@ -419,10 +420,6 @@ def _reason(message: str) -> str:
     """The line that says why: of a compiler's log the first error."""
     first, *log = message.splitlines() or ["no reason given"]
     return shorten(next((line for line in log if "error" in line.lower()), first), 200, placeholder=" ...")
-
-
-def _words(config: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:

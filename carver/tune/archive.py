@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..base.errors import ConfigError, DeviceError, Foreign
-from ..base.folders import below, cache_folder, private, scratch
+from ..base.folders import below, cache_folder, private, publish, scratch
 from ..base.given import content, fits, json_of, shown
 from . import cache
 
@@ -63,15 +62,12 @@ def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Mo
                   if p.is_file() and not any(part.startswith(".") for part in p.relative_to(home).parts)}  # fmt: skip
     contents = {name: place.read_bytes() for name, place in sorted(files.items())}
     manifest = {"format": FORMAT, "schema": cache.SCHEMA, "files": {n: cache.sha256_of(c) for n, c in contents.items()}}
-    with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, given in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), given, zipfile.ZIP_DEFLATED)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
-    return _counted(path.read_bytes(), contents)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, given in {MANIFEST: json.dumps(manifest, indent=1).encode(), **contents}.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), given, zipfile.ZIP_DEFLATED)
+    publish(path, packed.getvalue(), 0o644, lasting=True)
+    return _counted(packed.getvalue(), contents)
 
 
 def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
@@ -108,10 +104,7 @@ def load(path: Path, sha256: str | None = None, replace: bool = False) -> Moved:
             if kind != "tune":
                 folder = private(kind, *rest[:-1])
                 if replace or not (folder / rest[-1]).exists():
-                    fresh = folder / f".{os.getpid()}-{rest[-1]}"
-                    fresh.touch(0o600)
-                    fresh.write_bytes(given)
-                    fresh.replace(folder / rest[-1])
+                    publish(folder / rest[-1], given)
     except OSError as e:
         raise DeviceError(f"the cache folder {cache_folder()} does not take what is in {path}: {e}") from None
     moved = _counted(packed, contents)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.given import asked
 from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
 
@@ -132,7 +133,11 @@ def expand(
     made = configs
     if callable(configs) and not isinstance(configs, Iterable):
         with answering_for(arch()):
-            made = _call(configs, bound, what)
+            taken, lost = asked(configs, bound)
+            if lost:
+                known = nearest(lost[0], bound) if bound else "the call gives no arguments"
+                raise ConfigError(f"configs of {what} asks for {lost[0]!r}; {known}")
+            made = configs(**taken)
             made = list(made) if isinstance(made, Iterator) else made
     if isinstance(made, Template):
         with answering_for(arch()):
@@ -167,18 +172,6 @@ def _why_empty(configs: Any) -> str:
     if isinstance(configs, SearchSpace):
         return "its constraints refuse every combination"
     return f"{'the callable returned' if callable(configs) else 'the list is'} empty"
-
-
-def _call(configs: Callable[..., Any], bound: Mapping[str, Any], what: str) -> Any:
-    """The user's callable, with those of the call's arguments that it names."""
-    parameters = inspect.signature(configs).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return configs(**bound)
-    missing = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
-    if lost := [name for name in missing if name not in bound]:
-        known = nearest(lost[0], bound) if bound else "the call gives no arguments"
-        raise ConfigError(f"configs of {what} asks for {lost[0]!r}; {known}")
-    return configs(**{p.name: bound[p.name] for p in parameters if p.name in bound})
 
 
 def _entry(

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError
+from ..base.given import asked
+from ..base.table import words
 from ..ops.template import Template
 from ..run.buffers import is_torch
 from ..run.session import digest
@@ -22,7 +24,7 @@ from .configs import SearchSpace, expand, once, takes_config
 from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
-from .result import AutotuneResult, words
+from .result import AutotuneResult
 from .tuner import AutoTuner, build
 
 MANY_KEYS = 64
@@ -120,7 +122,7 @@ class Autotuned:
         template = self.template
         if template is not None and not isinstance(template, Template):
             bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
-            template = template(**{k: bound[k] for k in inspect.signature(template).parameters if k in bound})
+            template = template(**asked(template, bound)[0])
         return AutoTuner(self.jit, self.configs, template).set_kernel_args(*args, **kwargs)
 
     def _sets_tunables(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -133,12 +135,12 @@ class Autotuned:
             return not bound.keys().isdisjoint(configs.values)
         if isinstance(configs, list | tuple) and all(isinstance(c, Mapping) for c in configs):
             return any(c.keys() & bound.keys() for c in configs)
-        asked = inspect.signature(configs).parameters if callable(configs) else {}
-        if any(p.kind is p.VAR_KEYWORD for p in asked.values()):
+        named = inspect.signature(configs).parameters if callable(configs) else {}
+        if any(p.kind is p.VAR_KEYWORD for p in named.values()):
             return False
         # what has a default may be a tunable, or an option of the function: the candidates tell
         empty = inspect.Parameter.empty
-        open_names = frozenset(n for n in bound if n not in asked and signature.parameters[n].default is not empty)
+        open_names = frozenset(n for n in bound if n not in named and signature.parameters[n].default is not empty)
         if not open_names:
             return False
         if open_names not in self._tunable:
@@ -154,9 +156,9 @@ class Autotuned:
     def _keyed_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What of a call is in the key. A default is what the call gives where it is asked for and nothing else."""
         bound = dict(self.jit.signature.bind_partial(*args, **kwargs).arguments)
-        asked = inspect.signature(self.key).parameters if callable(self.key) else self.key or ()
+        named = inspect.signature(self.key).parameters if callable(self.key) else self.key or ()
         parameters = self.jit.signature.parameters
-        for name in (*asked, *self.do_not_specialize):
+        for name in (*named, *self.do_not_specialize):
             if name in parameters and (default := parameters[name].default) is not inspect.Parameter.empty:
                 bound.setdefault(name, default)
         return call_key(bound, self.key, self.bucket, self.do_not_specialize, self.jit.name)
@@ -221,8 +223,8 @@ def autotune(
         assert made is not None
         return made.recommend_hints(topk)
 
-    asked = inspect.signature(template).parameters.values() if callable(template) else ()
-    hints.__signature__ = inspect.Signature(tuple(asked))  # type: ignore[attr-defined]
+    named = inspect.signature(template).parameters.values() if callable(template) else ()
+    hints.__signature__ = inspect.Signature(tuple(named))  # type: ignore[attr-defined]
     chosen = hints if configs is None else configs
     ranked_by = None if configs is None else template
     where = {"devices": devices, "executor": executor, "parallel": parallel}

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from .. import __version__
 from ..arch import detect
 from ..arch import devices as arch
+from ..base.cores import cores_available
 from ..base.errors import CarverError
 from ..base.folders import cache_folder, is_writable
 from ..run.bench import versions
 from ..run.compile import Compiler
-from ..run.cpu import cores_available
 from ..run.device import c_compiler, cuda_compiler
 from ..run.records import Records
 from . import cache

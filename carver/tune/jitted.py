@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
+from ..base.cores import cores_available
 from ..base.errors import CarverError, CompileError, ConfigError
-from ..run.cpu import cores_available
+from ..base.given import asked
 from ..run.device import Program
 from ..run.spec import HintKernel, Kernel, Param, param_of, program_params
 from .built import Built
@@ -78,8 +79,7 @@ class JIT:
             return tuple(made.params)  # type: ignore[arg-type]
         if self.params is None:
             return None
-        names = inspect.signature(self.params).parameters
-        given = self.params(**{name: bound[name] for name in names if name in bound})
+        given = self.params(**asked(self.params, bound)[0])
         return tuple(p if isinstance(p, Param) else Param(*p) for p in given)
 
     def outputs(self, made: Any, params: Sequence[Param] | None) -> tuple[int, ...]:

@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.cores import cores_available
 from ..base.errors import ConfigError, nearest
+from ..base.given import asked
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..run.bench import versions
-from ..run.cpu import cores_available
 from ..run.device import c_compiler, cuda_compiler
 from ..run.spec import param_of
 from .configs import SearchSpace
@@ -253,9 +254,7 @@ def call_key(
     types = [[name, p.dtype] for name, v in bound.items() if (p := param_of("", v)) is not None
              and name not in do_not_specialize]  # fmt: skip
     if callable(key):
-        asked = inspect.signature(key).parameters
-        every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
-        found = plain(key(**{name: value for name, value in bound.items() if every or name in asked}))
+        found = plain(key(**asked(key, bound)[0]))
         return [found, types] if types else found
     for group in (key or (), do_not_specialize):
         if unknown := [name for name in group if name not in bound]:

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import IO
 
 from ..base.folders import cache_folder, private
+from ..base.table import words
 from ..run.records import Measurement, now
-from .result import first_line, words
+from .result import first_line
 
 
 def runs_folder() -> Path:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..base.errors import ConfigError
-from ..base.folders import cache_folder, kept, private
+from ..base.folders import cache_folder, kept, private, publish
 from ..base.given import json_of, text_of
 from ..ranking.learn import subject
 from ..ranking.profile import Profile
@@ -40,10 +39,7 @@ def read(path: Path) -> Profile:
 
 def save(name: str, ranking: Ranking) -> None:
     """Keep what the ranking has learnt, in one step."""
-    path = path_of(name, ranking, private("profiles"))
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
-        json.dump(ranking.profile, file)
-    Path(file.name).replace(path)
+    publish(path_of(name, ranking, private("profiles")), json.dumps(ranking.profile).encode())
 
 
 def every() -> Iterator[tuple[Path, Profile | str]]:

@@ -16,7 +16,7 @@ from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below
 from ..base.given import printable
-from ..base.table import screen_width, without_colour
+from ..base.table import screen_width, without_colour, words
 from ..run.compile import bundle, unpack
 from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
@@ -234,10 +234,6 @@ def first_line(message: str) -> str:
     """The line that says most: a compiler's first error, else the first."""
     lines = message.strip().splitlines()
     return next((line for line in lines if "error:" in line), lines[0])[:160] if lines else ""
-
-
-def words(config: Mapping[str, Any]) -> str:
-    return " ".join(f"{k}={v}" for k, v in config.items())
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, Foreign, NoCandidates, RunError
 from ..base.folders import cache_folder, check_owner, is_writable, kept, lease, private
+from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
@@ -39,7 +40,7 @@ from .lane import BUSY
 from .lanes import Lanes
 from .log import RunLog
 from .plan import Plan, Tuning, make_plan, plain_config
-from .result import AutotuneResult, outcomes, summarise, words
+from .result import AutotuneResult, outcomes, summarise
 from .search import BudgetSpent, Choices, strategy
 
 OWN = "user"

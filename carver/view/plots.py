@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..base.errors import ConfigError, nearest
-from ..base.table import MOST, aligned
+from ..base.table import MOST, aligned, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernels
 from ..kernels.space import flops_per_s, given_space, multiply_dtype
@@ -68,7 +68,7 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
         head, (0, 1), xytext=(-5, 1), xycoords="axes fraction", textcoords="offset points", ha="right", va="bottom",
         family="monospace", fontsize=9, color=GREY, linespacing=1.1,
     )  # fmt: skip
-    in_all = fill(f"in all: {' '.join(f'{name}={value}' for name, value in same.items())}", 60) if same else ""
+    in_all = fill(f"in all: {words(same)}", 60) if same else ""
     part = f"first {len(hints)} of {len(ranking)}" if len(hints) < len(ranking) else ""
     title(ax, _heading(ranking), part, in_all)
     return ax
@@ -241,9 +241,8 @@ def plot_explanation(explanation: Explanation) -> Figure:
     top.set_yticks([0, *rows], ["predicted", *labels], fontsize=9)
     top.set_ylim(len(alone) + 0.6, -0.6)
     top.set_xlim(0, max([whole, *alone.values()]) * room([told]))
-    config = fill(" ".join(f"{name}={value}" for name, value in hint.config.items()), 110)
     what = fill(f"{hint.problem} on {explanation.arch.title}", 110)
-    figure.suptitle(f"{what}\n{config}", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"{what}\n{fill(words(hint.config), 110)}", x=0.01, ha="left", fontsize=10)
 
     percent = [100 * (c.ms / whole - 1) for c in changes if c.ms is not None]
     texts = [f"{p:+.1f} %, {c.bound}" for c, p in zip(changes, percent, strict=True)]

@@ -1,0 +1,16 @@
+"""How many cores this process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cores_available() -> int:
+    """Its affinity, less where a container's quota allows fewer."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return cores
+    return min(cores, max(1, int(quota) // int(period))) if quota.isdigit() else cores
