@@ -282,22 +282,16 @@ class Arch:
 
 
 IDENTITY = ("name", "title", "vendor", "kind", "isa", "aliases", "device_names")
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "sm": (
-        "sm_count", "clock_hz", "matrix_clock_hz", "sustained_clock_hz", "sustained_matrix_clock_hz", "warp_size",
-        "schedulers_per_sm", "lanes_per_sm", "max_threads_per_sm", "max_blocks_per_sm", "regs_per_sm", "reg_granule",
-        "smem_per_sm_bytes", "smem_bytes_per_clk", "l1_bytes", "async_copy", "tma", "sfu_per_clk", "lsu_per_clk",
-    ),
-    "block": (
-        "max_threads_per_block", "max_regs_per_thread", "smem_per_block_bytes", "smem_reserved_bytes",
-        "smem_granule_bytes",
-    ),
-    "memory": (
-        "l2_bytes", "l2_partitions", "l2_copies", "l2_bytes_per_s", "l2_achieved", "l2_bytes_per_clk_per_sm",
-        "l2_merge_sms", "l3_bytes", "l3_bytes_per_s", "dram_bytes", "dram_bytes_per_s", "bus_bits", "pin_bits_per_s",
-        "sector_bytes", "line_bytes", "l2_latency_s", "dram_latency_s",
-    ),
-    "cpu": ("simd_bytes", "fma_per_clk", "vector_registers"),
+_FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
+
+
+def _between(first: str, last: str) -> tuple[str, ...]:
+    return _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+
+
+SECTIONS = {
+    "sm": _between("sm_count", "lsu_per_clk"), "block": _between("max_threads_per_block", "smem_granule_bytes"),
+    "memory": _between("l2_bytes", "dram_latency_s"), "cpu": _between("simd_bytes", "vector_registers"),
 }  # fmt: skip
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
@@ -307,7 +301,6 @@ _OPTIONAL: dict[str, Any] = {  # text: as that field
 }  # fmt: skip
 _FOLLOWS = {name: default for name, default in _OPTIONAL.items() if isinstance(default, str)}
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
-_FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 section_of = {name: section for section, names in SECTIONS.items() for name in names}
 section_of |= {"vector": "vector", "matrix": "matrix"}
 _SCALARS: dict[str, str] = {

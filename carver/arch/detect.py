@@ -14,7 +14,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ..base.errors import ArchError, DeviceError
 
@@ -69,10 +69,13 @@ class _CudaDriver:
             error = _NoDevice if code == 100 else DeviceError
             raise error(f"no NVIDIA GPU to read here: {function} returned {code} ({meaning}){_INSTEAD}")
 
+    def _number(self, function: str, *arguments: int, kind: Any = ctypes.c_int) -> int:
+        value = kind()
+        self._call(function, ctypes.byref(value), *arguments)
+        return int(value.value)
+
     def count(self) -> int:
-        number = ctypes.c_int()
-        self._call("cuDeviceGetCount", ctypes.byref(number))
-        return number.value
+        return self._number("cuDeviceGetCount")
 
     def name(self, device: int) -> str:
         text = ctypes.create_string_buffer(256)
@@ -80,19 +83,13 @@ class _CudaDriver:
         return text.value.decode(errors="replace")
 
     def total_bytes(self, device: int) -> int:
-        size = ctypes.c_size_t()
-        self._call("cuDeviceTotalMem_v2", ctypes.byref(size), device)
-        return size.value
+        return self._number("cuDeviceTotalMem_v2", device, kind=ctypes.c_size_t)
 
     def attribute(self, device: int, number: int) -> int:
-        value = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), number, device)
-        return value.value
+        return self._number("cuDeviceGetAttribute", number, device)
 
     def version(self) -> int:
-        number = ctypes.c_int()
-        self._call("cuDriverGetVersion", ctypes.byref(number))
-        return number.value
+        return self._number("cuDriverGetVersion")
 
 
 def cuda_uuid(ordinal: int) -> str:

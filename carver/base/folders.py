@@ -72,8 +72,13 @@ def is_writable(folder: Path) -> bool:
     """Whether this user may put into the folder, or make it, and the disk has room."""
     import shutil
 
-    there = next(p for p in (folder, *folder.parents) if p.exists())
+    there = existing(folder)
     return os.access(there, os.W_OK) and shutil.disk_usage(there).free >= ROOM_BYTES
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
+    return next(p for p in (folder, *folder.parents) if p.exists())
 
 
 def kept(*names: str) -> Path:

@@ -89,7 +89,7 @@ recommend = without_operator(per_operator(_recommend), _recommend_all)
 @click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
 @click.option("--routing", default="uniform", show_default=True, help="uniform, zipf, or an exponent of Zipf's law.")
 @click.option("--arch", required=True, metavar="NAME", help="device, see `carver archs`; or auto, a TOML file")
-@click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+@topk_option
 @click.option("--explain", is_flag=True, help="Why the first is predicted to take its time.")
 @as_json
 def moe(

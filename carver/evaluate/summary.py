@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
-from ..base.table import WIDTH, Column, titled
+from ..base.table import WIDTH, Column, progress_bars, titled
 from ..ranking.uncertainty import COVERAGE, NEAR
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
@@ -65,27 +65,24 @@ class Summary:
 
 
 def evaluate(
-    path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None, progress: bool = True,
+    path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None,
     say: Callable[[Remark], None] = insist,
 ) -> tuple[list[Summary], list[WinnerSummary]]:  # fmt: skip
     """Rank every problem of every table with the shipped model and sum up what its picks cost, and where winners stand.
 
     `say` is told what could not be read, as in `tables.read`, and what could not be ranked.
     """
-    from rich.console import Console
-    from rich.progress import track
-
     cases = list(read_all(path, say))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool:
-        attempt = partial(_attempt, ks=ks)
-        done = pool.map(attempt, cases, chunksize=8) if pool else map(attempt, cases)
-        shown = track(
-            done, "ranking", len(cases), console=Console(stderr=True), disable=not (progress and sys.stderr.isatty())
-        )
-        scores: list[Score] = []
-        places: list[Place] = []
-        failed: dict[str, list[Remark]] = {}
-        for one in shown:
+    scores: list[Score] = []
+    places: list[Place] = []
+    failed: dict[str, list[Remark]] = {}
+    with (
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool,
+        progress_bars(sys.stderr.isatty()) as bars,
+    ):
+        attempt, step = partial(_attempt, ks=ks), bars.bar("ranking", len(cases))
+        for one in pool.map(attempt, cases, chunksize=8) if pool else map(attempt, cases):
+            step()
             if isinstance(one, Score):
                 scores.append(one)
             elif isinstance(one, Place):
@@ -153,8 +150,8 @@ def _over_numbers(average: Callable[[Any], Any], values: Sequence[float]) -> flo
     return float(average(known)) if known else float("nan")
 
 
-def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
-    """Geometric-mean slowdown of the configuration that loses least, among those tried on at least `share` of the
+def best_fixed(cases: Sequence[Case]) -> float | None:
+    """Geometric-mean slowdown of the configuration that loses least, among those tried on at least half of the
     problems; a problem it was not tried on costs its median."""
     if len(cases) < 2:
         return None
@@ -169,7 +166,7 @@ def best_fixed(cases: Sequence[Case], share: float = 0.5) -> float | None:
         for key, loss in tried.items():
             losses.setdefault(key, []).append(loss)
     total = sum(medians)
-    common = [sum(v) for v in losses.values() if len(v) >= share * len(cases)]
+    common = [sum(v) for v in losses.values() if 2 * len(v) >= len(cases)]
     return float(np.exp((total + min(common)) / len(cases))) if common else None
 
 

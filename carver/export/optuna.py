@@ -64,5 +64,3 @@ def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> di
     """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
     rows = [renamed(hint.config, names) for hint in hints]
     return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}
-
-

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import ConfigError
-from ..ops.template import Template
+from ..export.triton import Feedback, Make, Pruner, device, make, pruner
+from ..export.triton import perf_model as triton_perf_model
 from ..problem.problem import counted
 
-if TYPE_CHECKING:
-    from ..export.triton import Pruner
+__all__ = ["triton_perf_model", "triton_pruner"]
 
 
 def triton_pruner(
-    template: Template | Callable[..., Template], topk: int = 10, names: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (), propose: bool = False, compiled: int | None = None, kernel: Any = None,
-) -> Pruner:  # fmt: skip
+    template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
+    propose: bool = False, compiled: int | None = None, kernel: Any = None,
+) -> Pruner:
     """`triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or the same in a dict:
     `{"early_config_prune": carver.triton_pruner(op, topk=5)}`.
 
@@ -33,8 +33,6 @@ def triton_pruner(
     `kernel` is the kernel, or a function without arguments that gives it, as its decorator comes before it:
     `kernel=lambda: matmul`. With it what Triton's tuner timed for one key improves the ranking for the next.
     """
-    from ..export.triton import pruner
-
     tuner = None if kernel is None else partial(_tuner_of, kernel)
     if compiled is None:
         return pruner(template, topk, names, ignore, propose, tuner)
@@ -48,10 +46,7 @@ def _tuner_of(kernel: Any) -> Any:
     return kernel() if isinstance(kernel, FunctionType) else kernel
 
 
-def _compiled(
-    screen: Pruner, template: Template | Callable[..., Template], topk: int, tuner: Callable[[], Any]
-) -> Pruner:
-    from ..export.triton import Feedback, Pruner, device, make
+def _compiled(screen: Pruner, template: Make, topk: int, tuner: Callable[[], Any]) -> Pruner:
     from .autotune import ranked
 
     feedback = Feedback()
@@ -65,12 +60,3 @@ def _compiled(
         return ranked(inner, first, given, device(make(template, given)), topk, tuner=own, feedback=feedback)[0]
 
     return Pruner(early_config_prune)
-
-
-def triton_perf_model(
-    template: Template | Callable[..., Template], names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
-) -> Callable[..., float]:
-    """`prune_configs_by={"perf_model": carver.triton_perf_model(op), "top_k": 5}`: predicted seconds. [s]"""
-    from ..export.triton import perf_model
-
-    return perf_model(template, names, ignore)

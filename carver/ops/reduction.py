@@ -41,7 +41,7 @@ class ReductionTemplate(Template):
             raise ProblemError(
                 f"unknown reduction {op!r}; {nearest(str(op), REDUCTIONS)}; carver has {', '.join(REDUCTIONS)}"
             )
-        if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != 2:
+        if len(shape) != 2:
             raise ProblemError(f"shape must be (rows, columns), got {shape!r}; flatten the axes that are kept together")
         if axis not in (0, 1, -1) or isinstance(axis, bool):
             raise ProblemError(f"axis must be 1 (along a row) or 0 (down a column), got {axis!r}")
@@ -69,7 +69,7 @@ class GeneralReductionTemplate(Template):
     def __init__(
         self, structure: str, shape: Sequence[int], dtype: str = "float16", out_dtype: str | None = None
     ) -> None:
-        if not isinstance(structure, str) or not structure or set(structure) - {"S", "R"} or "R" not in structure:
+        if not structure or set(structure) - {"S", "R"} or "R" not in structure:
             raise ProblemError(
                 f"structure must be letters S (kept) and R (reduced) with at least one R, got {structure!r}"
             )

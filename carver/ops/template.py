@@ -186,7 +186,7 @@ def output_type(dtype: str, asked: str | None) -> str:
 
 def flat_shape(shape: Sequence[int]) -> tuple[int, int]:
     """(rows, last dimension) of any shape."""
-    if isinstance(shape, str) or not isinstance(shape, Sequence) or not len(shape):
+    if not shape:
         raise ProblemError(f"shape must be a sequence of sizes such as (4096, 4096), got {shape!r}")
     extents = [size(f"shape[{i}]", n) for i, n in enumerate(shape)]
     return prod(extents[:-1]), extents[-1]

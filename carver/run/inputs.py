@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..base.dtypes import of_array
 from ..base.errors import ConfigError, nearest
-from .buffers import is_gpuarray, is_torch
+from .buffers import TORCH_NAMES, is_gpuarray, is_torch
 from .device import decode, encode
 from .spec import LEFT_OUT, Param, element, param_of
 
@@ -256,8 +256,7 @@ def as_argument(value: Mapping[str, Any] | Value, device: str) -> Any:
     import torch
 
     bits = torch.from_numpy(np.array(v.content.view(np.int16) if v.content.dtype == np.uint16 else v.content))
-    name = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}.get(v.dtype, v.dtype)
-    return bits.view(getattr(torch, name)).to(device)
+    return bits.view(getattr(torch, TORCH_NAMES.get(v.dtype, v.dtype))).to(device)
 
 
 def read(entry: Mapping[str, Any]) -> Value:

@@ -6,6 +6,7 @@ import html
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -134,10 +135,7 @@ class Report:
 
     @cached_property
     def outcomes(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for m in self.measurements:
-            counts[m.outcome] = counts.get(m.outcome, 0) + 1
-        return counts
+        return dict(Counter(m.outcome for m in self.measurements))
 
     @cached_property
     def best(self) -> Best:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -192,7 +193,6 @@ class Session:
         self._held = ExitStack()
         self.folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
         self._held.callback(self.worker.close)
-        self._machine: Opened | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -215,16 +215,14 @@ class Session:
 
             threading.Thread(target=watch, daemon=True).start()
 
-    @property
+    @cached_property
     def machine(self) -> Opened:
         """Raises DeviceError where the device cannot be opened."""
-        if self._machine is None:
-            reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
-            if reply.outcome != "ok":
-                raise DeviceError(f"device {self.device!r}: {reply.message}")
-            d = reply.data
-            self._machine = Opened(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
-        return self._machine
+        reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
+        if reply.outcome != "ok":
+            raise DeviceError(f"device {self.device!r}: {reply.message}")
+        d = reply.data
+        return Opened(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
 
     def state(self) -> Mapping[str, Any]:
         """Clocks and temperature now; nothing where the device does not say."""

@@ -557,4 +557,4 @@ def _to_host(array: Any) -> tuple[Any, str]:
 
 def decoded(values: Any, dtype: str) -> Any:
     """An output file's values; stored bits become numbers."""
-    return decode(values, dtype) if dtype in ("bfloat16",) and values.dtype == element(dtype) else values
+    return decode(values, dtype) if dtype == "bfloat16" and values.dtype == element(dtype) else values

@@ -35,15 +35,15 @@ def tune_folder() -> Path:
 
 def all_off() -> bool:
     """CARVER_DISABLE_CACHE: no cache at all, in process or on disk."""
-    return _set("CARVER_DISABLE_CACHE")
+    return is_set("CARVER_DISABLE_CACHE")
 
 
 def disk_off() -> bool:
     """CARVER_DISABLE_TUNE_CACHE: tuned results stay in this process."""
-    return all_off() or _set("CARVER_DISABLE_TUNE_CACHE")
+    return all_off() or is_set("CARVER_DISABLE_TUNE_CACHE")
 
 
-def _set(name: str) -> bool:
+def is_set(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.given import asked
+from ..compiled.triton import plain_config
 from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
 
@@ -121,6 +123,11 @@ def from_hint(hint: Hint, wanted: Iterable[str], optional: Collection[str] = ())
     return config
 
 
+def frozen(config: Mapping[str, Any]) -> str:
+    """A config as text by which it can be looked up, the same whatever the order of its keys."""
+    return json.dumps(dict(config), sort_keys=True, default=str)
+
+
 def once(configs: Any) -> Any:
     """Candidates that can be gone through more than once: a generator's as a list."""
     return list(configs) if isinstance(configs, Iterator) else configs
@@ -210,16 +217,14 @@ def takes_config(signature: inspect.Signature) -> bool:
 
 def _triton_config(given: Any, names: Iterable[str]) -> Config | None:
     """`triton.Config` by its attributes. One block a cluster goes without saying where the function takes no other."""
-    kwargs = getattr(given, "kwargs", None)
-    if not isinstance(kwargs, Mapping):
+    if not isinstance(getattr(given, "kwargs", None), Mapping):
         return None
     if getattr(given, "ir_override", None) is not None:
         raise ConfigError(f"{given} has an ir_override, which is lost here; compile that code as a kernel of its own")
-    extra = {name: getattr(given, name, None) for name in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
-    if extra["num_ctas"] == 1 and "num_ctas" not in names:
-        del extra["num_ctas"]
-    hook = {"pre_hook": given.pre_hook} if getattr(given, "pre_hook", None) is not None else {}
-    return {**kwargs, **{name: value for name, value in extra.items() if value is not None}, **hook}
+    config = plain_config(given)
+    if config.get("num_ctas") == 1 and "num_ctas" not in names:
+        del config["num_ctas"]
+    return config if getattr(given, "pre_hook", None) is None else {**config, "pre_hook": given.pre_hook}
 
 
 def check_bound(

@@ -20,7 +20,7 @@ from ..run.buffers import is_torch
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
-from .configs import SearchSpace, expand, once, takes_config
+from .configs import SearchSpace, expand, frozen, once, takes_config
 from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
@@ -274,23 +274,19 @@ def check_bucket(
         guess = min(ranked, key=lambda e: e.predicted_ms or 0.0).config if ranked else {}
         own = tuner.run(**tuned.where, **{**tuned.settings, "baseline": None}) if measure else None
         first = shared.setdefault(bucket, (guess, own.config if own else {}))
-        predicted = _excess({_frozen(e.config): e.predicted_ms for e in ranked}, first[0], guess)
+        predicted = _excess({frozen(e.config): e.predicted_ms for e in ranked}, first[0], guess)
         measured = None
         if own is not None:
-            times = {_frozen(m.config): m.median_ms for m in own.table if m.ok}
-            if _frozen(first[1]) not in times:  # not among this size's own candidates
+            times = {frozen(m.config): m.median_ms for m in own.table if m.ok}
+            if frozen(first[1]) not in times:  # not among this size's own candidates
                 settings = {**tuned.settings, "baseline": dict(first[1])}
                 again = tuner.run(**tuned.where, **settings)
-                times[_frozen(first[1])] = again.baseline_ms
+                times[frozen(first[1])] = again.baseline_ms
             measured = _excess(times, first[1], own.config)
         found.append(BucketCost(call, part, first[1] or first[0], own.config if own else guess, predicted, measured))
     return found
 
 
-def _frozen(config: Mapping[str, Any]) -> str:
-    return digest([{k: str(v) for k, v in config.items()}])
-
-
 def _excess(times: Mapping[str, float | None], shared: Mapping[str, Any], best: Mapping[str, Any]) -> float | None:
-    a, b = times.get(_frozen(shared)), times.get(_frozen(best))
+    a, b = times.get(frozen(shared)), times.get(frozen(best))
     return a / b - 1 if a and b else None

@@ -14,7 +14,7 @@ from ..arch import detect
 from ..arch import devices as arch
 from ..base.cores import cores_available
 from ..base.errors import CarverError
-from ..base.folders import cache_folder, is_writable
+from ..base.folders import cache_folder, existing, is_writable
 from ..run.bench import versions
 from ..run.compile import Compiler
 from ..run.device import c_compiler, cuda_compiler
@@ -79,7 +79,7 @@ def examine() -> dict[str, Any]:
         "caches": {
             "folder": str(cache_folder()),
             "writable": is_writable(cache_folder()),
-            "free_bytes": shutil.disk_usage(_existing(cache_folder())).free,
+            "free_bytes": shutil.disk_usage(existing(cache_folder())).free,
             "tuned": {"entries": len(entries), "bytes": sum(e.size_bytes for e in entries), "unusable": bad,
                       "off": cache.disk_off()},
             "binaries": _count(cache_folder() / "binaries"),
@@ -136,10 +136,6 @@ def _describe(compiler: Compiler) -> str:
 def _records() -> dict[str, Any]:
     with Records() as records:
         return {"path": str(records.path), "runs": len(records.runs())}
-
-
-def _existing(path: Path) -> Path:
-    return path if path.exists() else _existing(path.parent)
 
 
 def _count(folder: Path) -> dict[str, int]:

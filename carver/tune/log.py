@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO
 from ..base.folders import cache_folder, private
 from ..base.table import words
 from ..run.records import Measurement, now
+from .cache import is_set
 from .result import first_line
 
 
@@ -24,7 +24,7 @@ class RunLog:
 
     def __init__(self, run_id: str) -> None:
         self.path = private("tune-runs", run_id) / "autotune.log"
-        self._shown = os.environ.get("CARVER_PRINT_AUTOTUNING", "") not in ("", "0")
+        self._shown = is_set("CARVER_PRINT_AUTOTUNING")
         self._file: IO[str] | None = None
 
     def __enter__(self) -> RunLog:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, Foreign, NoCandidates, RunError
-from ..base.folders import cache_folder, check_owner, is_writable, kept, lease, private
+from ..base.folders import cache_folder, check_owner, existing, kept, lease, private
 from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
@@ -150,28 +150,28 @@ class AutoTuner:
         """Carry a plan out: from the cache, else by measuring what the records lack."""
         if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
             raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
-        kept, mode = plan.kept and not fresh, untimed.mode()
+        on_disk, mode = plan.kept and not cache.disk_off(), untimed.mode()
         if mode == "off":
             return self.choose(plan, "CARVER_TUNING=off")
-        if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
+        if on_disk and not fresh and (found := self._cached(plan)) is not None:
             return found
         if mode == "cached":
             return self.choose(plan, "CARVER_TUNING=cached", from_cache=not cache.disk_off())
         with ExitStack() as stack:
             records = stack.enter_context(Records())
             stack.enter_context(lease(f"tune {plan.key}", wait_s=float("inf")))
-            if kept and not cache.disk_off() and (found := self._cached(plan)) is not None:
+            if on_disk and not fresh and (found := self._cached(plan)) is not None:
                 return found  # another process tuned it while we waited
-            generation, anew = cache.generation(plan.key), not kept or cache.all_off()
+            reuse, generation = plan.kept and not fresh and not cache.all_off(), cache.generation(plan.key)
             how = asdict(plan.settings.settings())
-            run = records.begin(plan.key + generation, plan.arch.title, how, fresh=anew)
+            run = records.begin(plan.key + generation, plan.arch.title, how, fresh=not reuse)
             log = stack.enter_context(RunLog(run.run_id))
             lanes = list(dict.fromkeys(devices or (plan.device,)))
             if executor is None:
                 for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
             pool = stack.enter_context(Lanes(plan, list(devices or (plan.device,)), executor, parallel))
-            attempt = _Attempt(plan, records, run.run_id, pool, log, kept, generation)
+            attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation)
             result = attempt.search()
             if attempt.lost:
                 return _noted(result, f"not kept: of {attempt.lost} candidates the compiler could do nothing this time")
@@ -180,9 +180,9 @@ class AutoTuner:
                                       "others had the device, however often; tune again when it is quiet")  # fmt: skip
             try:
                 records.finish(run)
-                if plan.kept and not cache.disk_off():
+                if on_disk:
                     if (home := private("tune")).parent != cache_folder():
-                        why = "is full" if _is_full() else "cannot be written"
+                        why = "is full" if os.access(existing(cache_folder()), os.W_OK) else "cannot be written"
                         return _noted(result, f"not kept beyond this process: {cache_folder()} {why}")
                     plain, files = result._files()
                     files[cache.PARTS] = json.dumps(plan.parts, indent=1, default=str).encode()
@@ -228,7 +228,7 @@ class _Attempt:
         self, plan: Plan, records: Records, run_id: str, pool: Lanes, log: RunLog, reuse: bool, generation: str,
     ) -> None:  # fmt: skip
         self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
-        self.reuse, self.generation = reuse and not cache.all_off(), generation
+        self.reuse, self.generation = reuse, generation
         self.lost = 0
         self.unrecorded = ""
         self.retaken = 0
@@ -550,12 +550,6 @@ def _is_capturing() -> bool:
     """Whether torch is recording a CUDA graph in this thread's stream."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
-
-
-def _is_full() -> bool:
-    """Whether the cache could be written if its disk had room."""
-    there = next(p for p in (cache_folder(), *cache_folder().parents) if p.exists())
-    return os.access(there, os.W_OK) and not is_writable(there)
 
 
 def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from ..base.errors import CompileError, ConfigError, Foreign, KernelError, RunEr
 from ..base.folders import check_owner
 from ..run.records import Measurement
 from . import cache
-from .configs import Entry
+from .configs import Entry, frozen
 from .plan import Plan, plain_config
 
 MODES = ("on", "cached", "off")
@@ -50,7 +50,7 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
     def order(e: Entry) -> tuple[float, int, str]:
         if not e.predicted_ms:
             return math.inf, 0, ""
-        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, _said(plain_config(e.config))
+        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, frozen(plain_config(e.config))
 
     for e in sorted(plan.entries, key=order):
         yield Choice(e.index, first, e.predicted_ms)
@@ -91,11 +91,11 @@ def _nearest(plan: Plan) -> list[Choice] | None:
 
 
 def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> list[Choice]:
-    measured = {_said(m.config): m for m in table if m.ok and m.median_ms}
-    best, key = _said(entry["config"]), str(entry["key"])[:12]
+    measured = {frozen(m.config): m for m in table if m.ok and m.median_ms}
+    best, key = frozen(entry["config"]), str(entry["key"])[:12]
     chosen: list[tuple[float, str, Choice]] = []
     for e in plan.entries:
-        said = _said(plain_config(e.config))
+        said = frozen(plain_config(e.config))
         if (m := measured.get(said)) is None or m.median_ms is None:
             continue
         if e.predicted_ms and m.predicted_ms:
@@ -118,7 +118,3 @@ def _distance(a: Any, b: Any) -> float:
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return sum(_distance(x, y) for x, y in zip(a, b, strict=True))
     return math.inf
-
-
-def _said(config: Mapping[str, Any]) -> str:
-    return json.dumps(dict(config), sort_keys=True, default=str)
