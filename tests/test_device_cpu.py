@@ -486,7 +486,7 @@ def test_time_gives_one_positive_sample_a_run(device: CpuDevice) -> None:
 
 def test_caches_are_emptied_before_each_cold_run(monkeypatch: pytest.MonkeyPatch) -> None:
     device, log = CpuDevice(1), []
-    monkeypatch.setattr(device, "_flush", lambda: log.append("flush"))
+    monkeypatch.setattr(device, "_stream", lambda size: log.append("flush"))
     device.time(lambda: log.append("run"), 2)
     device.time(lambda: log.append("run"), 1, cold=False)
     assert log == ["flush", "run"] * 2 + ["run"]

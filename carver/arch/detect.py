@@ -18,6 +18,8 @@ from typing import Any, Protocol, TypeAlias
 
 from ..base.errors import ArchError, DeviceError
 
+DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+"""NVIDIA's, as the loader finds it."""
 Fields: TypeAlias = tuple[tuple[str, int | float | None], ...]
 
 
@@ -54,11 +56,10 @@ class _CudaDriver:
     """libcuda through ctypes. Every call returns a CUresult, 0 for success."""
 
     def __init__(self) -> None:
-        name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
         try:
-            self._lib = ctypes.CDLL(name)
+            self._lib = ctypes.CDLL(DRIVER)
         except OSError as error:
-            reason = f"the driver library {name} does not load ({error})"
+            reason = f"the driver library {DRIVER} does not load ({error})"
             raise _NoDevice(f"no NVIDIA GPU here: {reason}{_INSTEAD}") from None
         self._call("cuInit", 0)
 

@@ -34,6 +34,12 @@ def occupancy_limits(
     )
 
 
+def blocks_that_fit(arch: Arch, warps: float, smem_bytes: float, registers: float) -> int:
+    """Blocks of one kernel, of which all is known, that an SM holds at once; 0 where a block does not fit."""
+    columns = [np.array([float(n)]) for n in (warps, smem_bytes, registers)]
+    return int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+
+
 def resident_blocks(
     arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray, tmem_columns: FloatArray | float = 0.0
 ) -> FloatArray:

@@ -10,8 +10,8 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from ..base.cores import cores_available
 from ..base.errors import CompileError, RunError
+from ..base.host import cores_available
 from ..base.shipped import folder
 from ..run.device import Call, Device, Program, Source, TensorSpec
 from ..run.records import median_interval

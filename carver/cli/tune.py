@@ -55,18 +55,15 @@ def list_cache(as_json: bool) -> None:
 @as_json
 def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
     """Delete entries, which are then tuned anew. KEYS are the first characters of their keys; without any, all go."""
-    from ..tune.cache import entries, remove
+    from ..tune.cache import chosen, remove
 
-    every = list(entries())
-    if unknown := [key for key in keys if not any(e.key.startswith(key) for e in every)]:
-        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
-    chosen = [e for e in every if not keys or e.key.startswith(keys)]
-    for entry in chosen:
+    gone = chosen(keys)
+    for entry in gone:
         remove(entry)
     if binaries:
         for name in ("binaries", "sources"):
             shutil.rmtree(cache_folder() / name, ignore_errors=True)
-    click.echo(json.dumps({"deleted": len(chosen)}) if as_json else f"{len(chosen)} deleted")
+    click.echo(json.dumps({"deleted": len(gone)}) if as_json else f"{len(gone)} deleted")
 
 
 @cache.command("export")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..arch.occupancy import TMEM_COLUMNS, occupancy_limits
+from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from .footprint import Touched, align_bytes, run_bytes, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched
@@ -191,11 +191,10 @@ def gathered(
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     dots = sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
-    columns = [np.array([float(n)]) for n in (warps, shared_bytes, max(machine.registers, 1))]
-    resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+    registers = max(machine.registers, 1)
+    resident = blocks_that_fit(arch, warps, shared_bytes, registers)
     if not resident and arch.isa.startswith(SHARING):
-        columns[0] = np.ceil(columns[0] / 2.0)
-        resident = min(int(min(limit[0] for limit in occupancy_limits(arch, *columns))), 1)
+        resident = min(blocks_that_fit(arch, -(-warps // 2), shared_bytes, registers), 1)
     resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
     return Facts(
@@ -231,18 +230,14 @@ def _lines(facts: Facts) -> Iterator[str]:
         f"{facts.shared_bytes:,} bytes of shared memory, {facts.registers} registers a thread{spills}, "
         f"{facts.warps} warps, grid {' x '.join(map(str, facts.grid))}"
     )
-    for i, loop in enumerate(facts.loops):
-        depth = len(list(_above(facts.loops, i)))
+    loops = []
+    for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop that is none of the program's"
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
-        yield f"{'  ' * depth}{name}: {loop.trips:.4g} passes in a program{most}"
-        yield from (f"{'  ' * depth}  {line}" for line in span_lines(loop.span))
-    for times, span in facts.asides:
-        yield f"behind a branch, {times:.4g} times in a program"
-        yield from (f"  {line}" for line in span_lines(span))
+        loops.append((loop.parent, f"{name}: {loop.trips:.4g} passes in a program{most}", loop.span))
+    asides = [(f"behind a branch, {times:.4g} times in a program", span) for times, span in facts.asides]
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
-    yield f"outside of loops{share}"
-    yield from (f"  {line}" for line in span_lines(facts.straight))
+    yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
         yield (
@@ -251,12 +246,19 @@ def _lines(facts: Facts) -> Iterator[str]:
         )
 
 
-def _above(loops: Sequence[LoopFacts], i: int) -> Iterator[int]:
-    while (i := loops[i].parent) >= 0:
-        yield i
+def code_lines(loops: Sequence[tuple[int, str, Span]], rest: Sequence[tuple[str, Span]]) -> Iterator[str]:
+    """What is done in each loop, of which it is said in which one it is and what it is called, and outside of them."""
+    depths: list[str] = []
+    for parent, _, _ in loops:
+        depths.append(f"{depths[parent]}  " if parent >= 0 else "")
+    for depth, (title, span) in (
+        *zip(depths, (loop[1:] for loop in loops), strict=True), *(("", each) for each in rest)
+    ):
+        yield f"{depth}{title}"
+        yield from (f"{depth}  {line}" for line in _span_lines(span))
 
 
-def span_lines(span: Span) -> Iterator[str]:
+def _span_lines(span: Span) -> Iterator[str]:
     pipes = sorted(span.pipe_clk.items(), key=lambda item: -item[1])
     busy = ", ".join(f"{pipe} {clk:.0f}" for pipe, clk in pipes if clk >= 1)
     yield f"{span.instructions} instructions of a warp; clocks of the pipes: {busy or 'none'}"

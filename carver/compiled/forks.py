@@ -22,7 +22,7 @@ from contextlib import suppress
 
 from ..arch.descriptor import Arch
 from ..base import warden
-from ..base.cores import cores_available
+from ..base.host import cores_available
 from .isa.rates import table
 from .machine import matrix_rates
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, passing

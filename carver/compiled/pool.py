@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from ..base import warden
-from ..base.cores import cores_available
 from ..base.errors import CompileError, ConfigError
 from ..base.given import fits, json_of, shown
+from ..base.host import cores_available
 from ..base.table import progress_bars
 from . import store
 

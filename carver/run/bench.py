@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.cores import cores_available
 from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import lease
+from ..base.host import cores_available
 from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem

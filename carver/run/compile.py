@@ -105,14 +105,10 @@ _NVRTC_FLAGS = ("--ptxas-options=-v", "--device-as-default-execution-space")
 
 def cuda_compiler() -> Compiler:
     """nvcc from $CARVER_NVCC, $CUDA_HOME/bin, the PATH or /usr/local/cuda; else NVRTC."""
-    if chosen := os.environ.get("CARVER_NVCC"):
-        path = shutil.which(chosen)
-        if path is None:
-            raise DeviceError(f"CARVER_NVCC={chosen!r} is not a program; set it to the path of nvcc, or unset it")
+    usual = (*(str(home / "bin") for home in _cuda_homes()), None, _USUAL_CUDA)
+    found = (shutil.which("nvcc", path=where) for where in usual)
+    if path := _chosen("CARVER_NVCC", "nvcc") or next(filter(None, found), None):
         return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
-    for where in (*(str(home / "bin") for home in _cuda_homes()), None, _USUAL_CUDA):
-        if path := shutil.which("nvcc", path=where):
-            return _nvcc(Path(path), Path(path).stat().st_mtime_ns)
     library = _find_nvrtc()
     if library is None:
         raise DeviceError(
@@ -122,18 +118,22 @@ def cuda_compiler() -> Compiler:
     return _nvrtc(library)
 
 
+def _chosen(variable: str, what: str) -> str | None:
+    """The program that an environment variable names; None where it is not set."""
+    if not (chosen := os.environ.get(variable)):
+        return None
+    if (path := shutil.which(chosen)) is None:
+        raise DeviceError(f"{variable}={chosen!r} is not a program; set it to the path of {what}, or unset it")
+    return path
+
+
 def _cuda_homes() -> list[Path]:
     return [Path(home) for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
 
 
 def c_compiler() -> Compiler:
     """$CC, else cc, gcc or clang from the PATH."""
-    if chosen := os.environ.get("CC"):
-        path = shutil.which(chosen)
-        if path is None:
-            raise DeviceError(f"CC={chosen!r} is not a program; set it to the path of a C compiler, or unset it")
-    else:
-        path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    path = _chosen("CC", "a C compiler") or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if path is None:
         raise DeviceError(
             "no C compiler: none of $CC, cc, gcc, clang was found; install one with OpenMP, for example "

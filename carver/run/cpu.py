@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from ..arch import devices as arch
 from ..arch.descriptor import Arch
-from ..base.cores import cores_available
 from ..base.dtypes import size_bytes
 from ..base.errors import DeviceError, RunError
+from ..base.host import cores_available
 from ..base.shipped import folder
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
@@ -102,8 +102,7 @@ class CpuDevice:
         self.threads = threads or min(available, whole.sm_count)
         self.arch: Arch = whole
         self.name = f"{whole.title} ({self.threads} threads)"
-        self._flush: Callable[[], None] | None = None
-        self._stream: Callable[[int], None] = lambda _: None
+        self._eviction_bytes = max(2 * (whole.l2_bytes + whole.l3_bytes), _BASELINE_BYTES)
         self._timed = self._disturbed = 0
 
     def compile(self, source: Source) -> Binary:
@@ -153,7 +152,7 @@ class CpuDevice:
         Runs during which the system took a core away are left out, unless that befell them all, which
         `disturbed_percent` tells.
         """
-        flush = self._flusher() if cold else lambda: None
+        flush: Callable[[], None] = partial(self._stream, self._eviction_bytes) if cold else lambda: None
         samples, calm = [], []
         for _ in range(repeats):
             flush()
@@ -174,30 +173,27 @@ class CpuDevice:
 
     def baseline_s(self) -> float:
         """Of a pass over `_BASELINE_BYTES` on all cores, the best of five. [s]"""
-        self._flusher()
-        samples = []
+        samples, stream = [], self._stream
         for _ in range(5):
             began = time.perf_counter_ns()
-            self._stream(_BASELINE_BYTES)
+            stream(_BASELINE_BYTES)
             samples.append((time.perf_counter_ns() - began) * 1e-9)
         return min(samples)
 
-    def _flusher(self) -> Callable[[], None]:
-        """Reads and writes twice what all caches hold, on all the cores, so that private ones empty too."""
-        if self._flush is None:
-            source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
-            library = _open(self.compile(source))
-            size = max(2 * (self.arch.l2_bytes + self.arch.l3_bytes), _BASELINE_BYTES)
-            buffer = np.zeros(size, np.uint8)
-            library.carver_flush.argtypes = [_POINTER, ctypes.c_int64]
+    @cached_property
+    def _stream(self) -> Callable[[int], None]:
+        """Reads and writes so many bytes; twice what all caches hold, on all the cores, so that private ones empty
+        too."""
+        source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
+        library = _open(self.compile(source))
+        buffer = np.zeros(self._eviction_bytes, np.uint8)
+        library.carver_flush.argtypes = [_POINTER, ctypes.c_int64]
 
-            def stream(bytes_: int) -> None:
-                library.omp_set_num_threads(self.threads)
-                library.carver_flush(buffer.ctypes.data, bytes_)
+        def stream(bytes_: int) -> None:
+            library.omp_set_num_threads(self.threads)
+            library.carver_flush(buffer.ctypes.data, bytes_)
 
-            self._stream = stream
-            self._flush = partial(stream, size)
-        return self._flush
+        return stream
 
     def state(self) -> dict[str, Any]:
         """What can change a measurement; what the system does not tell is left out."""

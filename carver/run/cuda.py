@@ -106,9 +106,8 @@ class CudaProgram:
     def launch(self, pointers: Mapping[str, int]) -> None:
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
-                block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
                 args = (passed(arg, pointers) for arg in call.args)
-                function.prepared_call(call.grid, block, *args, shared_size=call.dynamic_smem_bytes)
+                function.prepared_call(call.grid, call.threads, *args, shared_size=call.dynamic_smem_bytes)
 
 
 def _letter(arg: str | int | Scalar | None) -> str:

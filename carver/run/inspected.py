@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, overload
 
-import numpy as np
-
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..arch.occupancy import occupancy_limits
+from ..arch.occupancy import blocks_that_fit
 from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..compiled import inspect as triton
-from ..compiled.facts import Facts, span_lines
+from ..compiled.facts import Facts, code_lines
 from ..compiled.machine import Machine, matrix_rates, read_machines
 from ..ranking.hint import Hint
 from .compile import compile_source, cuda_compiler
@@ -75,7 +73,7 @@ def inspect(
         raise ConfigError(f"{given}= belongs to Triton functions, got {shown(kernel)}: a source has its defines")
     if isinstance(kernel, HintKernel):
         program = render(kernel.hint, device)
-        calls = {call.entry: (prod(dim3("block", call.block)), call.dynamic_smem_bytes) for call in program.calls}
+        calls = {call.entry: (prod(call.threads), call.dynamic_smem_bytes) for call in program.calls}
         return _read(program.source, calls, device)
     calls = {kernel.entry: (prod(dim3("block", kernel.block)), int(kernel.shared_bytes))}
     return _read(kernel.compiled_from(device), calls, device)
@@ -89,8 +87,7 @@ def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> t
     for name, (threads, added) in calls.items():
         [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
         shared_bytes = added + (held[name].static_smem_bytes if name in held else 0)
-        columns = [np.array([float(n)]) for n in (-(-threads // arch.warp_size), shared_bytes, machine.registers)]
-        resident = int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+        resident = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
         found.append(CodeFacts(name, threads, shared_bytes, resident, machine))
     return tuple(found)
 
@@ -102,14 +99,6 @@ def _lines(facts: CodeFacts) -> Iterator[str]:
         f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers a thread{spills}, "
         f"{facts.threads} threads, {facts.resident} blocks an SM"
     )
-    for i, loop in enumerate(machine.loops):
-        depth, above = 0, loop.parent
-        while above >= 0:
-            depth, above = depth + 1, machine.loops[above].parent
-        yield f"{'  ' * depth}loop {i}, each pass"
-        yield from (f"{'  ' * depth}  {line}" for line in span_lines(loop.span))
-    for aside in machine.asides:
-        yield "behind a branch"
-        yield from (f"  {line}" for line in span_lines(aside.span))
-    yield "outside of loops"
-    yield from (f"  {line}" for line in span_lines(machine.straight))
+    loops = [(loop.parent, f"loop {i}, each pass", loop.span) for i, loop in enumerate(machine.loops)]
+    asides = [("behind a branch", aside.span) for aside in machine.asides]
+    yield from code_lines(loops, [*asides, ("outside of loops", machine.straight)])

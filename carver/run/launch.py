@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ..arch.detect import DRIVER
 from ..base.errors import DeviceError, RunError
 from .compile import Binary
 from .render import Launcher, Program, Scalar
@@ -30,11 +31,10 @@ _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 
 @cache
 def _library() -> Any:
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
-        return ctypes.CDLL(name)
+        return ctypes.CDLL(DRIVER)
     except OSError as e:
-        raise DeviceError(f"no NVIDIA GPU can be used here: the driver library {name} does not load ({e})") from None
+        raise DeviceError(f"no NVIDIA GPU can be used here: the driver library {DRIVER} does not load ({e})") from None
 
 
 def _checked(code: int, what: str) -> None:
@@ -66,8 +66,7 @@ def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any
         if smem_bytes:
             code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
             _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
-        block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
-        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *block, smem_bytes)], call.args))
+        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call.args))
     return found
 
 

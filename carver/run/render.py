@@ -145,6 +145,11 @@ class Call:
     dynamic_smem_bytes: int
     args: tuple[str | int | Scalar | None, ...]
 
+    @property
+    def threads(self) -> tuple[int, int, int]:
+        """Of a block, along each axis."""
+        return (self.block, 1, 1) if isinstance(self.block, int) else self.block
+
 
 @dataclass(frozen=True)
 class Program:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import resource
 import sys
 import time
@@ -24,6 +23,7 @@ import numpy as np
 
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError
+from ..base.host import memory_bytes
 from ..problem.problem import Problem
 from . import reference
 from .buffers import Array, decode, encode, is_gpuarray, is_torch
@@ -510,9 +510,8 @@ def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
     """A stand for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""
     made = Stand(device, code)
     if made.device.kind == "cpu" and sys.platform == "linux" and not made.code.needed:
-        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes, *limits]),) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes(), *limits]),) * 2)
     return made
 
 

@@ -29,8 +29,8 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from ..base import errors, warden
-from ..base.cores import cores_available
 from ..base.errors import CarverError, NoCandidates, RunError
+from ..base.host import cores_available
 from .records import OUTCOMES
 
 GRACE_S = 3.0

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..base.errors import ConfigError, DeviceError, Foreign
+from ..base.errors import DeviceError, Foreign
 from ..base.folders import below, cache_folder, private, publish, scratch
 from ..base.given import content, fits, json_of, shown
 from . import cache
@@ -48,10 +48,7 @@ def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Mo
 
     Raises ConfigError for a key that there is no entry of.
     """
-    every = list(cache.entries())
-    if unknown := [k for k in keys if not any(e.key.startswith(k) for e in every)]:
-        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
-    chosen = [e for e in every if not e.problem and (not keys or e.key.startswith(tuple(keys)))]
+    chosen = [e for e in cache.chosen(keys) if not e.problem]
     files: dict[str, Path] = {}
     for entry in chosen:
         files |= {f"tune/{entry.key}/{name}": entry.folder / name for name in ("result.json", *entry.found["files"])}

@@ -122,8 +122,8 @@ class Built:
                 return program
             sizes = sizes_of(self.params or (), params, "params")
             (call,) = program.calls
-            block = (call.block, 1, 1) if isinstance(call.block, int) else call.block
-            return self._launch.program(program.source, call.entry, block, call.dynamic_smem_bytes, params, sizes)
+            threads, smem_bytes = call.threads, call.dynamic_smem_bytes
+            return self._launch.program(program.source, call.entry, threads, smem_bytes, params, sizes)
         if known is None or self.kernel is None:
             raise ConfigError("the kernel's arrays are not known: give Kernel(params=...)")
         return self.kernel.program(known, archs.load(self.device_name))

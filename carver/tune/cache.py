@@ -16,13 +16,13 @@ import shutil
 import stat
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base import given
-from ..base.errors import DeviceError, Foreign
+from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below, cache_folder, check_owner, kept, private
 from ..base.given import fits, in_words, json_of, shown
 
@@ -176,6 +176,15 @@ def entries() -> Iterator[CacheEntry]:
             yield CacheEntry(folder.name, folder, size, read(folder, folder.name))
         except Foreign as e:
             yield CacheEntry(folder.name, folder, size, {}, str(e))
+
+
+def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
+    """The entries whose keys begin with one of these, all without any. Raises ConfigError for a key that there is no
+    entry of."""
+    every = list(entries())
+    if unknown := [key for key in keys if not any(e.key.startswith(key) for e in every)]:
+        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
+    return [e for e in every if not keys or e.key.startswith(tuple(keys))]
 
 
 def remove(entry: CacheEntry) -> None:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from .. import __version__
 from ..arch import detect
 from ..arch import devices as arch
-from ..base.cores import cores_available
 from ..base.errors import CarverError
 from ..base.folders import cache_folder, existing, is_writable
+from ..base.host import cores_available
 from ..run.bench import versions
 from ..run.compile import Compiler
 from ..run.device import c_compiler, cuda_compiler

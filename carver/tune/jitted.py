@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
-from ..base.cores import cores_available
 from ..base.errors import CarverError, CompileError, ConfigError
 from ..base.given import asked
+from ..base.host import cores_available
 from ..run.device import Program
 from ..run.spec import HintKernel, Kernel, Param, param_of, program_params
 from .built import Built

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.cores import cores_available
 from ..base.errors import ConfigError, nearest
 from ..base.given import asked
+from ..base.host import cores_available
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..run.bench import versions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,6 +13,7 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
 from ..base.given import fits, in_words, index, shown
+from ..base.host import memory_bytes
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.rank import rank
@@ -433,7 +433,7 @@ def _inputs(
                 f"the arrays of {what} are not known: give inputs with carver.set_autotune_inputs(...), supply_prog=, "
                 "or describe them with Kernel(params=[('A', (M, K), 'float16'), ...])"
             )
-        room = arch.dram_bytes if kind == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        room = arch.dram_bytes if kind == "cuda" else memory_bytes()
         check_memory(params, int(room), device)
         marked = _marked(params, out)
         return supply(marked, TensorSupplyType.of(settings.supply_type), settings.seed, form)

@@ -1,9 +1,14 @@
-"""How many cores this process may use."""
+"""What this process may use of its host."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+
+def memory_bytes() -> int:
+    """Of the whole host."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def cores_available() -> int:
