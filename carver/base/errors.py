@@ -1,20 +1,4 @@
-"""What carver raises.
-
-* CarverError
-  x ArchError        a descriptor is unknown, misspelt or inconsistent
-  x ProblemError     an operator, its sizes or its dtypes make no sense
-  x NotationError    index notation that does not parse
-  x KernelError      a kernel declaration that does not parse
-  x ConfigError      a configuration with missing, unknown or impossible entries
-  x NoCandidates     every candidate breaks some rule; carries how many each rule removed
-  x DeviceError      no device, or no compiler, to run on
-  x CompileError     the compiler refused a kernel; carries its log
-    x CompileTimeout  it did not end in time
-    x CompilerFailed  it could not do its work, which says nothing of the kernel
-  x RunError         a kernel failed on the device
-  x RecordsError     a database of measurements that cannot be read or written (carver.run.records)
-  x Foreign          a folder that holds no saved result, or a changed one (carver.tune.cache)
-"""
+"""What carver raises, and the nearest spellings that its sentences end in."""
 
 from __future__ import annotations
 
@@ -25,37 +9,48 @@ class CarverError(Exception):
     """Base of everything carver raises on purpose."""
 
 
-class ArchError(CarverError): ...
+class ArchError(CarverError):
+    """A descriptor is unknown, misspelt or inconsistent."""
 
 
-class ProblemError(CarverError): ...
+class ProblemError(CarverError):
+    """An operator, its sizes or its element types make no sense."""
 
 
-class NotationError(ProblemError): ...
+class NotationError(ProblemError):
+    """Index notation that does not parse."""
 
 
-class KernelError(CarverError): ...
+class KernelError(CarverError):
+    """A declaration of a kernel that does not parse."""
 
 
-class ConfigError(CarverError): ...
+class ConfigError(CarverError):
+    """A configuration with missing, unknown or impossible entries."""
 
 
-class DeviceError(CarverError): ...
+class DeviceError(CarverError):
+    """No device, or no compiler, to run on."""
 
 
-class RunError(CarverError): ...
+class RunError(CarverError):
+    """A kernel failed on the device."""
 
 
 class CompileError(CarverError):
+    """The compiler refused a kernel; the message ends in its log."""
+
     def __init__(self, message: str, log: str = "") -> None:
         self.log = log
         super().__init__(f"{message}\n{log}" if log else message)
 
 
-class CompileTimeout(CompileError): ...
+class CompileTimeout(CompileError):
+    """It did not end in time."""
 
 
-class CompilerFailed(CompileError): ...
+class CompilerFailed(CompileError):
+    """It could not do its work, which says nothing of the kernel."""
 
 
 class Foreign(CarverError):
@@ -63,6 +58,8 @@ class Foreign(CarverError):
 
 
 class NoCandidates(CarverError):
+    """Every candidate breaks some rule; carries how many each rule removed."""
+
     def __init__(self, what: str, removed: Mapping[str, int]) -> None:
         self.removed = dict(removed)
         worst = "; ".join(f"{n} by {rule!r}" for rule, n in self.removed.items() if n)

@@ -193,7 +193,7 @@ def ranked(
     that ranking takes longer. What `tuner` timed after the ranking before is learnt first, where there is `feedback`.
     Raises CarverError for what cannot be ranked.
     """
-    launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
+    launched = _of_kernel(given)
 
     def args(config: Any) -> Mapping[str, Any]:
         return _hooked(config, launched)
@@ -213,8 +213,7 @@ def ranked(
 
 def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch) -> Forks:
     """Copies of this process that compile what Triton would at the launch of each configuration."""
-    launched = {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
-    target = Target.of(arch)
+    launched, target = _of_kernel(given), Target.of(arch)
     function_of(kernel).cache_key  # noqa: B018 - a hash of its source and all it calls, made once for all copies
 
     def build(place: int) -> Compiled:
@@ -227,6 +226,11 @@ def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: 
         build_launcher(kernel, target, asked(configs[0]))
 
     return Forks(build, arch, hurry=True, beside=launcher)
+
+
+def _of_kernel(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a launch gives, without keywords of its own."""
+    return {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
 
 
 def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -76,8 +76,7 @@ class Autotuned:
         if self._sets_tunables(args, kwargs):
             return self.jit(*args, **kwargs)
         found = self.result(*args, **kwargs)
-        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments  # in the order that the function takes them
-        arrays = [a for a in bound.values() if param_of("", a) is not None]
+        arrays = [a for a in self.jit.bound(args, kwargs).values() if param_of("", a) is not None]
         kernel = self._kernel(found, args, kwargs)
         if signed is not None and not cache.all_off():
             places = tuple(next(i for i, each in enumerate(given) if each is a) for a in arrays)
@@ -121,14 +120,13 @@ class Autotuned:
     def _tuner(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AutoTuner:
         template = self.template
         if template is not None and not isinstance(template, Template):
-            bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
-            template = template(**asked(template, bound)[0])
+            template = template(**asked(template, self.jit.bound(args, kwargs))[0])
         return AutoTuner(self.jit, self.configs, template).set_kernel_args(*args, **kwargs)
 
     def _sets_tunables(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the caller chose a value for what is tuned."""
         signature, configs = self.jit.signature, self.configs
-        bound = signature.bind_partial(*args, **kwargs).arguments
+        bound = self.jit.bound(args, kwargs)
         if takes_config(signature):
             return "config" in bound
         if isinstance(configs, SearchSpace):
@@ -155,7 +153,7 @@ class Autotuned:
 
     def _keyed_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What of a call is in the key. A default is what the call gives where it is asked for and nothing else."""
-        bound = dict(self.jit.signature.bind_partial(*args, **kwargs).arguments)
+        bound = self.jit.bound(args, kwargs)
         named = inspect.signature(self.key).parameters if callable(self.key) else self.key or ()
         parameters = self.jit.signature.parameters
         for name in (*named, *self.do_not_specialize):
@@ -164,8 +162,7 @@ class Autotuned:
         return call_key(bound, self.key, self.bucket, self.do_not_specialize, self.jit.name)
 
     def _exact(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        bound = self.jit.signature.bind_partial(*args, **kwargs).arguments
-        return digest([call_key(bound, None, None, (), self.jit.name)])
+        return digest([call_key(self.jit.bound(args, kwargs), None, None, (), self.jit.name)])
 
     def _kernel(self, found: AutotuneResult, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The winner for exactly this call: another size of the same bucket takes its configuration, compiled anew."""

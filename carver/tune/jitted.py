@@ -43,6 +43,10 @@ class JIT:
     def name(self) -> str:
         return str(getattr(self.fn, "__name__", type(self.fn).__name__))
 
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a call gives, by name, in the order that the function takes its arguments in."""
+        return dict(self.signature.bind_partial(*args, **kwargs).arguments)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.signature.bind(*args, **kwargs).arguments
         if not (arrays := self.arrays(bound)):

@@ -259,7 +259,7 @@ def make_plan(
     """Expand and check all that can be checked without running a candidate."""
     name = jit.name
     try:
-        bound = dict(jit.signature.bind_partial(*args, **kwargs).arguments)
+        bound = jit.bound(args, kwargs)
     except TypeError as e:
         raise ConfigError(f"{name}{jit.signature}: {e}") from None
     fixed = {k: v for k, v in bound.items() if param_of(k, v) is None}
