@@ -247,7 +247,7 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def code_lines(loops: Sequence[tuple[int, str, Span]], rest: Sequence[tuple[str, Span]]) -> Iterator[str]:
-    """What is done in each loop, of which it is said in which one it is and what it is called, and outside of them."""
+    """`loops`: of each the one that it is in (-1: none), its title and its span; `rest`: of code outside of loops."""
     depths: list[str] = []
     for parent, _, _ in loops:
         depths.append(f"{depths[parent]}  " if parent >= 0 else "")

@@ -60,31 +60,19 @@ class Entry:
     """The configuration that is predicted to be the fastest."""
 
 
-class Enabled(Sequence[Entry]):
+class Enabled(list[Entry]):
     """The log of what was ranked and what was left alone. `stop()`, or the end of a `with` block, restores Triton."""
 
     def __init__(self, topk: int, restore: Callable[[], None]) -> None:
+        super().__init__()
         self.topk = topk
-        self._entries: list[Entry] = []
         self._restore = restore
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._entries[i]
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
 
     def __enter__(self) -> Enabled:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def add(self, entry: Entry) -> None:
-        self._entries.append(entry)
 
     def stop(self) -> None:
         """Triton tunes as it did before."""
@@ -148,10 +136,10 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
             kept, first = ranked(self.fn, configs, given, device(), topk, timing_s, self, self._carver_feedback)
         except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
             why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-            log.add(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
+            log.append(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
             return configs
         why = "" if first else f"compiled side by side; to rank {len(configs)} takes longer than to time them"
-        log.add(Entry(name, len(configs), len(kept), time.perf_counter() - began, why, first))
+        log.append(Entry(name, len(configs), len(kept), time.perf_counter() - began, why, first))
         self._carver_untimed = kept[0] if topk == 1 else None
         return kept
 
