@@ -6,7 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,6 @@ class Case:
     """Cases of one group share what `carver evaluate --by group` averages over."""
     reference_s: float | None = None
     """A vendor library's time for the same problem, where the table has one."""
-    note: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: str, problem: Problem, arch: Arch, backend: str, found: Iterable[Measurement]) -> Case:
