@@ -225,7 +225,9 @@ def test_enabled_once() -> None:
 
 
 def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
-    values = Values({"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3})
+    wrapped = SimpleNamespace(data_ptr=lambda: 0, numel=lambda: 1)  # what a library passes in place of a tensor
+    given = {"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3, "buffer": wrapped}
+    values = Values(given)
     assert list(values) == ["lengths", "g"]
 
 

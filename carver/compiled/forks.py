@@ -110,6 +110,8 @@ class Forks:
             os.close(out)
             os.setpgid(0, 0)
             warden.follow_parent()
+            for printed in (1, 2):  # what compilers warn of, for each configuration again
+                os.dup2(os.open(os.devnull, os.O_WRONLY), printed)
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             limit = used + MEMORY_BYTES

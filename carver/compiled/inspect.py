@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,7 +21,7 @@ from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
 from .run import Run
-from .triton import Specialised, Target, cache_key, function_of, grid_of, plain_config, specialise
+from .triton import Specialised, Target, cache_key, compile_triton, function_of, grid_of, plain_config, specialise
 from .worker import request
 
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
@@ -79,14 +80,7 @@ def _compiled(
     bounds: Mapping[str, Any],
 ) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
     """Facts of configurations by their places, compiled, under the keys of all."""
-    copies = bounds.get("pool")
-    requests = {
-        each.key: copies.request(i, len(wanted), arch)
-        if isinstance(copies, Forks)
-        else request(kernel, each.given, arch)
-        for i, each in wanted.items()
-    }
-    replies = pool.compiled(requests, arch.isa, matrix_rates(arch), **bounds)
+    replies = _replies(kernel, wanted, arch, bounds)
     machines: dict[str, Machine] = {}
     runs: dict[str, tuple[Run, Touched, kept.Used]] = {}
     for i, each in wanted.items():
@@ -115,6 +109,25 @@ def _compiled(
         else:
             kept.save(keys[i], facts, used)
             yield keys[i], facts
+
+
+def _replies(
+    kernel: Any, wanted: Mapping[int, Asked], arch: Arch, bounds: Mapping[str, Any]
+) -> dict[str, pool.Reply]:  # fmt: skip
+    """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one."""
+    matrix, rest = matrix_rates(arch), {**bounds}
+    compilers = rest.pop("pool", None)
+    if not isinstance(compilers, Forks):
+        try:
+            requests = {each.key: request(kernel, each.given, arch) for each in wanted.values()}
+            return pool.compiled(requests, arch.isa, matrix, pool=compilers, **rest)
+        except ConfigError:
+            if sys.platform != "linux":
+                raise
+        target, processes = Target.of(arch), compilers.processes if compilers else rest.get("processes")
+        compilers = Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes)
+    copied = {each.key: compilers.request(i, len(wanted), arch) for i, each in wanted.items()}
+    return pool.compiled(copied, arch.isa, matrix, pool=compilers, **rest)
 
 
 def _evaluated(value: Any) -> Any:

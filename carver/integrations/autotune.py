@@ -262,7 +262,7 @@ class Values(Mapping[str, Any]):
         self._tensors = {
             name: value
             for name, value in args.items()
-            if hasattr(value, "data_ptr")
+            if hasattr(value, "is_floating_point")  # a tensor, not what some library wraps one in
             and value.numel() <= (MOST_FLOATS if value.is_floating_point() else MOST_VALUES)
         }
 
