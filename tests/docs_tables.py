@@ -33,7 +33,7 @@ COLUMNS = {
 ISAS = {
     "sm_90": "Hopper", "sm_80": "Ampere, A100", "sm_86": "Ampere, others", "sm_75": "Turing", "sm_52": "Maxwell",
     "sm_30": "Kepler", "gfx908": "CDNA", "gfx90a": "CDNA 2", "gfx906": "Vega 20", "gfx1032": "RDNA 2, Navi 23",
-    "avx512": "x86 CPU",
+    "gfx1100": "RDNA 3, Navi 31", "avx512": "x86 CPU",
 }  # fmt: skip
 """What the ISAs of measured devices are called."""
 VENDORS = {"nvidia": "other NVIDIA", "amd": "other AMD", "apple": "Apple", "x86": "other x86 CPU", "arm": "Arm CPU"}
