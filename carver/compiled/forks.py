@@ -118,7 +118,7 @@ class Forks:
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
             with os.fdopen(into, "w", encoding="utf-8") as pipe:
                 lacking = passing("the compiler ran out of memory")
-                pipe.write(json.dumps(replied(self._reply, request, lacking)))
+                pipe.write(json.dumps(replied(self._reply, request, lacking), default=vars))
         finally:
             os._exit(0)
 

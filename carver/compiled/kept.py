@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -69,10 +68,10 @@ def _device(arch: Arch) -> str:
 
 
 def save(key: str, facts: Facts, used: Used) -> None:
-    plain = asdict(facts)
-    for access in plain["accesses"]:  # JSON has no word for what is not known
-        access["stride_bytes"] = None if math.isnan(access["stride_bytes"]) else access["stride_bytes"]
-    store.save(key, {"facts": plain, "values": used.digests})
+    accesses = [  # JSON has no word for what is not known
+        {**vars(a), "stride_bytes": None if math.isnan(a.stride_bytes) else a.stride_bytes} for a in facts.accesses
+    ]
+    store.save(key, {"facts": {**vars(facts), "accesses": accesses}, "values": used.digests})
 
 
 def load(key: str, values: Mapping[str, Any]) -> Facts | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -76,9 +76,6 @@ class Machine:
     asides: tuple[Aside, ...] = field(default=())
     """In the order of the code; `straight` and the spans of loops are without them."""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
         loops = tuple(MachineLoop(x["parent"], x["leaf"], span_of(x["span"])) for x in given["loops"])
@@ -87,7 +84,7 @@ class Machine:
 
 
 def span_of(given: Mapping[str, Any]) -> Span:
-    """As `dataclasses.asdict` gave it, through JSON."""
+    """From its fields, through JSON."""
     return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "cached_clk")}})
 
 

@@ -42,7 +42,7 @@ def load(key: str) -> dict[str, Any] | None:
 
 
 def save(key: str, entry: dict[str, Any]) -> None:
-    """Write the entry; where the disk does not take it, it is made again another time."""
-    text = json.dumps({**entry, "format": FORMAT}).encode()
+    """Write the entry, dataclasses as objects; where the disk does not take it, it is made again another time."""
+    text = json.dumps({**entry, "format": FORMAT}, default=vars).encode()
     with suppress(OSError):
         publish(private(FOLDER, key[:2]) / f"{key}.json", f"{sha256(text).hexdigest()}\n".encode() + text)

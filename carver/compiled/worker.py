@@ -138,7 +138,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
     """
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
-        return {"machines": [machine.to_json() for machine in read_machines(codes, asked["isa"], asked["matrix"])]}
+        return {"machines": read_machines(codes, asked["isa"], asked["matrix"])}
     if made is None:
         constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
         given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
@@ -148,8 +148,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
         "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns,
     }  # fmt: skip
     if "isa" in asked:
-        [machine] = read_machines([made.code], asked["isa"], asked["matrix"])
-        reply["machine"] = machine.to_json()
+        [reply["machine"]] = read_machines([made.code], asked["isa"], asked["matrix"])
     return reply
 
 
@@ -194,7 +193,7 @@ def main() -> None:
     lacking = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
     for line in asked:
         reply = replied(answer, json.loads(line), lacking)
-        replies.write(json.dumps(reply) + "\n")
+        replies.write(json.dumps(reply, default=vars) + "\n")
         replies.flush()
 
 

@@ -133,6 +133,8 @@ def chain_clk(
 ) -> list[float]:
     """`Chain.clk` for each of several latencies of memory beyond the SM; `beyond` names what is."""
     ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
+    if not any(kind in beyond for op in ops for _, kind in op.signals):
+        return [_simulate(ops, table.latency_clk, repeats)[0]] * len(memory_clk)
     return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, repeats)[0] for clk in memory_clk]
 
 
