@@ -170,7 +170,8 @@ def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
             ranking, priced = ranking[:0], set()
         best = min(tried.values())
         left = np.array([i not in tried for i in ranking.indices], bool)
-        if len(tried) >= LEAST_TRIALS and math.isfinite(best) and left.any():
+        again = len(tried) > len(batch)  # the first batch may all be of one mistake
+        if again and math.isfinite(best) and left.any():
             chance = chances(ranking, best * (1 - WORTH))[left].max()
             if chance < DOUBT:
                 return f"learnt from {len(tried)} of {len(choices)}: nothing left is likely to win by 1 %"
