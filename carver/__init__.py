@@ -10,60 +10,49 @@ import typing
 
 from . import _methods as _methods
 from ._version import __version__ as __version__
-from .arch.descriptor import Arch as Arch
-from .arch.devices import CPU as CPU
-from .arch.devices import CUDA as CUDA
-from .arch.devices import HIP as HIP
-from .arch.devices import Apple as Apple
+from .arch.descriptor import Arch
+from .arch.devices import CPU, CUDA, HIP, Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
-from .base.errors import CarverError as CarverError
-from .ops.matmul import MatmulTemplate as MatmulTemplate
-from .ops.template import recommend_many as recommend_many
-from .ranking.hint import Hint as Hint
-from .ranking.hint import NoRasterization as NoRasterization
-from .ranking.hint import Rasterization2DColumn as Rasterization2DColumn
-from .ranking.ranking import Ranking as Ranking
+from .base.errors import CarverError
+from .ops.matmul import MatmulTemplate
+from .ops.template import recommend_many
+from .ranking.hint import Hint, NoRasterization, Rasterization2DColumn
+from .ranking.ranking import Ranking
 
 if typing.TYPE_CHECKING:
-    from .compiled.arguments import Descriptor as Descriptor
-    from .compiled.arguments import Tensor as Tensor
-    from .compiled.facts import Facts as Facts
-    from .integrations.autotune import enable_triton as enable_triton
-    from .integrations.triton import triton_perf_model as triton_perf_model
-    from .integrations.triton import triton_pruner as triton_pruner
-    from .ops.attention import FlashAttentionTemplate as FlashAttentionTemplate
-    from .ops.conv import ConvTemplate as ConvTemplate
-    from .ops.conv2d import Conv2DTemplate as Conv2DTemplate
-    from .ops.dedispersion import DedispersionTemplate as DedispersionTemplate
-    from .ops.elementwise import ElementwiseTemplate as ElementwiseTemplate
-    from .ops.gated_mlp import GatedMLPTemplate as GatedMLPTemplate
-    from .ops.gemv import GEMVTemplate as GEMVTemplate
-    from .ops.graph import Chain as Chain
-    from .ops.grouped_matmul import GroupedMatmulTemplate as GroupedMatmulTemplate
-    from .ops.grouped_matmul import Routing as Routing
-    from .ops.matmul_softmax import MatmulSoftmaxTemplate as MatmulSoftmaxTemplate
-    from .ops.moe import MoETemplate as MoETemplate
-    from .ops.op import OpTemplate as OpTemplate
-    from .ops.reduction import GeneralReductionTemplate as GeneralReductionTemplate
-    from .ops.reduction import ReductionTemplate as ReductionTemplate
-    from .ranking.kernel import Call as Call
-    from .ranking.kernel import KernelHint as KernelHint
-    from .ranking.kernel import KernelRanking as KernelRanking
-    from .ranking.kernel import rank_kernel as rank_kernel
-    from .run.inspected import CodeFacts as CodeFacts
-    from .run.inspected import inspect as inspect
-    from .tune import JIT as JIT
-    from .tune import AutoTuner as AutoTuner
-    from .tune import AutotuneResult as AutotuneResult
-    from .tune import Kernel as Kernel
-    from .tune import Param as Param
-    from .tune import SearchSpace as SearchSpace
-    from .tune import TensorSupplyType as TensorSupplyType
-    from .tune import autotune as autotune
-    from .tune import check_bucket as check_bucket
-    from .tune import jit as jit
-    from .tune import set_autotune_inputs as set_autotune_inputs
+    from .compiled.arguments import Descriptor, Tensor
+    from .compiled.facts import Facts
+    from .integrations.autotune import enable_triton
+    from .integrations.triton import triton_perf_model, triton_pruner
+    from .ops.attention import FlashAttentionTemplate
+    from .ops.conv import ConvTemplate
+    from .ops.conv2d import Conv2DTemplate
+    from .ops.dedispersion import DedispersionTemplate
+    from .ops.elementwise import ElementwiseTemplate
+    from .ops.gated_mlp import GatedMLPTemplate
+    from .ops.gemv import GEMVTemplate
+    from .ops.graph import Chain
+    from .ops.grouped_matmul import GroupedMatmulTemplate, Routing
+    from .ops.matmul_softmax import MatmulSoftmaxTemplate
+    from .ops.moe import MoETemplate
+    from .ops.op import OpTemplate
+    from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
+    from .ranking.kernel import Call, KernelHint, KernelRanking, rank_kernel
+    from .run.inspected import CodeFacts, inspect
+    from .tune import (
+        JIT,
+        AutoTuner,
+        AutotuneResult,
+        Kernel,
+        Param,
+        SearchSpace,
+        TensorSupplyType,
+        autotune,
+        check_bucket,
+        jit,
+        set_autotune_inputs,
+    )
 
 _LATE = {
     "compiled.arguments": ("Descriptor", "Tensor"),

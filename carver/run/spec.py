@@ -26,8 +26,10 @@ from .render import CPU_FLAGS, CUDA_FLAGS, render
 
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows
-_LETTERS = {np.dtype(kind).char: kind for kind in ("i4", "u4", "i8", "u8", "i2", "u2", "i1", "u1", "f4", "f8")}
-_NUMBERS = {np.dtype(char).name: char.replace("l", "q").replace("L", "Q") for char in _LETTERS}
+_NUMBERS = {
+    "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "int16": "h", "uint16": "H", "int8": "b", "uint8": "B",
+    "float32": "f", "float64": "d",
+}  # fmt: skip
 """Types that are passed by value, and their letters in Python's `struct`."""
 _TYPED = re.compile(r"(\w+)\((.*)\)", re.S)
 
@@ -86,6 +88,10 @@ class Param:
         if self.shape is None:
             return 0
         return int(np.prod(self.extents, dtype=np.int64)) * dtypes.ARRAY_BYTES[self.dtype]
+
+    def to_list(self) -> list[Any]:
+        """Plain JSON types: the arguments of another one that is equal."""
+        return [self.name, self.shape and list(self.shape), self.dtype, self.is_output]
 
     def tensor(self) -> TensorSpec:
         return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
@@ -355,7 +361,7 @@ def retargeted(source: Source, here: str) -> Source:
 def number_type(value: Any) -> str:
     """The type that a number is passed by value as; empty for what is no number."""
     if isinstance(value, np.generic):
-        return value.dtype.name if value.dtype.char in _LETTERS else ""
+        return value.dtype.name if value.dtype.name in _NUMBERS else ""
     return "int32" if isinstance(value, int) else "float32" if isinstance(value, float) else ""
 
 
@@ -371,8 +377,8 @@ def dim3(what: str, value: Any) -> tuple[int, int, int]:
 
 def scalar(value: Any) -> Scalar:
     """A launch argument as C sees it."""
-    if isinstance(value, np.generic) and value.dtype.char in _LETTERS:
-        return Scalar(value.dtype.char.replace("l", "q").replace("L", "Q"), value.item())
+    if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
+        return Scalar(_NUMBERS[value.dtype.name], value.item())
     if isinstance(value, bool | int) and -(2**31) <= value < 2**31:
         return Scalar("i", int(value))
     if isinstance(value, float):

@@ -127,7 +127,7 @@ def sent(value: Any) -> Any:
     if isinstance(value, Hint):
         return {"hint": value.to_dict()}
     if isinstance(value, Param):
-        return {"param": [value.name, value.shape and list(value.shape), value.dtype, value.is_output]}
+        return {"param": value.to_list()}
     if isinstance(value, list | tuple):
         return [sent(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):

@@ -119,7 +119,7 @@ class AutotuneResult:
             "binary": f"kernel{binary.path.suffix}", "sha256": binary.sha256, "log": binary.log,
             "compiler": compiler_of(self.built.kind).identity, "device": self.built.device_name,
             "out": list(self.built.out),
-            "params": [[p.name, p.shape and list(p.shape), p.dtype, p.is_output] for p in self.built.params or ()],
+            "params": [p.to_list() for p in self.built.params or ()],
         }  # fmt: skip
         if self.built.launch is not None:
             found["kernel"]["launch"] = self.built.launch.to_list()
@@ -196,7 +196,7 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
         built = cache.regular(folder / below(d["binary"]))
         if cache.sha256_of(built) == d["sha256"]:  # a copy: another result may take the folder's place
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
-    params = [Param(name, shape, dtype, out) for name, shape, dtype, out in d["params"]]
+    params = [Param(*each) for each in d["params"]]
     launch = Launch.from_list(d["launch"]) if "launch" in d else None
     return Built(None, where, params, d["out"], program=program, binary=binary, launch=launch)
 

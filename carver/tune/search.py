@@ -120,11 +120,12 @@ class Residuals:
 
             1 - product over candidates of (1 - Phi((ln(best (1 - WORTH) / predicted) - centre) / spread))
         """
+        from scipy.special import ndtr
+
         if not self.logs or not len(left):
             return 1.0 if len(left) else 0.0
         z = (np.log(self.best * (1 - WORTH) / left) - self.centre) / self.spread
-        one = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
-        return float(1 - np.prod(1 - one))
+        return float(1 - np.prod(ndtr(-z)))
 
 
 def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop: bool = False) -> str:
