@@ -165,14 +165,10 @@ def expand(
 
 def _distinct(entries: list[Entry]) -> list[Entry]:
     """Without hints that are the same to the function as an earlier one; what the user wrote is left as it is."""
-    seen: set[tuple[Any, ...]] = set()
-    kept = []
+    kept: dict[Any, Entry] = {}
     for entry in entries:
-        key = tuple(sorted(entry.config.items(), key=lambda item: item[0])) if entry.hint else ()
-        if not entry.hint or key not in seen:
-            kept.append(entry)
-            seen.add(key)
-    return kept
+        kept.setdefault(frozenset(entry.config.items()) if entry.hint else entry.index, entry)
+    return list(kept.values())
 
 
 def _why_empty(configs: Any) -> str:

@@ -405,15 +405,12 @@ def _kernels(
 def _made(jit: JIT, fixed: Mapping[str, Any], entry: Entry, whole: bool, name: str) -> Any:
     """What the function returns for a candidate, or how it fails."""
     options = {"config": dict(entry.config)} if whole else dict(entry.config)
+    given = ", ".join(f"{k}={v!r}" for k, v in entry.config.items())
     try:
-        with guarded(f"{name}({_said(entry.config)})"):
+        with guarded(f"{name}({given})"):
             return jit.fn(**{**fixed, **options})
     except (CarverError, AssertionError) as e:
         return RunError(str(e) or "an assertion of the function failed")
-
-
-def _said(config: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={v!r}" for k, v in config.items())
 
 
 def _inputs(

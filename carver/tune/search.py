@@ -188,31 +188,31 @@ def _next(ranking: Ranking, choices: Choices, tried: Mapping[int, float]) -> lis
 
 def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """Every candidate, as many at once as can be."""
-    order = choices.order
-    for start in range(0, len(order), _MANY):
-        measure(order[start : start + _MANY])
-    return f"all {len(order)} candidates tried"
+    return _in_order(choices.order, _MANY, measure)
 
 
 def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """Drawn blindly, without replacement."""
     order = list(range(len(choices)))
     random.Random(seed).shuffle(order)
-    for start in range(0, len(order), choices.width):
-        measure(order[start : start + choices.width])
+    return _in_order(order, choices.width, measure)
+
+
+def _in_order(order: Sequence[int], at_once: int, measure: Measure) -> str:
+    for start in range(0, len(order), at_once):
+        measure(order[start : start + at_once])
     return f"all {len(order)} candidates tried"
 
 
-def local(choices: Choices, measure: Measure, seed: int = 0, *, start: int | None = None) -> str:
-    """From the best predicted (or `start`), the untried neighbours of the best so far, nearest first.
+def local(choices: Choices, measure: Measure, seed: int = 0) -> str:
+    """From the best predicted, the untried neighbours of the best so far, nearest first.
 
     A neighbour differs in one key by one step, or, where none is left, in more. When all within two steps are
     tried, goes on from the best predicted of the rest.
     """
     where = choices.places
-    first = choices.order[0] if start is None else start
-    times = dict(zip([first], measure([first]), strict=True))
-    rest = [i for i in choices.order if i not in times]
+    first, *rest = choices.order
+    times = {first: measure([first])[0]}
     while rest:
         best = min(times, key=lambda i: (times[i], i))
         steps = np.abs(where[rest] - where[best]).sum(axis=1) if where.size else np.zeros(len(rest), int)
