@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import json
 import os
+import pkgutil
 import resource
 import secrets
 import select
@@ -430,10 +430,9 @@ def main(target: str, arguments: str) -> None:
     os.dup2(2, 1)  # what a kernel prints must not land between the replies
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    module, _, factory = target.partition(":")
 
     def make() -> Handler:
-        handler: Handler = getattr(importlib.import_module(module), factory)(**json.loads(arguments))
+        handler: Handler = pkgutil.resolve_name(target)(**json.loads(arguments))
         return handler
 
     _serve(make, sys.stdin, replies)
