@@ -70,6 +70,12 @@ def encode(values: npt.ArrayLike, dtype: str) -> Array:
     return array.astype(narrow).view(storage)
 
 
+def as_tf32(values: Array) -> Array:
+    """Values in float32 with 10 bits of mantissa: what the matrix unit reads, so that a check sees the kernel's own
+    rounding only."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 def decode(stored: Array, dtype: str) -> Array:
     """The values of stored bits, in the narrowest NumPy type that holds them."""
     return stored.view(_NARROW[dtype][0]).astype(np.float32) if dtype in _NARROW else stored

@@ -14,15 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base.dtypes import of_array
 from ..base.errors import ConfigError, nearest
-from .buffers import TORCH_NAMES, is_gpuarray, is_torch
-from .device import decode, encode
+from .buffers import TORCH_NAMES, Array, as_tf32, decode, encode, is_gpuarray, is_torch
 from .spec import LEFT_OUT, Param, element, param_of
-
-Array = npt.NDArray[Any]
 
 _PIECE = 1 << 16
 """Elements that are drawn at once."""
@@ -97,9 +93,7 @@ class Draw:
         for start in range(0, flat.size, _PIECE):
             piece = flat[start : start + _PIECE]
             drawn = _draw(rng, piece.shape, p.dtype, self.how)
-            if p.dtype == "tf32":  # what the matrix unit reads, so that a check sees the kernel's own rounding only
-                drawn = (drawn.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-            piece[...] = encode(drawn, p.dtype)
+            piece[...] = encode(as_tf32(drawn) if p.dtype == "tf32" else drawn, p.dtype)
         return stored
 
 

@@ -10,15 +10,12 @@ from math import exp2, isqrt, log2, prod, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base.errors import DeviceError
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
-from .buffers import TORCH_NAMES, Buffer
-from .device import Device, decode, encode
-
-Array = npt.NDArray[Any]
+from .buffers import TORCH_NAMES, Array, Buffer, as_tf32, decode, encode
+from .device import Device
 
 ROUNDOFF = {
     "float64": exp2(-53), "float32": exp2(-24), "tf32": exp2(-24), "float16": exp2(-11), "bfloat16": exp2(-8),
@@ -63,9 +60,7 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Arr
     else:
         magnitude = rng.random(count, dtype=np.float32) * np.float32(15 / 16) + np.float32(1 / 16)
         values = np.copysign(magnitude, rng.random(count, dtype=np.float32) - np.float32(0.5))
-    if dtype == "tf32":  # 10 bits of mantissa: what the matrix unit reads
-        values = (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    return np.resize(decode(encode(values, dtype), dtype), shape)
+    return np.resize(decode(encode(as_tf32(values) if dtype == "tf32" else values, dtype), dtype), shape)
 
 
 def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
