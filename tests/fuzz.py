@@ -665,7 +665,7 @@ class Recorded:
 
     def replies(self, requests: Mapping[str, Any], seconds: float = 0) -> Iterator[tuple[str, Any]]:
         for key, given in requests.items():
-            yield key, answer(given) if "codes" in given else dict(self.reply)
+            yield key, json.loads(json.dumps(answer(given), default=vars)) if "codes" in given else dict(self.reply)
 
 
 def square(size: int) -> dict[str, Any]:
