@@ -26,6 +26,7 @@ from carver.run.records import Records
 from carver.run.travel import import_path
 from carver.tune.jitted import cpu_workers
 from carver.tune.plan import Tuning
+from carver.tune.result import first_line
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,15 @@ def test_every_outcome_is_a_result_with_a_class() -> None:
     assert "no such way" in result.table[4].message
     assert "1 compile error, 1 crash, 1 ok, 1 timeout, 1 wrong result" in result.summary()
     assert "no such way" in str(result)
+
+
+def test_the_line_that_a_table_shows_of_a_message_does_not_hang_on_a_folder() -> None:
+    said = "#error no such way"
+    for folder in ("/x", "/home/" + 200 * "x"):
+        message = f"In file included\n{folder}/kernel.cpp:3:2: error: {said}\n  3 | more"
+        assert first_line(message) == f"kernel.cpp:3:2: error: {said}"
+    assert first_line("ran and/or hung\nsecond") == "ran and/or hung" and first_line("") == ""
+    assert len(first_line(200 * "x")) == 160 and first_line(200 * "x").endswith("…")
 
 
 @pytest.mark.parametrize(

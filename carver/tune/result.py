@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -231,9 +232,10 @@ def outcomes(table: Sequence[Measurement]) -> str:
 
 
 def first_line(message: str) -> str:
-    """The line that says most: a compiler's first error, else the first."""
+    """The line that says most: a compiler's first error, with its file but not the file's folder, else the first."""
     lines = message.strip().splitlines()
-    return next((line for line in lines if "error:" in line), lines[0])[:160] if lines else ""
+    line = next((re.sub(r"^\S*/", "", line) for line in lines if "error:" in line), lines[0]) if lines else ""
+    return line if len(line) <= 160 else f"{line[:159]}…"
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
