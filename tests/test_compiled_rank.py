@@ -19,7 +19,7 @@ from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
 from carver.compiled.worker import decode, encode, packed
-from carver.cost.models.compiled import shape_of
+from carver.cost.models.compiled import PRIORS, price_compiled, priors, shape_of
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -402,3 +402,13 @@ def test_blocks_share_tensor_memory() -> None:
     facts = carver.inspect(kernels.matmul, args=matmul(), config=config, arch="b200", grid=grid)
     assert any("tcgen05" in kind for loop in facts.loops for kind in loop.span.block_matrix)
     assert facts.resident == 2
+
+
+def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:
+    assert H100.l2_achieved is False and MI300X.l2_achieved is True
+    assert (priors(H100)["l2_efficiency"], priors(MI300X)["l2_efficiency"]) == (PRIORS["l2_efficiency"], 1.0)
+    designed = MI300X.replace(l2_achieved=False, l2_bytes_per_s=MI300X.l2_bytes_per_s / PRIORS["l2_efficiency"])
+    args = {"x_ptr": half(1 << 23), "y_ptr": half(1 << 23), "n": 1 << 23}
+    facts = carver.inspect(kernels.copy, args=args, config={"BLOCK": 512}, arch=MI300X, grid=(1 << 14,))
+    seconds = [price_compiled([facts], arch)[1].seconds[0] for arch in (MI300X, designed)]
+    assert seconds[0] == pytest.approx(seconds[1])

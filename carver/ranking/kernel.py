@@ -24,7 +24,7 @@ from ..compiled.inspect import Asked, Grid, asked, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
-from ..cost.models.compiled import MOVABLE, PRIORS, fits, price_compiled
+from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..cost.work import Work
 from ..kernels.foreign import listed
 from ..problem.problem import counted
@@ -295,10 +295,10 @@ def _subject(ranking: KernelRanking) -> str:
 
 
 def _part(ranking: KernelRanking) -> Part:
-    facts = [hint.facts for hint in ranking.hints]
+    facts, constants = [hint.facts for hint in ranking.hints], priors(ranking.arch)
     return Part.of(
-        f"{ranking.kernel} {ranking.source[:12]}", started(PRIORS), [hint.config for hint in ranking.hints],
-        ranking.problem, lambda k: price_compiled(facts, ranking.arch, k)[1].seconds, MOVABLE, PRIORS,
+        f"{ranking.kernel} {ranking.source[:12]}", started(constants), [hint.config for hint in ranking.hints],
+        ranking.problem, lambda k: price_compiled(facts, ranking.arch, k)[1].seconds, MOVABLE, constants,
     )  # fmt: skip
 
 

@@ -146,7 +146,7 @@ def fits(facts: Facts, arch: Arch) -> str:
     return ""
 
 
-def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = PRIORS) -> Work:
+def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> Work:
     """Work of candidates that fit, from their facts.
 
     All that a block does, in loops and outside of them, is spread over its steps: other blocks of the SM fill what it
@@ -280,8 +280,17 @@ def _cached(f: Facts, arch: Arch) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
-def price_compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] = PRIORS) -> tuple[Work, Estimate]:
-    """Work and time of candidates, at the clock that the device keeps while its matrix units work, if they do."""
+def priors(arch: Arch) -> Mapping[str, float]:
+    """PRIORS on a device: an L2 rate that kernels reach is taken whole, as `constants.resolve` does."""
+    return {**PRIORS, "l2_efficiency": 1.0} if arch.l2_achieved else PRIORS
+
+
+def price_compiled(
+    candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] | None = None
+) -> tuple[Work, Estimate]:  # fmt: skip
+    """Work and time of candidates, at the clock that the device keeps while its matrix units work, if they do. `k`:
+    constants in place of `priors`."""
+    k = priors(arch) if k is None else k
     if any(f.dot_flops for f in candidates) and arch.matrix_clock_hz < arch.clock_hz:
         arch = arch.replace(clock_hz=arch.matrix_clock_hz)
     work = compiled(candidates, arch, k)
