@@ -97,6 +97,18 @@ def test_what_stands_between_products_adds_to_them(arch: carver.Arch) -> None:
     assert beside.tensor_clk == pytest.approx(facts.dot_flops / sustained.flops_per_clk_per_sm * clocks)
 
 
+@pytest.mark.parametrize(("stages", "prefetched", "waits"), [(1, None, True), (2, 1, False), (4, 3, False)])
+def test_how_far_loads_run_ahead_is_in_the_code(stages: int, prefetched: int | None, waits: bool) -> None:
+    config = CONFIG | {"num_stages": stages, "BM": 64, "BN": 64}
+    facts = carver.inspect(kernels.matmul, args=matmul(), config=config, arch=H100, grid=grid)
+    [loop] = facts.loops
+    assert loop.span.prefetched == prefetched
+    assert (loop.span.exposed_loads > 0, loop.span.exposed_products > 0) == (waits, waits)
+    assert (facts.straight.prefetched, facts.straight.exposed_loads) == (None, 0)
+    assert ("waits for what the same pass issued" in str(facts)) == waits
+    assert ("ahead of their use" in str(facts)) == (not waits)
+
+
 def test_a_copy_moves_its_bytes_once() -> None:
     args = {"x_ptr": half(1000), "y_ptr": half(1000), "n": 1000}
     facts = carver.inspect(kernels.copy, args=args, config={"BLOCK": 256}, arch=H100, grid=(4,))

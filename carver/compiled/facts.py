@@ -269,5 +269,11 @@ def _span_lines(span: Span) -> Iterator[str]:
         yield f"bytes of a warp: {moved or 'none'}" + (f"; {span.bulk} copies by an engine" if span.bulk else "")
     at = ", ".join(f"{clk:.0f} at {latency:.0f}" for latency, clk in zip(LATENCIES_CLK, span.alone_clk, strict=True))
     yield f"a lone warp takes {at} clocks of memory latency; {span.barriers} barriers"
+    exposed = ((span.exposed_loads, "loads"), (span.exposed_products, "products"))
+    if waits := ", ".join(f"{n} for {what}" for n, what in exposed if n):
+        yield f"waits for what the same pass issued: {waits}"
+    if span.prefetched is not None:
+        passes = "1 pass" if span.prefetched == 1 else f"{span.prefetched} passes"
+        yield f"loads from beyond the SM run {passes} ahead of their use"
     if span.unknown:
         yield "opcodes without a rate: " + ", ".join(f"{n} x {opcode}" for opcode, n in span.unknown.items())

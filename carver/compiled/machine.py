@@ -15,6 +15,9 @@ from .isa.matrix import Matrix
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 """Of memory beyond the SM, for which a lone warp's clocks are kept; what is between is interpolated."""
 
+NONE = chain.Chain(0.0, (), 0)
+"""Outside of loops every wait is for the same pass."""
+
 Rates = Mapping[Matrix, float]
 
 
@@ -44,6 +47,11 @@ class Span:
     """The same where plain loads are found in L1; copies are not looked for there."""
     tensor_clk: float
     """The part of that in which tensor cores are busy, the warp alone on its scheduler."""
+    prefetched: int | None = None
+    """Passes of a loop that loads from beyond the SM run ahead of their use; None without such and outside of loops."""
+    exposed_loads: int = 0
+    """Waits for loads to registers, and in `exposed_products` for matrix instructions, that the same pass issued."""
+    exposed_products: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,12 +147,13 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     work = summary.work(code, indices, table)
-    alone_clk = tuple(chain.chain_clk(code, where, table, rate, LATENCIES_CLK))
-    cached_clk = alone_clk
+    alone = chain.chains(code, where, table, rate, LATENCIES_CLK)
+    cached = alone
     if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in work.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
-        cached_clk = tuple(chain.chain_clk(code, where, nearer, rate, LATENCIES_CLK, beyond))
+        cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
+    waits = alone[-1] if isinstance(where, Loop) else NONE
     byte_kinds: dict[str, float] = {}
     access_kinds: dict[str, int] = {}
     for access, n in work.accesses.items():
@@ -158,5 +167,6 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         {" ".join(m): f for m, f in work.block_matrix.items()},
         work.matrix_shared_bytes,
         work.block_shared_bytes, byte_kinds, access_kinds, sum(work.bulk.values()),
-        work.barriers, work.unknown, alone_clk, cached_clk, tensor,
+        work.barriers, work.unknown, tuple(each.clk for each in alone), tuple(each.clk for each in cached), tensor,
+        waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits,
     )  # fmt: skip

@@ -66,8 +66,10 @@ class Chain:
 
     @property
     def prefetch_distance(self) -> int | None:
-        """Iterations that asynchronous copies run ahead of their use; None without such copies."""
-        return min((wait.distance for wait in self.waits if wait.kind in ("copy", "bulk")), default=None)
+        """Iterations that copies to shared memory, and loads to registers that an earlier iteration issued, run ahead
+        of their use; None without such."""
+        ahead = (w.distance for w in self.waits if w.kind in ("copy", "bulk") or (w.kind == "global" and w.distance))
+        return min(ahead, default=None)
 
     @property
     def serial_matrix_waits(self) -> int:
@@ -118,24 +120,27 @@ def chain(
     """
     for name in latency_clk or ():
         table.latency_clk[name]
-    ops = _ops(code, where, table, flops_per_clk)
-    clk, waits = _simulate(ops, {**table.latency_clk, **(latency_clk or {})}, isinstance(where, Loop))
-    return Chain(clk, waits, sum(op.barrier for op in ops))
+    return _chain(_ops(code, where, table, flops_per_clk), {**table.latency_clk, **(latency_clk or {})}, where)
 
 
-def chain_clk(
+def chains(
     code: Code,
     where: Loop | Sequence[int],
     table: Table,
     flops_per_clk: Mapping[Matrix, float],
     memory_clk: Sequence[float],
     beyond: Sequence[str] = MEMORY,
-) -> list[float]:
-    """`Chain.clk` for each of several latencies of memory beyond the SM; `beyond` names what is."""
-    ops, repeats = _ops(code, where, table, flops_per_clk), isinstance(where, Loop)
+) -> list[Chain]:
+    """One for each of several latencies of memory beyond the SM; `beyond` names what is."""
+    ops = _ops(code, where, table, flops_per_clk)
     if not any(kind in beyond for op in ops for _, kind in op.signals):
-        return [_simulate(ops, table.latency_clk, repeats)[0]] * len(memory_clk)
-    return [_simulate(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, repeats)[0] for clk in memory_clk]
+        return [_chain(ops, table.latency_clk, where)] * len(memory_clk)
+    return [_chain(ops, {**table.latency_clk, **dict.fromkeys(beyond, clk)}, where) for clk in memory_clk]
+
+
+def _chain(ops: Sequence[Op], latency_clk: Mapping[str, float], where: Loop | Sequence[int]) -> Chain:
+    clk, waits = _simulate(ops, latency_clk, isinstance(where, Loop))
+    return Chain(clk, waits, sum(op.barrier for op in ops))
 
 
 def _in_order(loop: Loop) -> list[int]:
