@@ -217,7 +217,8 @@ def test_blocks_cover_the_output_and_steps_the_sum() -> None:
         kinds.add((p.operator, h.backend))
         kept = prod(p.sizes[axis] for axis in p.statement.spatial)
         assert h.block and min(h.block) >= 1 and all(min(t) >= 1 for t in (h.warp, h.thread, h.rstep) if t)
-        walks = h.backend == "cpu" or p.operator == "matmul_softmax"  # a block of these has several tiles, in turn
+        # a block of these has several tiles, in turn
+        walks = h.backend == "cpu" or p.operator == "matmul_softmax" or h.kernel == "tma"
         assert blocks * prod(h.block) >= kept or walks, (h, h.block, h.launch.grid)
         if h.thread is not None:
             assert prod(h.thread) * h.launch.threads >= prod(h.block)
@@ -231,6 +232,18 @@ def test_blocks_cover_the_output_and_steps_the_sum() -> None:
             summed = prod(p.sizes[axis] for axis in p.statement.reduced)
             assert h.details["steps"] * h.rstep[0] * h.split_k >= summed
     assert {operator for operator, _ in kinds} == {op.problem.operator for op in OPERATORS.values()}
+
+
+def test_the_launch_is_that_of_the_kernel_itself() -> None:
+    """B stored K x N is packed first, by blocks of another launch; each block walks several tiles."""
+    h = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").recommend_hints(1)[0]
+    assert (h.kernel, h.config["groups"], h.config["cluster"]) == ("tma", 2, 2)
+    assert h.launch.grid == (132, 1, 1) and h.cluster == (2, 1, 1)
+    assert h.launch.threads == 384 and h.num_warps == 8  # four warps more that copy
+    assert h.details["occupancy"] == 12 / 64 and "1 block of 12 warps" in str(h.explain())
+    op = carver.MatmulTemplate(256, 256, 4096, trans_B=True).with_arch("h200")
+    small = op.rank([{"kernel": "tma", **h.config}], backend="cuda")[0]
+    assert small.launch.grid == (2, 1, 1)  # one cluster has both tiles
 
 
 @pytest.mark.parametrize(("op", "device", "backend", "absent"), [

@@ -28,6 +28,14 @@ def test_hints_speak_the_functions_words() -> None:
     }  # fmt: skip
 
 
+def test_threads_of_a_tilelang_function_are_those_that_compute() -> None:
+    """TileLang adds the warps that only copy by itself."""
+    hint = carver.MatmulTemplate(4096, 4096, 4096, trans_B=True).with_arch("h200").recommend_hints(1, "tilelang")[0]
+    assert hint.launch.threads == hint.config["thread_num"] + 128
+    for word in ("threads", "thread_num", "num_threads"):
+        assert from_hint(hint, [word]) == {word: hint.config["thread_num"]}
+
+
 def test_hints_must_say_something_and_equal_ones_count_once() -> None:
     op = carver.MatmulTemplate(M=1024, N=1024, K=1024).with_arch("h200")
     hints = op.recommend_hints(20)

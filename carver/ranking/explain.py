@@ -124,9 +124,10 @@ class Explanation:
         blocks = d["waves"] * slots
         if h.num_warps is not None:
             limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
+            warps = -(-h.launch.threads // arch.warp_size)
             yield (
                 "occupancy",
-                f"{d['occupancy']:.0%}: {_count(d['blocks_per_sm'], 'block')} of {_count(h.num_warps, 'warp')} "
+                f"{d['occupancy']:.0%}: {_count(d['blocks_per_sm'], 'block')} of {_count(warps, 'warp')} "
                 f"on each SM; limited by {h.limited_by}",
             )
             yield "", f"blocks that would fit by each limit: {limits}"
@@ -217,7 +218,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     loop["DRAM"] = float(np.broadcast_to(dram_seconds(work, arch, resolve(kernel, arch)), 1)[0]) * 1e3
     counts = occupancy_limits(
         arch,
-        work.warps,
+        np.array([np.ceil(again.launch.threads / arch.warp_size)]),
         np.array([float(again.launch.smem_bytes)]),
         np.array([float(max(again.launch.registers, 1))]),
     )

@@ -93,7 +93,7 @@ class Hint:
     reduce_thread: tuple[int, ...] | None
     """Threads that share the sum of one output."""
     num_warps: int | None
-    """Of a block of a GPU."""
+    """Of a block of a GPU, without those that only copy, which `launch.threads` counts too."""
     pipeline_stage: int | None
     """Buffers that the tiles of a contraction's loop pass through."""
     use_async: bool
@@ -104,6 +104,7 @@ class Hint:
     split_k: int | None
     """Parts that a sum is split into over blocks."""
     cluster: tuple[int, ...]
+    """Blocks that run together."""
     cached_tensors: tuple[str, ...]
     details: Mapping[str, float]
     limited_by: str

@@ -28,8 +28,9 @@ def make_hint(
     warps = int(work.warps[row])
     smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", warps * arch.warp_size)
+    held = max(warps, -(-threads // arch.warp_size))  # those that only copy too
     limits = occupancy_limits(
-        arch, np.array([float(warps)]), np.array([float(smem_bytes)]), np.array([float(registers)])
+        arch, np.array([float(held)]), np.array([float(smem_bytes)]), np.array([float(registers)])
     )
     if arch.kind == "gpu":  # the compiler spills what is more
         registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
@@ -45,7 +46,7 @@ def make_hint(
     details |= {
         "waves": float(est.waves[row]),
         "blocks_per_sm": float(work.resident[row]),
-        "occupancy": min(1.0, float(work.resident[row] * warps / arch.max_warps_per_sm)),
+        "occupancy": min(1.0, float(work.resident[row] * held / arch.max_warps_per_sm)),
         "steps": float(work.steps[row]),
         "tflops": problem.flops / seconds / 1e12,
         "roofline_share": roofline_seconds(problem, arch) / seconds,
@@ -58,7 +59,8 @@ def make_hint(
         block=tile.block, warp=tile.warp, thread=tile.thread, rstep=tile.rstep, reduce_thread=tile.reduce_thread,
         num_warps=warps if arch.kind == "gpu" else None, pipeline_stage=_stages(space, row),
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(problem, space, row),
-        rasterization_plan=plan, split_k=split if problem.statement.reduced else None, cluster=(1, 1, 1),
+        rasterization_plan=plan, split_k=split if problem.statement.reduced else None,
+        cluster=(col("cluster", 1), 1, 1),
         cached_tensors=tuple(inputs[:2]) if problem.contracts and smem_bytes else (), details=details,
         limited_by=limited_by,
         band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
@@ -140,13 +142,14 @@ def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
 
 
 def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
-    """Blocks of the first launch as its declaration deals them out; of another tool's kernel, tiles by parts."""
-    launches = part.space.kernel.launches
-    if not launches:
+    """Blocks of the launch that every candidate has, as its declaration deals them out; of another tool's kernel, tiles
+    by parts."""
+    always = [launch.grid for launch in part.space.kernel.launches if not launch.when.names]
+    if not always:
         return int(part.work.grid[row]) // max(split, 1), split, 1
-    names = frozenset[str]().union(*(extent.names for extent in launches[0].grid))
+    names = frozenset[str]().union(*(extent.names for extent in always[0]))
     env = {name: _of_row(part.space[name], row) for name in names}
-    x, y, z = (*(int(extent(env)) for extent in launches[0].grid), 1, 1)[:3]
+    x, y, z = (*(int(extent(env)) for extent in always[0]), 1, 1)[:3]
     return x, y, z
 
 

@@ -83,15 +83,21 @@ def answering_for(arch: Arch) -> Iterator[None]:
         TUNED_ON.reset(token)
 
 
+def _threads(hint: Hint) -> int:
+    """Of a block, without those that only copy, which TileLang adds by itself."""
+    computing = hint.launch.threads if hint.num_warps is None else hint.num_warps * hint.arch.warp_size
+    return min(hint.launch.threads, computing)
+
+
 _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
     "block_m": lambda h: h.block[0] if len(h.block) == 2 else None,
     "block_n": lambda h: h.block[1] if len(h.block) == 2 else None,
     "block_k": lambda h: h.rstep[0] if h.rstep else None,
     "num_stages": lambda h: h.pipeline_stage,
     "stages": lambda h: h.pipeline_stage,
-    "threads": lambda h: h.launch.threads,
-    "thread_num": lambda h: h.launch.threads,
-    "num_threads": lambda h: h.launch.threads,
+    "threads": _threads,
+    "thread_num": _threads,
+    "num_threads": _threads,
     "num_warps": lambda h: h.num_warps,
     "split_k": lambda h: h.split_k,
     "enable_rasteration": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
