@@ -366,9 +366,11 @@ def leaving_bytes(
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
     buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
-    num_stages: Values, threads: Values, b_tiles: Values = 1, kept_sums: Values = 0, staged_bytes: Values = 0,
+    num_stages: Values, threads: Values, async_b: Values, b_tiles: Values = 1, kept_sums: Values = 0,
+    staged_bytes: Values = 0,
 ) -> Values:  # fmt: skip
-    """`b_tiles`: tiles of the second operand in a step, each with its own product. Where products are scaled before
+    """`b_tiles`: tiles of the second operand in a step, each with its own product; without a pipeline they pass
+    through one buffer. Where products are scaled before
     they are added (`kept_sums`), scales that are loaded once for the block pass shared memory. `staged_bytes`: what
     else the pipeline copies for a step.
 
@@ -381,7 +383,8 @@ def smem_bytes(
     of_columns = np.where((tile_n >= threads) | (instruction == TCGEN05), tile_n, 0)
     of_rows = np.where((tile_m >= threads) & (instruction != TCGEN05), tile_m, 0)
     scales = np.where(np.asarray(kept_sums) > 0, SCALE_BYTES * np.maximum(of_rows, of_columns), 0)
-    loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + b_tiles * of_b)
+    held = np.where((async_b > 0) | (instruction == TCGEN05), b_tiles, 1)
+    loaded = np.where(one_buffer, np.maximum(of_a, of_b), of_a + held * of_b)
     staged = np.maximum(num_stages - 1, 1) * staged_bytes
     return np.maximum(tile_k * loaded + barriers + scales + staged, leaving_bytes)
 
@@ -434,7 +437,8 @@ def registers(
     copies = tile_k * copied // threads
     if arch.vendor == "amd":
         # a step's fragments are loaded before the first product, and the copies of the next wait in registers
-        fragments = (tile_m // warps_m * a_bytes + tile_n // warps_n * b_bytes) * tile_k // (4 * arch.warp_size)
+        lane_bytes = (tile_m // warps_m * a_bytes + b_tiles * tile_n // warps_n * b_bytes) * tile_k // arch.warp_size
+        fragments = lane_bytes // 4
         waiting = tile_m * np.maximum(a_bytes, 4 * a_bytes // copy_a_bytes)
         waiting = waiting + b_tiles * tile_n * np.maximum(b_bytes, 4 * b_bytes // copy_b_bytes)
         loads = copies + 2 * (tile_k * waiting // (4 * threads)) // 5
