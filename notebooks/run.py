@@ -1,8 +1,9 @@
 """Execute the notebooks from a clean kernel; an error in any cell fails.
 
-    python notebooks/run.py [01_first_ranking ...] [--write]
+    python notebooks/run.py [01_first_ranking ...] [--write | --check]
 
-With --write the outputs are kept in the notebooks. Menus are drawn as without ipywidgets, as the picture that they show
+With --write the outputs are kept in the notebooks; with --check it is an error that what a cell prints is not what the
+notebook shows. Menus are drawn as without ipywidgets, as the picture that they show
 first: where the notebooks are read, nobody answers a menu. Needs the extra `notebook`.
 """
 
@@ -71,10 +72,17 @@ def _fewer_colours(png: str) -> str:
     return base64.b64encode(small.getvalue()).decode()
 
 
+def printed(book: Any) -> list[list[str]]:
+    """What each cell prints or shows as text."""
+    cells = [cell.outputs for cell in book.cells if cell.cell_type == "code"]
+    return [[o["text"] if "text" in o else o["data"].get("text/plain", "") for o in outputs] for outputs in cells]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=names(), metavar="NAME")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     failed = 0
     for name in args.names:
@@ -86,6 +94,12 @@ def main() -> int:
             failed += 1
             continue
         print(f"{name}: {time.monotonic() - began:.1f} s")
+        if args.check:
+            kept = printed(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4))
+            for i, (now, was) in enumerate(zip(printed(still(book)), kept, strict=True), 1):
+                if now != was:
+                    print(f"{name}: code cell {i} prints other text than is kept; see --write", now, was, sep="\n")
+                    failed += 1
         if args.write:
             text = nbformat.writes(still(book)) + "\n"
             if len(text) > MOST_BYTES:

@@ -66,11 +66,11 @@ def test_nothing_is_measured_on_the_machine_that_runs_it(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
-def test_runs_from_a_clean_kernel(path: Path) -> None:
+def test_runs_from_a_clean_kernel_and_prints_what_it_shows(path: Path) -> None:
     for package in EXTRA:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{path.stem} needs {package}")
-    command = [sys.executable, str(FOLDER / "run.py"), path.stem]
+    command = [sys.executable, str(FOLDER / "run.py"), path.stem, "--check"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -28,6 +28,7 @@ from .canvas import (
     OTHER,
     RED,
     SKY,
+    WIDTH,
     beside,
     legend_beside,
     log_ticks,
@@ -46,12 +47,13 @@ if TYPE_CHECKING:
     from ..ranking.ranking import Ranking
 
 Over = Literal["best", "median", "fixed"]
+LETTER_INCHES = 0.6 * 9 / 72
+"""Width of a letter of a monospaced font of 9 points."""
 
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
     """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
     hints = _first(ranking, most)
-    ax = ax or new_axes(2.0 + 0.26 * len(hints))
     every, same = columns(ranking, most)
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
     headings = [c.heading.replace("\n", "").replace("_", "_\n").split("\n") for c in shown]
@@ -60,6 +62,8 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
     padded = [[""] * (lines - len(heading)) + heading for heading in headings]
     head = "\n".join(_row((heading[i] for heading in padded), widths) for i in range(lines))
     labels = [_row((c.cells[i] for c in shown), widths) for i in range(len(hints))]
+    # as wide as the bars need beside a table of so many letters
+    ax = ax or new_axes(2.0 + 0.26 * len(hints), max(WIDTH, 5.0 + LETTER_INCHES * len(labels[0])))
     times = aligned([h.predicted_ms for h in hints])
     _stacked(ax, [h.terms_ms for h in hints], [f"{t} ms, {h.bound}" for t, h in zip(times, hints, strict=True)])
     ax.set_yticks(range(len(hints)), labels, family="monospace", fontsize=9)
