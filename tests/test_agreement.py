@@ -15,8 +15,8 @@ import agreement  # noqa: E402
 
 RECORDS = ROOT / "tests" / "data" / "agreement"
 HELD_OUT = agreement.read(RECORDS / "held_out.jsonl.gz")
-"""Drawn anew when the columns had been mended (`--seed` 1 and 11 of matmul and attention, 41 of transposes and gated
-MLPs), or never mended on (21, of the others)."""
+"""Drawn anew when the columns had been mended (`--seed` 71 of matmuls, 1 and 11 of attention, 41 of transposes and
+gated MLPs), or never mended on (21, of the others)."""
 COMPILED = agreement.read(RECORDS / "mended.jsonl.gz") + HELD_OUT
 PICKS = agreement.read(RECORDS / "picks.jsonl.gz")
 EXACT, SPILLS = 0.98, 0.8
@@ -47,7 +47,7 @@ def test_so_they_do_of_what_they_were_not_mended_on(kernel: str) -> None:
     assert len(lines) == len(agreement.TARGETS) and agreement.line(rows).shared >= EXACT
     for found in lines.values():
         assert found.n >= (27 if kernel == "window/triton" else 60)  # which has no more
-        assert found.wrongly_refused == 0 and found.fits == 1.0 and found.shared >= 0.95
+        assert found.wrongly_refused == 0 and found.fits == 1.0 and found.shared >= EXACT
 
 
 @pytest.mark.parametrize("target", agreement.TARGETS)

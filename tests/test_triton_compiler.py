@@ -52,6 +52,26 @@ def test_instruction_and_shared_memory(
         assert space["smem_bytes"][0] == found.metadata.shared
 
 
+@pytest.mark.parametrize(("name", "operator"), [("matmul", "matmul"), ("gated", "gated_mlp")])
+@pytest.mark.parametrize(
+    "tile", [(64, 64, 32, 8, 2), (32, 128, 32, 4, 2), (16, 64, 32, 8, 2), (128, 64, 32, 4, 3)], ids=str
+)
+def test_warps_stand_on_the_tile_and_beyond_it(sources: Any, name: str, operator: str, tile: tuple[int, ...]) -> None:
+    """What warps beyond the tile multiply others do too: the code has the instructions of all of them."""
+    config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"), tile, strict=True))
+    arch = carver.load_arch("a100_sxm_80")
+    kernel = next(k for k in KERNELS if (k.operator, k.name) == (operator, "triton"))
+    template = (carver.MatmulTemplate if name == "matmul" else carver.GatedMLPTemplate)(SIZE, SIZE, SIZE)
+    space, why = given_space(template.problem, arch, kernel, [config])
+    assert not why
+    found = compiled(getattr(sources, name), arch, config)
+    down, across, copies = (space.at(0, column, 1) for column in ("warps_m", "warps_n", "product_copies"))
+    assert f"warpsPerCTA = [{down}, {across}], instrShape = [16, 8]" in found.asm["ttgir"]
+    products = 2 if name == "gated" else 1
+    multiplied = found.asm["ptx"].count("mma.sync") * config["num_warps"] * 16 * 8 * 16
+    assert multiplied == products * copies * config["BLOCK_M"] * config["BLOCK_N"] * config["BLOCK_K"]
+
+
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("tile", [(128, 256, 64, 8, 4), (128, 128, 64, 8, 4)], ids=str)
 def test_products_wait_for_each_other_where_ptxas_says_so(sources: Any, tile: tuple[int, ...], static: bool) -> None:

@@ -47,6 +47,7 @@ class Block(Operands):
     smem_bytes: FloatArray = column("bytes", "shared memory of a block")
     registers: FloatArray = column("registers", "that a thread needs; more than it may have spill")
     ahead: FloatArray = column("steps", "that loads are issued before their use")
+    product_copies: FloatArray = column("warps", "that multiply the same, of more than the tile has work for", 1)
     threads: FloatArray | None = column("threads", "of a block; whole warps where it is not said", None)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)

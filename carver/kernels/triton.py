@@ -107,13 +107,16 @@ def instruction(
 
 
 def warps_n(
-    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, num_warps: Values, a_bytes: Values
-) -> Values:
-    """The grid of warps over the tile follows its aspect ratio."""
+    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, num_warps: Values, a_bytes: Values,
+    b_tiles: Values = 1,
+) -> Values:  # fmt: skip
+    """The grid of warps over the tile follows its aspect ratio; of a step with two products, on NVIDIA, all warps stand
+    along the longer side."""
     if arch.vendor == "amd":
         return np.where(instruction == MMA, _amd_warps_n(arch, tile_m, tile_n, num_warps, a_bytes), 1)
     across = pow2(np.maximum(1, tile_n * num_warps // tile_m) ** 0.5 * 0.7072)
-    return np.minimum(np.minimum(num_warps, across), np.maximum(1, tile_n // 8))
+    of_one = np.minimum(np.minimum(num_warps, across), np.maximum(1, tile_n // 8))
+    return np.where((instruction == MMA) & (b_tiles > 1), np.where(tile_m >= tile_n, 1, num_warps), of_one)
 
 
 def _amd_warps_n(arch: Arch, tile_m: Values, tile_n: Values, num_warps: Values, element_bytes: Values) -> Values:
@@ -129,6 +132,17 @@ def _amd_warps_n(arch: Arch, tile_m: Values, tile_n: Values, num_warps: Values, 
 
 def warps_m(num_warps: Values, warps_n: Values) -> Values:
     return num_warps // warps_n
+
+
+def product_copies(
+    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, warps_m: Values, warps_n: Values
+) -> Values:
+    """Warps are laid beyond a tile that has fewer instructions along a side, and multiply what others do.
+
+    On CDNA this was not seen to cost: tuned files for the MI300X have eight warps on tiles of 16 rows.
+    """
+    copies = np.maximum(warps_m * 16 // tile_m, 1) * np.maximum(warps_n * 8 // tile_n, 1)
+    return np.where((instruction == MMA) & (arch.vendor != "amd"), copies, 1)
 
 
 def bytewise(one_type: Values, a_bytes: Values) -> Values:
@@ -344,39 +358,51 @@ def lane_passes_b(b_k_last: Values, lanes_across: Values, lane_read_b_bytes: Val
 
 def leaving_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, threads: Values, num_warps: Values, warps_m: Values, out_bytes: Values,
-    instruction: Values,
+    by_16_out: Values, static_shapes: Values, instruction: Values,
 ) -> Values:  # fmt: skip
     """Shared memory that sums pass on their way out, from the layout of the products to one of whole rows.
 
     What both layouts have in registers of one thread, rows mostly, passes piece by piece, but for what makes up one
-    access of 16 bytes; stmatrix, which writes pairs of halves, leaves more pieces. AMD's products are stored as they
-    are.
+    access of 16 bytes. Of halves stmatrix (from compute capability 9.0), which writes pairs, leaves more pieces, and
+    so does ldmatrix where registers of a product hold what neighbouring lanes store: pairs in a row where all of its
+    columns are one warp's, single ones, transposed, where a warp stores 256 columns; so does stmatrix, transposed,
+    where all rows of a column are one lane's. AMD's products are stored as they are.
     """
-    wide = np.minimum(WIDEST_COPY_BYTES // out_bytes, np.maximum(tile_m * tile_n // threads, 1))
+    widest = np.where((static_shapes > 0) | (by_16_out > 0), WIDEST_COPY_BYTES // out_bytes, 1)
+    wide = np.minimum(widest, np.maximum(tile_m * tile_n // threads, 1))
     lanes_n = np.minimum(arch.warp_size, np.maximum(tile_n // wide, 1))
-    stored = arch.warp_size // lanes_n * (num_warps // np.minimum(num_warps, np.maximum(tile_n // (wide * lanes_n), 1)))
+    across = np.maximum(tile_n // (wide * lanes_n), 1)
+    stored = arch.warp_size // lanes_n * (num_warps // np.minimum(num_warps, across))
     multiplied = np.where(instruction == MMA, 16 * warps_m, np.minimum(tile_m, 16 * num_warps))
     rows = np.maximum(tile_m // np.maximum(stored, multiplied), 1)
     pairs = np.where(instruction == TCGEN05, wide, np.minimum(wide, 2) * np.where(stored <= 8, 2, 1))
-    access = np.where((arch.cc_major >= 9) & (out_bytes == 2), 2, WIDEST_COPY_BYTES // out_bytes)
-    pieces = np.maximum(rows * pairs // access, 1)
+    warps_n = num_warps // warps_m
+    halves = (out_bytes == 2) & (wide == 8) & (instruction == MMA)
+    paired = np.where(arch.cc_major >= 9, (out_bytes == 2) & (wide > 1), halves & (lanes_n >= 4) & (warps_n == 1))
+    single = halves & (arch.cc_major < 9) & (lanes_n == 32) & (warps_n <= 4)
+    single |= (arch.cc_major >= 9) & (out_bytes == 2) & (wide == 1) & (stored == 1)
+    access = np.select([single, paired], [1, 2], WIDEST_COPY_BYTES // out_bytes)
+    pieces = np.maximum(rows * pairs * np.maximum(across // num_warps, 1) // access, 1)
     return np.where((instruction >= MMA) & (arch.vendor != "amd"), tile_m * tile_n * out_bytes // pieces, 0)
 
 
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
     buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
-    num_stages: Values, threads: Values, async_b: Values, b_tiles: Values = 1, kept_sums: Values = 0,
-    staged_bytes: Values = 0,
+    num_stages: Values, threads: Values, async_b: Values, b_converts: Values, b_tiles: Values = 1,
+    kept_sums: Values = 0, staged_bytes: Values = 0,
 ) -> Values:  # fmt: skip
     """`b_tiles`: tiles of the second operand in a step, each with its own product; without a pipeline they pass
     through one buffer. Where products are scaled before
     they are added (`kept_sums`), scales that are loaded once for the block pass shared memory. `staged_bytes`: what
     else the pipeline copies for a step.
 
-    On AMD the operands of a loop without a pipeline pass through one buffer, one after the other.
+    On AMD the operands of a loop without a pipeline pass through one buffer, one after the other; beside a pipeline
+    the second one is converted before it.
     """
-    of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * b_bytes + converted_b * a_bytes)
+    apart = (async_b == 0) & (synchronous_copies == 0) & (tile_n * tile_k >= threads)
+    element = np.where((arch.vendor == "amd") & (b_converts > 0) & apart, a_bytes, b_bytes)
+    of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * element + converted_b * a_bytes)
     one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA)
     barriers = np.where(instruction == TCGEN05, b_tiles * np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
     # the lanes of tensor memory are rows: scales of rows are where they are needed
@@ -509,12 +535,12 @@ def named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 _DOT = named(
-    warps, threads, instruction, warps_n, warps_m, bytewise, narrow_b, turns, turned_a, turned_b, singles_a,
-    singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, async_a, async_b, async_copies,
-    ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b, padded_loads, converted_b,
-    buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a, lane_reads_b,
-    lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized, accumulators,
-    registers, scale_columns,
+    warps, threads, instruction, warps_n, warps_m, product_copies, bytewise, narrow_b, turns, turned_a, turned_b,
+    singles_a, singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, async_a, async_b,
+    async_copies, ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b, padded_loads,
+    converted_b, buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a,
+    lane_reads_b, lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized,
+    accumulators, registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

@@ -141,10 +141,11 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
 
 
 def tile_flops(t: Block) -> FloatArray:
-    """Arithmetic of one step of one block, the tile padded to whole instructions. [FLOP]"""
+    """Arithmetic of one step of one block, the tile padded to whole instructions, with what warps repeat. [FLOP]"""
     inst_m = instruction_rows(t.instruction, t.mma_m)
     inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
-    return 2 * np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n * t.tile_k
+    padded = np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n
+    return 2 * padded * t.tile_k * t.product_copies
 
 
 def warp_groups(t: Block) -> tuple[FloatArray, FloatArray]:
