@@ -40,8 +40,8 @@ def execute(name: str) -> Any:
     client = NotebookClient(book, timeout=120, kernel_name="python3", resources=where, extra_arguments=quiet)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "ipywidgets.py").write_text("raise ImportError\n")
-        # a descriptor of the user's own would change every number
-        own = {"CARVER_CONFIG_DIR": folder, "CARVER_CACHE_DIR": folder}
+        # a descriptor of the user's own would change every number, and a terminal the width of tables
+        own = {"CARVER_CONFIG_DIR": folder, "CARVER_CACHE_DIR": folder, "COLUMNS": "100"}
         paths = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
         client.execute(env={**os.environ, **own, "PYTHONPATH": paths})
     return book

@@ -119,9 +119,10 @@ def test_attention_as_one_kernel_is_much_faster() -> None:
 
 
 def test_a_gated_mlp_costs_what_one_matmul_twice_as_wide_costs() -> None:
+    """And a little more: all of its warps stand along one side of the tile."""
     fused = carver.GatedMLPTemplate(4096, 14336, 4096, in_dtype="bfloat16").with_arch("a100").recommend_hints(1)
     wide = carver.MatmulTemplate(4096, 28672, 4096, in_dtype="bfloat16").with_arch("a100").recommend_hints(1, "triton")
-    assert fused.seconds[0] == pytest.approx(wide.seconds[0], rel=0.03)
+    assert fused.seconds[0] == pytest.approx(wide.seconds[0], rel=0.05)
     problem = fused[0].problem
     assert problem.flops == 2 * 2 * 4096 * 14336 * 4096
     assert problem.compulsory_bytes == 2 * (4096 * 4096 + 2 * 4096 * 14336 + 4096 * 14336)

@@ -87,7 +87,8 @@ def test_tunables_given_by_the_caller_skip_tuning() -> None:
     assert not Path(os.environ["CARVER_CACHE_DIR"], "tune").exists()
 
 
-def test_every_outcome_is_a_result_with_a_class() -> None:
+def test_every_outcome_is_a_result_with_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # else a message is broken where the width of the times says
     ways = {"ok": 1, "wrong_result": 3, "timeout": 4, "crash": 5, "compile_error": 6}
     result = tuner(scale, [{"ways": w} for w in ways.values()], ref_prog=twice, timeout=1.0).run()
     assert [m.outcome for m in result.table] == list(ways)
