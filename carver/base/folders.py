@@ -17,13 +17,13 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-import platformdirs
-
 from .errors import CarverError, DeviceError, Foreign
 
 
 def cache_folder() -> Path:
     """`CARVER_CACHE_DIR`, else `carver` in the platform's cache folder; not created here."""
+    import platformdirs  # here, as below: it is a twentieth of what `import carver` takes
+
     chosen = os.environ.get("CARVER_CACHE_DIR")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("carver", appauthor=False)
 
@@ -31,6 +31,8 @@ def cache_folder() -> Path:
 def config_folder() -> Path:
     """The user's own descriptors (`arch/`) and declarations of kernels (`templates/`): `CARVER_CONFIG_DIR`, else
     `carver` in the platform's folder for settings; not created here."""
+    import platformdirs
+
     chosen = os.environ.get("CARVER_CONFIG_DIR")
     return Path(chosen).expanduser() if chosen else platformdirs.user_config_path("carver", False, roaming=True)
 
