@@ -226,10 +226,8 @@ def _stride_bytes(access: Access, at_once: float) -> float:
 
 def _lines(facts: Facts) -> Iterator[str]:
     spills = f", {facts.spill_bytes} bytes a thread spilled" if facts.spill_bytes else ""
-    yield (
-        f"{facts.shared_bytes:,} bytes of shared memory, {facts.registers} registers a thread{spills}, "
-        f"{facts.warps} warps, grid {' x '.join(map(str, facts.grid))}"
-    )
+    yield f"{facts.shared_bytes:,} bytes of shared memory, {facts.registers} registers a thread{spills}"
+    yield f"{facts.warps} warps a block, {facts.resident} blocks an SM, grid {' x '.join(map(str, facts.grid))}"
     loops = []
     for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop that is none of the program's"
