@@ -80,7 +80,7 @@ def work(name: str, count: int, seed: int) -> None:
             warnings.simplefilter("ignore")
             try:
                 answered = fuzzing.run(entry, case)
-            except Exception as failure:
+            except Exception as failure:  # what is looked for
                 error, answered = failure, False
         if error is not None:
             frames = [f for f in traceback.extract_tb(error.__traceback__) if "/carver/" in f.filename]

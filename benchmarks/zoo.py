@@ -592,7 +592,7 @@ def measure_case(subject: Subject, index: int, configs: list[Config], out: Path,
             torch.cuda.synchronize()
             ms = statistics.median(begin.elapsed_time(end) for begin, end in events)
             record(out, subject.name, index, config, ms, error=error, **said)
-        except Exception as raised:
+        except Exception as raised:  # a configuration that does not run is a result
             record(out, subject.name, index, config, None, f"{type(raised).__name__}: {raised}".splitlines()[0][:200])
             if "CUDA" in str(raised) or "illegal" in str(raised):
                 raise

@@ -22,11 +22,10 @@ from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.evaluate.tables import records_cases
 from carver.run.inputs import TensorSupplyType
-from carver.run.records import Records
+from carver.run.records import Measurement, Records
 from carver.run.travel import import_path
 from carver.tune.jitted import cpu_workers
 from carver.tune.plan import Tuning
-from carver.tune.result import first_line
 
 
 @pytest.fixture(autouse=True)
@@ -102,12 +101,16 @@ def test_every_outcome_is_a_result_with_a_class(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_line_that_a_table_shows_of_a_message_does_not_hang_on_a_folder() -> None:
+    def reason(message: str) -> str:
+        names = "arch", "device", "host"
+        return Measurement("run", "candidate", "crash", "op", {}, "k", "cuda", {}, *names, message).reason
+
     said = "#error no such way"
     for folder in ("/x", "/home/" + 200 * "x"):
         message = f"In file included\n{folder}/kernel.cpp:3:2: error: {said}\n  3 | more"
-        assert first_line(message) == f"kernel.cpp:3:2: error: {said}"
-    assert first_line("ran and/or hung\nsecond") == "ran and/or hung" and first_line("") == ""
-    assert len(first_line(200 * "x")) == 160 and first_line(200 * "x").endswith("…")
+        assert reason(message) == f"kernel.cpp:3:2: error: {said}"
+    assert reason("ran and/or hung\nsecond") == "ran and/or hung" and reason("") == ""
+    assert len(reason(200 * "x")) == 160 and reason(200 * "x").endswith("…")
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def product_copies(
 ) -> Values:
     """Warps are laid beyond a tile that has fewer instructions along a side, and multiply what others do.
 
-    On CDNA this was not seen to cost: tuned files for the MI300X have eight warps on tiles of 16 rows.
+    On AMD it is no term: its tuned files have eight warps on tiles of 16 rows, and would rank far lower with it.
     """
     copies = np.maximum(warps_m * 16 // tile_m, 1) * np.maximum(warps_n * 8 // tile_n, 1)
     return np.where((instruction == MMA) & (arch.vendor != "amd"), copies, 1)

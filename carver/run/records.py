@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sqlite3
 import statistics
 import time
@@ -86,6 +87,10 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
     return min(max(statistics.median(without_outliers(ordered)), low), high), low, high
 
 
+MOST_LETTERS = 160
+"""Of a reason in a table."""
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One candidate on one device: what was predicted, what happened, every sample.
@@ -130,6 +135,14 @@ class Measurement:
             raise RecordsError(f"outcome {self.outcome!r} is not one; {nearest(self.outcome, OUTCOMES)}")
         if not all(map(_is_time, self.samples_ms)):
             raise RecordsError("not a measurement: rounds_ms is not a list of lists of times in ms")
+
+    @property
+    def reason(self) -> str:
+        """The line of `message` that says most, where there is one: of a compiler's log the first error, with its file
+        but not the file's folder."""
+        lines = self.message.strip().splitlines() or [""]
+        error = next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"\berror\s*:", li, re.I)), lines[0])
+        return error if len(error) <= MOST_LETTERS else f"{error[: MOST_LETTERS - 1]}…"
 
     @property
     def ok(self) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
@@ -216,8 +215,8 @@ class Report:
         if first.hint is not None and first.device_info.get("arch", first.arch) != first.arch:
             lines.append(f"predicted for {first.arch}, measured on {first.device_info['arch']}")
         if failed:
-            kinds = [(self.outcomes[k], k.replace("_", " "), _reason(m.message)) for k, m in sorted(failed.items())]
-            lines.append("failed: " + ", ".join(f"{n} {kind} ({why})" for n, kind, why in kinds))
+            kinds = [(self.outcomes[k], k.replace("_", " "), m.reason) for k, m in sorted(failed.items())]
+            lines.append("failed: " + ", ".join(f"{n} {kind} ({why or 'no reason given'})" for n, kind, why in kinds))
         if not self.ok:
             return lines
         if self.unsteady:
@@ -412,12 +411,6 @@ _STYLE = (
 def _median(m: Measurement) -> float:
     assert m.median_ms is not None
     return m.median_ms
-
-
-def _reason(message: str) -> str:
-    """The line that says why: of a compiler's log the first error."""
-    first, *log = message.splitlines() or ["no reason given"]
-    return shorten(next((line for line in log if "error" in line.lower()), first), 200, placeholder=" ...")
 
 
 def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:

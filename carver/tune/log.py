@@ -12,7 +12,6 @@ from ..base.folders import cache_folder, private
 from ..base.table import words
 from ..run.records import Measurement, now
 from .cache import is_set
-from .result import first_line
 
 
 def runs_folder() -> Path:
@@ -46,6 +45,6 @@ class RunLog:
             print(f"carver: {text}", file=sys.stderr, flush=True)
 
     def candidate(self, place: int, count: int, m: Measurement, recorded: bool) -> None:
-        time = f"{m.median_ms:.4g} ms" if m.ok and m.median_ms else f"{m.outcome}: {first_line(m.message)}"
+        time = f"{m.median_ms:.4g} ms" if m.ok and m.median_ms else f"{m.outcome}: {m.reason}"
         said = f", predicted {m.predicted_ms:.4g} ms" if m.predicted_ms else ""
         self.say(f"[{place}/{count}] {words(m.config)}: {time}{said}{' (recorded)' if recorded else ''}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -170,7 +169,7 @@ class AutotuneResult:
             cells = (
                 words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
                 f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
-                m.outcome if m.ok else f"{m.outcome}: {first_line(m.message)}",
+                m.outcome if m.ok else f"{m.outcome}: {m.reason}",
             )  # fmt: skip
             out.add_row(*(Text(printable(cell)) for cell in cells))  # brackets in a config are no markup
         return out
@@ -229,13 +228,6 @@ def outcomes(table: Sequence[Measurement]) -> str:
     """How many ended how, in words."""
     counts = Counter(m.outcome.replace("_", " ") for m in table)
     return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
-
-
-def first_line(message: str) -> str:
-    """The line that says most: a compiler's first error, with its file but not the file's folder, else the first."""
-    lines = message.strip().splitlines()
-    line = next((re.sub(r"^\S*/", "", line) for line in lines if "error:" in line), lines[0]) if lines else ""
-    return line if len(line) <= 160 else f"{line[:159]}…"
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
