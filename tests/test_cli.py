@@ -212,6 +212,15 @@ def test_plots_are_saved(tmp_path: Path) -> None:
     assert run("recommend", *MATMUL, "--heatmap", "BLOCK_M", "BLOCK_Q", str(heat)).exit_code == 2
 
 
+def test_auto_is_the_gpu_of_this_machine_or_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.arch.detect.nvidia_names", lambda: ["NVIDIA A100"])
+    monkeypatch.setattr("carver.arch.devices.CUDA", lambda: carver.load_arch("a100"))
+    question = "recommend", "matmul", "64", "64", "64", "--json", "--arch", "auto"
+    assert json.loads(run(*question).stdout)["backend"] == "cuda"
+    monkeypatch.setattr("carver.arch.detect.nvidia_names", list)
+    assert json.loads(run(*question).stdout)["backend"] == "cpu"
+
+
 NO_ANSWER = [
     ["recommend", "elementwise", "64", "--inputs", "9", "--backend", "cuda", "--arch", "h200"],
     ["rank", *MATMUL],  # with a configuration that cannot run

@@ -91,7 +91,7 @@ def _keep_learnt(ranking: Ranking, report: Report) -> None:
         profiles.save(LEARNT_AS, ranking.learn(times))
 
 
-bench = per_operator(_bench)
+bench = per_operator(_bench, arch="auto")
 
 
 @click.group()

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
@@ -19,8 +20,10 @@ from ..ops.operator import Argument, Operator, operators
 
 
 def device(name: str) -> Arch:
-    """A descriptor by any of its names; "auto" is the GPU in this machine, "cpu" its processor."""
-    return archs.CUDA() if name.strip().lower() == "auto" else archs.load(name)
+    """A descriptor by any of its names; "auto" is the NVIDIA GPU of this machine, or its CPU where it has none."""
+    if name.strip().lower() != "auto":
+        return archs.load(name)
+    return archs.CUDA() if detect.nvidia_names() else archs.CPU()
 
 
 class BackendOption(click.Option):
@@ -40,11 +43,17 @@ backend_option = click.option(
 kernel_option = click.option("--kernel", metavar="NAME", help="Of one kernel alone, such as a declaration of your own.")
 
 
-def per_operator(command: Callable[..., None]) -> click.Group:
+def per_operator(command: Callable[..., None], arch: str | None = None) -> click.Group:
     """A group with one sub-command an operator. `command` is called with the template and with its own options.
 
-    Its options are those that `click.option` put on it; every sub-command has `--arch` besides.
+    Its options are those that `click.option` put on it; every sub-command has `--arch` besides, which must be given
+    unless `arch` is its default.
     """
+    asked: dict[str, Any] = {"default": arch, "show_default": True} if arch else {"required": True}
+    device_option = click.Option(
+        ["--arch"], **asked, metavar="NAME",
+        help="device, see `carver archs`; or cpu, a TOML file, auto: the GPU of this machine, or its CPU",
+    )  # fmt: skip
     own = tuple(reversed(getattr(command, "__click_params__", [])))
     group = _Operators(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
     for operator in operators().values():
@@ -53,7 +62,7 @@ def per_operator(command: Callable[..., None]) -> click.Group:
                 _Operator(
                     operator.name.replace("_", "-"),
                     callback=functools.partial(_call, command, operator),
-                    params=[*_params(operator), _ARCH, *own],
+                    params=[*_params(operator), device_option, *own],
                     help=f"{operator.summary}\n\n{command.__doc__}",
                     short_help=operator.summary,
                 )
@@ -114,9 +123,6 @@ def _params(operator: Operator) -> list[click.Parameter]:
     return [_param(argument, known[argument.parameter]) for argument in operator.arguments]
 
 
-_ARCH = click.Option(
-    ["--arch"], required=True, metavar="NAME", help="device, see `carver archs`; or auto, cpu, a TOML file"
-)  # fmt: skip
 _DTYPES = f"inputs: {', '.join(BYTES)}"
 
 
