@@ -19,7 +19,7 @@ from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
 from carver.compiled.worker import decode, encode, packed
-from carver.cost.models.compiled import PRIORS, price_compiled, priors, shape_of
+from carver.cost.models.compiled import PRIORS, fits, price_compiled, priors, shape_of
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -413,7 +413,9 @@ def test_blocks_share_tensor_memory() -> None:
     config = {"BM": 128, "BN": 256, "BK": 32, "num_warps": 4, "num_stages": 2}
     facts = carver.inspect(kernels.matmul, args=matmul(), config=config, arch="b200", grid=grid)
     assert any("tcgen05" in kind for loop in facts.loops for kind in loop.span.block_matrix)
-    assert facts.resident == 2
+    assert (facts.resident, facts.tensor_columns) == (2, 256) and "256 columns of tensor memory" in str(facts)
+    refused = fits(replace(facts, tensor_columns=656, resident=0), carver.load_arch("b200"))
+    assert refused.startswith("it needs 656 columns")
 
 
 def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:

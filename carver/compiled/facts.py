@@ -147,6 +147,8 @@ class Facts:
     """That programs read by one access after another of theirs: of the whole grid."""
     near_bytes: float
     """Distinct bytes that programs of neighbouring SMs read, each neighbourhood by itself: of the whole grid."""
+    tensor_columns: int = 0
+    """Columns of tensor memory that a block allocates."""
 
     @property
     def same(self) -> tuple[Any, ...]:
@@ -205,7 +207,7 @@ def gathered(
         sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
         reads.waves(slots)[0], touched.all.waves(slots)[1],
         *reads.waves(max(resident, 1)), reads.again(),
-        reads.waves(max(arch.l2_merge_sms, 1))[0],
+        reads.waves(max(arch.l2_merge_sms, 1))[0], tensor_columns,
     )  # fmt: skip
 
 
@@ -226,7 +228,8 @@ def _stride_bytes(access: Access, at_once: float) -> float:
 
 def _lines(facts: Facts) -> Iterator[str]:
     spills = f", {facts.spill_bytes} bytes a thread spilled" if facts.spill_bytes else ""
-    yield f"{facts.shared_bytes:,} bytes of shared memory, {facts.registers} registers a thread{spills}"
+    tensor = f", {facts.tensor_columns} columns of tensor memory" if facts.tensor_columns else ""
+    yield f"{facts.shared_bytes:,} bytes of shared memory{tensor}, {facts.registers} registers a thread{spills}"
     yield f"{facts.warps} warps a block, {facts.resident} blocks an SM, grid {' x '.join(map(str, facts.grid))}"
     loops = []
     for loop in facts.loops:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...arch.descriptor import Arch
+from ...arch.occupancy import TMEM_COLUMNS
 from ...base.types import FloatArray
 from ...compiled.facts import Facts, Total, added
 from ...compiled.machine import LATENCIES_CLK, matrix_rates
@@ -141,8 +142,10 @@ def fits(facts: Facts, arch: Arch) -> str:
         return f"it needs {facts.shared_bytes:,} bytes of shared memory, a block may have {arch.smem_per_block_bytes:,}"
     if facts.warps * arch.warp_size > arch.max_threads_per_block:
         return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
+    if facts.tensor_columns > TMEM_COLUMNS:
+        return f"it needs {facts.tensor_columns} columns of tensor memory, an SM has {TMEM_COLUMNS}"
     if facts.resident < 1:
-        return f"{facts.warps} warps of {facts.registers} registers a thread, or tensor memory, do not fit an SM"
+        return f"{facts.warps} warps of {facts.registers} registers a thread do not fit an SM"
     return ""
 
 
