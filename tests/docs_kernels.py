@@ -39,8 +39,8 @@ def table(heads: str, rows: Iterable[Iterable[str]]) -> str:
 
 def default(column: Column) -> str:
     if column.required:
-        return "needed"
-    return "not said" if column.default is None else f"{float(column.default):g}"
+        return "required"
+    return "none" if column.default is None else f"{float(column.default):g}"
 
 
 def described(schema: type, from_problem: bool) -> Iterator[tuple[str, str, str, str]]:
@@ -52,7 +52,7 @@ def described(schema: type, from_problem: bool) -> Iterator[tuple[str, str, str,
 def reference() -> Iterator[str]:
     yield "## Keys of a declaration\n"
     yield f"{', '.join(f'`{key}`' for key in sorted(declaration.KEYS))}.\n"
-    yield "A launch, under `[[launches]]`: " + ", ".join(f"`{key}`" for key in sorted(declaration.LAUNCH_KEYS)) + ".\n"
+    yield f"Keys of a launch, in `[[launches]]`: {', '.join(f'`{key}`' for key in sorted(declaration.LAUNCH_KEYS))}.\n"
     yield "## Backends\n"
     yield table("backend, kernels, runs on, by default", (
         (f"`{b.name}`", b.title.removesuffix("'s"), ", ".join(b.vendors) or f"any {b.device_kind.upper()}",
@@ -62,13 +62,13 @@ def reference() -> Iterator[str]:
     yield "## Expressions\n"
     yield (
         "`+ - * // % **`, comparisons, `and or not`, `a if c else b`, "
-        f"{', '.join(f'`{name}`' for name in expr.FUNCTIONS)}; a power is a number from 0 to {expr.MAX_POWER}. "
-        f"At most {expr.MAX_LENGTH} characters and {expr.MAX_DEPTH} operations within each other. "
-        "Truth is 1, and what is not true is 0.\n"
+        f"{', '.join(f'`{name}`' for name in expr.FUNCTIONS)}. An exponent is a number from 0 to {expr.MAX_POWER}. "
+        f"An expression has at most {expr.MAX_LENGTH} characters and {expr.MAX_DEPTH} nested operations. "
+        "True is 1 and false is 0.\n"
     )
-    yield "### Names that a problem and a device give\n"
-    yield table("name, what it is", ((f"`{name}`", text) for name, text in MEANINGS.items()))
-    yield "Besides, an operator's axes by name, and its options:\n"
+    yield "### Names of the problem and the device\n"
+    yield table("name, meaning", ((f"`{name}`", text) for name, text in MEANINGS.items()))
+    yield "Each operator adds its axes and options:\n"
     yield table("operator, notation, axes, options", (
         (f"`{name}`", f"`{w.computes}`", ", ".join(f"`{axis}` {said}" for axis, said in w.axes.items()),
          ", ".join(f"`{option}`" for option in w.options))
@@ -78,8 +78,8 @@ def reference() -> Iterator[str]:
     yield ", ".join(f"`arch.{name}`" for name in sorted(expr.device_fields())) + ".\n"
     yield "## Columns\n"
     yield (
-        "Under `[schedule]`, by the cost model that `model` names. Those that a problem gives may be given anew there. "
-        "A tunable of a column's name is that column.\n"
+        "These are the keys of `[schedule]`, for each cost model (`model`). A tunable with the name of a column "
+        "is that column. Columns of the problem have values already; `[schedule]` may replace them.\n"
     )
     for name, model in MODELS.items():
         yield f"### `{name}`\n"
@@ -87,31 +87,32 @@ def reference() -> Iterator[str]:
             if part is None:
                 continue
             if part is model.optional:
-                yield "For kernels whose threads read their operands one by one, all of these besides:\n"
+                yield "Kernels whose threads read their operands one by one need these columns as well:\n"
             shared = [other for other, m in MODELS.items() if part in m.parts]
             if shared[:1] not in ([], [name]):
-                yield f"The columns of `{shared[0]}`, and:\n"
+                if part is model.parts[0]:
+                    yield f"The columns of `{shared[0]}`, and:\n"
                 continue
-            yield table("column, unit, default, what it is", described(part.columns, False))
+            yield table("column, unit, default, meaning", described(part.columns, False))
             if any(column.from_problem for column in columns(part.columns)):
-                yield "Of the problem:\n"
-                yield table("column, unit, default, what it is", described(part.columns, True))
+                yield "Columns of the problem:\n"
+                yield table("column, unit, default, meaning", described(part.columns, True))
     yield "### Any model\n"
-    yield "What a hint says of a candidate:\n"
-    yield table("column, unit, default, what it is", described(Shown, False))
+    yield "Any declaration may have these columns, which hints report:\n"
+    yield table("column, unit, default, meaning", described(Shown, False))
     for compiler, by_model in COMPILERS.items():
-        yield f"## What `compiler = \"{compiler}\"` fills\n"
+        yield f"## Columns that `compiler = \"{compiler}\"` fills in\n"
         for name, functions in by_model.items():
             yield f"`{name}`: {', '.join(f'`{column}`' for column in functions)}.\n"
         optional = {
             p.name: None for fs in by_model.values() for f in fs.values()
             for p in inspect.signature(f).parameters.values() if p.default is not p.empty
         }  # fmt: skip
-        yield f"A declaration may say more under `[let]`: {', '.join(f'`{name}`' for name in optional)}.\n"
+        yield f"The derivation also reads these names from `[let]`: {', '.join(f'`{name}`' for name in optional)}.\n"
     yield "## Constants\n"
     parts = {name: [p for p in (*m.parts, m.optional) if p] for name, m in MODELS.items()}
     read = {name: {constant for p in each for constant in p.constants} for name, each in parts.items()}
-    yield table("constant, prior, bounds, what it is, read by", (
+    yield table("constant, prior, bounds, meaning, read by", (
         (f"`{name}`", f"{c.prior:g}", f"{c.low:g} to {c.high:g}", c.meaning,
          "all" if name in estimate.READS else ", ".join(f"`{model}`" for model, names in read.items() if name in names))
         for name, c in CONSTANTS.items()

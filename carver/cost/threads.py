@@ -36,23 +36,33 @@ class ThreadTile:
 
     thread_m: FloatArray = column("elements", "rows of a thread's tile")
     thread_n: FloatArray = column("elements", "columns of a thread's tile")
-    lanes_m: FloatArray = column("threads", "of a warp along m")
-    lanes_n: FloatArray = column("threads", "of a warp along n")
-    vector_m: FloatArray = column("elements", "of one read of the first operand")
-    vector_n: FloatArray = column("elements", "of one read of the second operand")
-    fetch_m: FloatArray = column("threads", "that fetch one row of the first operand, where it is staged")
-    fetch_n: FloatArray = column("threads", "that fetch one row of the second operand, where it is staged")
-    interleaved_m: FloatArray = column("flag", "a thread's vectors lie a vector times the threads apart along m", 0)
-    interleaved_n: FloatArray = column("flag", "a thread's vectors lie a vector times the threads apart along n", 0)
-    staged_m: FloatArray = column("flag", "the first operand passes shared memory", 1)
-    staged_n: FloatArray = column("flag", "the second operand passes shared memory", 1)
-    pad_m: FloatArray = column("bytes", "added to rows of shared memory that are written across, first operand", 0)
-    pad_n: FloatArray = column("bytes", "added to rows of shared memory that are written across, second operand", 0)
-    staged_bytes: FloatArray | None = column("bytes", "an element in shared memory; as the operand's if not said", None)
-    unroll: FloatArray = column("", "products between two tests of the inner loop", 1)
+    lanes_m: FloatArray = column("threads", "lanes of a warp along m")
+    lanes_n: FloatArray = column("threads", "lanes of a warp along n")
+    vector_m: FloatArray = column("elements", "elements per read of the first operand")
+    vector_n: FloatArray = column("elements", "elements per read of the second operand")
+    fetch_m: FloatArray = column("threads", "threads that fetch one row of the first operand, if it is staged")
+    fetch_n: FloatArray = column("threads", "threads that fetch one row of the second operand, if it is staged")
+    interleaved_m: FloatArray = column(
+        "flag", "along m, a thread's vectors alternate with those of the other threads", 0
+    )
+    interleaved_n: FloatArray = column(
+        "flag", "along n, a thread's vectors alternate with those of the other threads", 0
+    )
+    staged_m: FloatArray = column("flag", "the first operand is staged in shared memory", 1)
+    staged_n: FloatArray = column("flag", "the second operand is staged in shared memory", 1)
+    pad_m: FloatArray = column(
+        "bytes", "padding of rows in shared memory that are written transposed, first operand", 0
+    )
+    pad_n: FloatArray = column(
+        "bytes", "padding of rows in shared memory that are written transposed, second operand", 0
+    )
+    staged_bytes: FloatArray | None = column(
+        "bytes", "size of an element in shared memory; by default as in the operand", None
+    )
+    unroll: FloatArray = column("", "unroll factor: products between two tests of the inner loop", 1)
     prefetched: FloatArray = column("flag", "loads of the next step are issued before the products of this one", 1)
-    shared_k: FloatArray = column("threads", "that hold the same sums and share the step's products", 1)
-    product_instr: FloatArray = column("instructions", "of one product", 1)
+    shared_k: FloatArray = column("threads", "threads that hold the same sums and divide the products of a step", 1)
+    product_instr: FloatArray = column("instructions", "instructions per product", 1)
 
 
 @dataclass(frozen=True)

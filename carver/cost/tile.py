@@ -23,11 +23,11 @@ class Operands:
 
     arch: Arch
     problem: Problem
-    a_bytes: FloatArray = given("bytes", "an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "an element of the second operand")
+    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
+    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
     tile_m: FloatArray = column("elements", "rows of the output that a block owns")
     tile_n: FloatArray = column("elements", "columns of the output that a block owns")
-    tile_k: FloatArray = column("elements", "of the reduction in one step")
+    tile_k: FloatArray = column("elements", "depth of one step along the reduction")
 
 
 @dataclass(frozen=True)
@@ -36,56 +36,78 @@ class Block(Operands):
 
     a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
     b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
-    matrix_widens: FloatArray = given("flag", "the fastest matrix instruction takes the operands widened")
-    mma_widens: FloatArray = given("flag", "the matrix instruction of a warp takes the operands widened")
-    mma_m: FloatArray = given("elements", "rows of the matrix instruction of a warp")
-    mma_n: FloatArray = given("elements", "columns of the matrix instruction of a warp")
-    warps: FloatArray = column("warps", "of a block that multiply")
-    warps_m: FloatArray = column("warps", "along the rows of the tile")
-    warps_n: FloatArray = column("warps", "along the columns of the tile")
+    matrix_widens: FloatArray = given("flag", "the fastest matrix instruction needs the operands in a wider type")
+    mma_widens: FloatArray = given("flag", "the warp-level matrix instruction needs the operands in a wider type")
+    mma_m: FloatArray = given("elements", "rows of the warp-level matrix instruction")
+    mma_n: FloatArray = given("elements", "columns of the warp-level matrix instruction")
+    warps: FloatArray = column("warps", "warps of a block that multiply")
+    warps_m: FloatArray = column("warps", "warps along the rows of the tile")
+    warps_n: FloatArray = column("warps", "warps along the columns of the tile")
     instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05")
     smem_bytes: FloatArray = column("bytes", "shared memory of a block")
-    registers: FloatArray = column("registers", "that a thread needs; more than it may have spill")
-    ahead: FloatArray = column("steps", "that loads are issued before their use")
-    product_copies: FloatArray = column("warps", "that multiply the same, of more than the tile has work for", 1)
-    threads: FloatArray | None = column("threads", "of a block; whole warps where it is not said", None)
+    registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill")
+    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use")
+    product_copies: FloatArray = column(
+        "warps", "number of warps that repeat the same products, where the tile is too small for all warps", 1
+    )
+    threads: FloatArray | None = column("threads", "threads per block; by default those of all warps", None)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
-    resident_most: FloatArray | None = column("blocks", "that an SM holds at most, of a persistent grid", None)
-    copy_warps: FloatArray = column("warps", "that only copy, beside those that multiply", 0)
-    next_tile: FloatArray = column("flag", "of a persistent grid: loads go on into the next tile", 0)
-    other_stores: FloatArray = column("flag", "of a persistent grid: warps store while others multiply on", 0)
-    single_copy_instr: FloatArray | None = column(
-        "instructions", "of a copy too narrow to be asynchronous; as of any copy where it is not said", None
+    resident_most: FloatArray | None = column("blocks", "for a persistent grid: largest number of blocks per SM", None)
+    copy_warps: FloatArray = column("warps", "additional warps that only copy", 0)
+    next_tile: FloatArray = column(
+        "flag", "for a persistent grid: loads of the next tile start before the current one ends", 0
     )
-    exposed_loads: FloatArray = column("loads", "of a step whose whole latency shows", 0)
-    synchronous_copies: FloatArray = column("flag", "a step loads, waits, stores, multiplies, one after the other", 0)
+    other_stores: FloatArray = column("flag", "for a persistent grid: some warps store while others multiply", 0)
+    single_copy_instr: FloatArray | None = column(
+        "instructions", "instructions of a copy that is too narrow to be asynchronous; by default as for any copy", None
+    )
+    exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
+    synchronous_copies: FloatArray = column(
+        "flag", "a step loads, waits, stores and multiplies, one after the other", 0
+    )
     scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
     scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
-    singles_a: FloatArray = column("", "times that each element of the first operand is moved alone", 0)
-    singles_b: FloatArray = column("", "times that each element of the second operand is moved alone", 0)
-    single_conflicts_a: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
-    single_conflicts_b: FloatArray = column("", "passes of the shared-memory port for a warp's worth of them", 1)
-    converted_b: FloatArray = column("flag", "the second operand is converted into a buffer of its own", 0)
+    singles_a: FloatArray = column("", "number of times that each element of the first operand is copied one by one", 0)
+    singles_b: FloatArray = column(
+        "", "number of times that each element of the second operand is copied one by one", 0
+    )
+    single_conflicts_a: FloatArray = column(
+        "", "passes of the shared-memory port when a warp copies such elements of the first operand", 1
+    )
+    single_conflicts_b: FloatArray = column(
+        "", "passes of the shared-memory port when a warp copies such elements of the second operand", 1
+    )
+    converted_b: FloatArray = column("flag", "the second operand is converted into a separate buffer", 0)
     fragment_conflicts: FloatArray | None = column(
-        "", "passes that reads of matrix operands take, where they alternate with the products", None
+        "", "passes of the port for reads of matrix operands, where they alternate with the products", None
     )
-    lane_reads_a: FloatArray = column("reads", "of the first operand by a lane in a step, on vector units", 0)
-    lane_reads_b: FloatArray = column("reads", "of the second operand by a lane in a step, on vector units", 0)
-    lane_read_a_bytes: FloatArray = column("bytes", "of one such read of the first operand", 16)
-    lane_read_b_bytes: FloatArray = column("bytes", "of one such read of the second operand", 16)
-    lane_passes_a: FloatArray = column("", "passes of one such read of a warp, whose lanes want the same banks", 1)
-    lane_passes_b: FloatArray = column("", "passes of one such read of a warp, whose lanes want the same banks", 1)
-    tmem_columns: FloatArray = column("columns", "of tensor memory that hold a block's sums", 0)
+    lane_reads_a: FloatArray = column("reads", "on vector units: reads of the first operand per lane and step", 0)
+    lane_reads_b: FloatArray = column("reads", "on vector units: reads of the second operand per lane and step", 0)
+    lane_read_a_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the first operand", 16)
+    lane_read_b_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the second operand", 16)
+    lane_passes_a: FloatArray = column(
+        "", "passes of the port for such a read of a warp, where lanes want the same banks; first operand", 1
+    )
+    lane_passes_b: FloatArray = column(
+        "", "passes of the port for such a read of a warp, where lanes want the same banks; second operand", 1
+    )
+    tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's sums", 0)
     warp_instr: FloatArray = column(
-        "instructions", "of a warp in a step beside products, as a compiler's output has them; 0: as the constants", 0
+        "instructions",
+        "instructions per warp and step besides products, counted in a compiler's output; 0: by the constants",
+        0,
     )
-    serialized: FloatArray = column("flag", "each wgmma waits for the one before", 0)
-    after_instr: FloatArray = column("instructions", "of a thread once the products of a step are there", 0)
-    after_converts: FloatArray = column("sums", "of a thread that are made floats of integers before that", 0)
-    start_loads: FloatArray = column("loads", "one after the other that a block's first copy waits for", 0)
-    row_scalars: FloatArray = column("elements", "that a step loads besides, each from a row of its own", 0)
-    store_run_bytes: FloatArray | None = column("bytes", "side by side in a store; a sector where it is not said", None)
+    serialized: FloatArray = column("flag", "each wgmma waits for the previous one", 0)
+    after_instr: FloatArray = column(
+        "instructions", "instructions per thread on the sums of a step, after its products", 0
+    )
+    after_converts: FloatArray = column(
+        "sums", "sums per thread that are converted from integer to float before that", 0
+    )
+    start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
+    row_scalars: FloatArray = column("elements", "further elements that a step loads, each from a different row", 0)
+    store_run_bytes: FloatArray | None = column("bytes", "contiguous bytes of a store; by default a sector", None)
 
     @cached_property
     def lanes(self) -> FloatArray:
@@ -99,20 +121,22 @@ class Extent(Operands):
     A convolution's axes are multiplied up to `m n k b` as `space.roles` says.
     """
 
-    m: FloatArray = given("elements", "extent of the axes that the output shares with the first operand")
-    n: FloatArray = given("elements", "extent of the axes that the output shares with the second operand")
+    m: FloatArray = given("elements", "extent of the axes that are in the output and the first operand only")
+    n: FloatArray = given("elements", "extent of the axes that are in the output and the second operand only")
     k: FloatArray = given("elements", "extent of the axes that are summed over")
-    b: FloatArray = given("elements", "extent of the axes that the output and both operands share")
-    out_bytes: FloatArray = given("bytes", "an element of the output")
-    acc_bytes: FloatArray = given("bytes", "a sum")
-    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 in windows")
+    b: FloatArray = given("elements", "extent of the axes that are in the output and both operands")
+    out_bytes: FloatArray = given("bytes", "size of an element of the output")
+    acc_bytes: FloatArray = given("bytes", "size of an accumulator")
+    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 for windows")
     b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
     split: FloatArray = column("", "parts of the reduction", 1)
     cluster: FloatArray = column(
-        "blocks", "one below the other that run together, for all of which L2 reads the second operand once", 1
+        "blocks", "blocks of a cluster, one below the other; they read the second operand from L2 once", 1
     )
     row_tiles: FloatArray | None = column(
-        "tiles", "along the rows, of all matrices of a batch together, where their rows are not equally many", None
+        "tiles",
+        "number of tiles along the rows, over the whole batch, if its matrices have different numbers of rows",
+        None,
     )
 
     @cached_property
@@ -147,20 +171,20 @@ class Extent(Operands):
 class Tile(Extent):
     """What the terms of a contraction read that depend on sizes: those, and what lies side by side."""
 
-    row_align_a: FloatArray = given("bytes", "what each row of the first operand starts on a multiple of")
-    row_align_b: FloatArray = given("bytes", "what each row of the second operand starts on a multiple of")
-    row_align_out: FloatArray = given("bytes", "what each row of the output starts on a multiple of")
+    row_align_a: FloatArray = given("bytes", "alignment of each row of the first operand")
+    row_align_b: FloatArray = given("bytes", "alignment of each row of the second operand")
+    row_align_out: FloatArray = given("bytes", "alignment of each row of the output")
     a_k_contiguous: FloatArray = given("flag", "the innermost axis of the first operand is summed over")
     b_k_contiguous: FloatArray = given("flag", "the innermost axis of the second operand is summed over")
-    a_run: FloatArray = given("elements", "of the first operand that axes of that kind walk side by side")
-    b_run: FloatArray = given("elements", "of the second operand that axes of that kind walk side by side")
+    a_run: FloatArray = given("elements", "contiguous elements of the first operand along axes of that kind")
+    b_run: FloatArray = given("elements", "contiguous elements of the second operand along axes of that kind")
     group: FloatArray = column("", "rows of tiles that are walked together", 1)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
-    async_copies: FloatArray = column("flag", "copies into shared memory pass no registers", 0)
+    async_copies: FloatArray = column("flag", "copies into shared memory bypass the registers", 0)
     padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
     atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
-    copied_bytes: FloatArray = column("bytes", "of operands that a kernel before copies into another layout", 0)
+    copied_bytes: FloatArray = column("bytes", "size of operands that a preceding kernel copies into another layout", 0)
 
 
 PAIRED = 0.5

@@ -46,21 +46,21 @@ class CpuContraction:
 
     m: FloatArray = given("elements", "rows of the output")
     n: FloatArray = given("elements", "columns of the output")
-    k: FloatArray = given("elements", "of the reduction")
-    b: FloatArray = given("elements", "batch")
-    a_bytes: FloatArray = given("bytes", "an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "an element of the second operand")
-    out_bytes: FloatArray = given("bytes", "an element of the output")
-    acc_bytes: FloatArray = given("bytes", "a sum")
+    k: FloatArray = given("elements", "extent of the reduction")
+    b: FloatArray = given("elements", "extent of the batch")
+    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
+    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
+    out_bytes: FloatArray = given("bytes", "size of an element of the output")
+    acc_bytes: FloatArray = given("bytes", "size of an accumulator")
     mc: FloatArray = column("elements", "rows of a task's tile")
-    kc: FloatArray = column("elements", "of the reduction in one packed block")
+    kc: FloatArray = column("elements", "depth of one packed block along the reduction")
     nc: FloatArray = column("elements", "columns of a task's tile")
     mr: FloatArray = column("elements", "rows of the register tile")
     nr: FloatArray = column("elements", "columns of the register tile")
-    vectors: FloatArray = column("vectors", "of a row of the register tile")
+    vectors: FloatArray = column("vectors", "vectors per row of the register tile")
     registers: FloatArray = column("registers", "vector registers that the inner loop needs")
-    tasks: FloatArray = column("tasks", "that are handed to cores")
-    l2_bytes: FloatArray = column("bytes", "that a task packs and sums in its core's own cache")
+    tasks: FloatArray = column("tasks", "number of tasks")
+    l2_bytes: FloatArray = column("bytes", "size of a task's packed operands and sums, in its core's private cache")
 
 
 def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
@@ -133,26 +133,28 @@ STREAM_READS = frozenset({
 class CpuStream:
     """The columns of `cpu_stream`."""
 
-    elements: FloatArray = given("elements", "of the whole statement")
-    read_bytes: FloatArray = given("bytes", "of all inputs")
-    write_bytes: FloatArray = given("bytes", "of the output")
-    in_bytes: FloatArray = given("bytes", "an element of the first input")
-    c: FloatArray = given("elements", "columns of the input as it lies in memory, where nothing is contracted", 0)
-    flops_per_element: FloatArray = given("", "arithmetic on each element", 1)
-    tasks: FloatArray = column("tasks", "that are handed to cores")
-    lanes: FloatArray = column("elements", "of a vector")
-    l2_bytes: FloatArray = column("bytes", "that a task reads and writes in its core's own cache")
-    unroll: FloatArray = column("vectors", "of one trip of the inner loop", 1)
-    passes: FloatArray = column("", "over the input", 1)
+    elements: FloatArray = given("elements", "elements of the whole statement: the product of all extents")
+    read_bytes: FloatArray = given("bytes", "size of all inputs")
+    write_bytes: FloatArray = given("bytes", "size of the output")
+    in_bytes: FloatArray = given("bytes", "size of an element of the first input")
+    c: FloatArray = given("elements", "columns of the input as stored, where nothing is contracted", 0)
+    flops_per_element: FloatArray = given("", "arithmetic operations per element", 1)
+    tasks: FloatArray = column("tasks", "number of tasks")
+    lanes: FloatArray = column("elements", "elements per vector")
+    l2_bytes: FloatArray = column("bytes", "size of what a task reads and writes in its core's private cache")
+    unroll: FloatArray = column("vectors", "vectors per iteration of the inner loop", 1)
+    passes: FloatArray = column("", "passes over the input", 1)
     vector_instr: FloatArray | None = column(
-        "instructions", "of a vector in all passes, its loads left out; `flops_per_element` if not said", None
+        "instructions", "instructions per vector in all passes, without its loads; by default `flops_per_element`", None
     )
-    sums: FloatArray = column("", "that are kept apart where each waits for the one before it", np.inf)
-    shared: FloatArray = column("", "rows that use a loaded vector", np.inf)
-    largest: FloatArray = column("elements", "of the largest task; even tasks where it is not said", 0)
-    run_elements: FloatArray = column("elements", "side by side in the input", np.inf)
-    runs: FloatArray = column("", "of them that a task folds into one result each", 0)
-    partial_bytes: FloatArray = column("bytes", "of results that are added up at the end", 0)
+    sums: FloatArray = column(
+        "", "number of independent accumulators, where each addition waits for the previous one", np.inf
+    )
+    shared: FloatArray = column("", "number of rows that use a loaded vector", np.inf)
+    largest: FloatArray = column("elements", "elements of the largest task; by default all tasks are equal", 0)
+    run_elements: FloatArray = column("elements", "contiguous elements of the input (a run)", np.inf)
+    runs: FloatArray = column("", "runs that a task reduces to one result each", 0)
+    partial_bytes: FloatArray = column("bytes", "size of the partial results that are added up at the end", 0)
 
 
 def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:

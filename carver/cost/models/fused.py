@@ -31,9 +31,9 @@ class Gated:
 
     m: FloatArray = given("elements", "rows of the output")
     n: FloatArray = given("elements", "columns of the output")
-    k: FloatArray = given("elements", "of the reduction, over all products")
+    k: FloatArray = given("elements", "extent of the reduction, over all products")
     u: FloatArray = given("", "products that share the first operand")
-    out_bytes: FloatArray = given("bytes", "an element of the output")
+    out_bytes: FloatArray = given("bytes", "size of an element of the output")
     a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth of all products")
     tile_m: FloatArray = column("elements", "rows of the output that a block owns")
     tile_n: FloatArray = column("elements", "columns of the output that a block owns")
@@ -67,15 +67,15 @@ class WholeRows:
 
     m: FloatArray = given("elements", "rows of the output")
     n: FloatArray = given("elements", "columns of the output")
-    k: FloatArray = given("elements", "of the reduction")
-    b: FloatArray = given("elements", "batch")
-    a_bytes: FloatArray = given("bytes", "an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "an element of the second operand")
-    out_bytes: FloatArray = given("bytes", "an element of the output")
+    k: FloatArray = given("elements", "extent of the reduction")
+    b: FloatArray = given("elements", "extent of the batch")
+    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
+    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
+    out_bytes: FloatArray = given("bytes", "size of an element of the output")
     tile_m: FloatArray = column("elements", "whole rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output in one trip")
-    warps_n: FloatArray = column("warps", "along the columns of the tile")
-    passes: FloatArray = column("", "over the columns; the second multiplies once more")
+    tile_n: FloatArray = column("elements", "columns of the output per iteration")
+    warps_n: FloatArray = column("warps", "warps along the columns of the tile")
+    passes: FloatArray = column("", "passes over the columns; the second repeats the products")
 
 
 def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:

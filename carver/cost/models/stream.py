@@ -37,43 +37,53 @@ READS = frozenset({
 class Stream:
     """The columns of `stream`."""
 
-    elements: FloatArray = given("elements", "of the whole statement")
-    read_bytes: FloatArray = given("bytes", "of all inputs")
-    write_bytes: FloatArray = given("bytes", "of the output")
-    in_bytes: FloatArray = given("bytes", "an element of the first input")
+    elements: FloatArray = given("elements", "elements of the whole statement: the product of all extents")
+    read_bytes: FloatArray = given("bytes", "size of all inputs")
+    write_bytes: FloatArray = given("bytes", "size of the output")
+    in_bytes: FloatArray = given("bytes", "size of an element of the first input")
     inputs: FloatArray = given("", "tensors that are read")
-    flops_per_element: FloatArray = given("", "arithmetic on each element")
-    c: FloatArray = given("elements", "columns of the input as it lies in memory, where nothing is contracted", np.inf)
-    scattered: FloatArray = given("", "inputs that are walked across their rows", 0)
-    scattered_elements: FloatArray = given("elements", "of tensors that are walked across their rows", 0)
-    repeated_bytes: FloatArray = given("bytes", "of inputs that lack the outer axis, as often as it repeats them", 0)
-    blocks: FloatArray = column("blocks", "launched")
-    steps: FloatArray = column("steps", "trips of a block's loop")
-    warps: FloatArray = column("warps", "of a block")
-    tile_elements: FloatArray = column("elements", "that a block holds at once")
-    run_elements: FloatArray = column("elements", "side by side in one row of the tile")
+    flops_per_element: FloatArray = given("", "arithmetic operations per element")
+    c: FloatArray = given("elements", "columns of the input as stored, where nothing is contracted", np.inf)
+    scattered: FloatArray = given("", "number of inputs that are read across their rows", 0)
+    scattered_elements: FloatArray = given("elements", "elements of the tensors that are read across their rows", 0)
+    repeated_bytes: FloatArray = given("bytes", "size of the inputs that lack the outer axis, times its extent", 0)
+    blocks: FloatArray = column("blocks", "number of blocks")
+    steps: FloatArray = column("steps", "iterations of a block's loop")
+    warps: FloatArray = column("warps", "warps per block")
+    tile_elements: FloatArray = column("elements", "elements of a block's tile")
+    run_elements: FloatArray = column("elements", "contiguous elements in one row of the tile")
     walked_elements: FloatArray | None = column(
-        "elements", "of a row that a block walks along: L1 has a sector between two steps; one step's run without", None
+        "elements",
+        "elements of a row along which a block walks, with sectors in L1 between steps; by default one step's run",
+        None,
     )
-    access_elements: FloatArray = column("elements", "that one instruction moves for a thread")
-    row_align: FloatArray = column("bytes", "what each row starts on a multiple of", 128)
-    stored_run_elements: FloatArray | None = column("elements", "side by side in one row of what a step stores", None)
-    stored_align: FloatArray = column("bytes", "what each row of the output starts on a multiple of", 128)
-    stored_apart: FloatArray = column("", "sectors that stores ask L2 to write over those that they fill", 1)
-    passes: FloatArray = column("", "over the input", 1)
+    access_elements: FloatArray = column("elements", "elements that one load or store of a thread moves")
+    row_align: FloatArray = column("bytes", "alignment of each row of the input", 128)
+    stored_run_elements: FloatArray | None = column(
+        "elements", "contiguous elements in one row of the stored tile", None
+    )
+    stored_align: FloatArray = column("bytes", "alignment of each row of the output", 128)
+    stored_apart: FloatArray = column(
+        "", "sector writes that stores request from L2, over the sectors that they fill", 1
+    )
+    passes: FloatArray = column("", "passes over the input", 1)
     fetched_elements: FloatArray | None = column(
-        "elements", "that all passes over a tile take from L2, where L1 has the rest; each pass its own without", None
+        "elements",
+        "elements of a tile that all passes load from L2, if L1 serves the rest; by default each pass loads all",
+        None,
     )
-    ahead: FloatArray = column("steps", "that loads are issued before their use", 1)
-    outputs_per_element: FloatArray = column("", "elements stored for each that is read", 0)
+    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use", 1)
+    outputs_per_element: FloatArray = column("", "elements stored per element read", 0)
     split: FloatArray = column("", "blocks that share one result", 1)
     step_exchanges: FloatArray = column("", "rounds through shared memory in every step", 0)
     exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
-    tree_levels: FloatArray = column("", "shuffles one after the other that join a warp's results", 0)
-    tree_shuffles: FloatArray = column("", "of a warp at the end of a block, all its results together", 0)
-    tree_instr: FloatArray = column("instructions", "of a thread that join its results and its warp's", 0)
+    tree_levels: FloatArray = column("", "dependent shuffles that combine the results of a warp", 0)
+    tree_shuffles: FloatArray = column("", "shuffles of a warp at the end of a block, for all its results", 0)
+    tree_instr: FloatArray = column(
+        "instructions", "instructions of a thread that combine its results and its warp's", 0
+    )
     smem_bytes: FloatArray = column("bytes", "shared memory of a block", 0)
-    registers: FloatArray = column("registers", "that a thread needs; more than it may have spill", 32)
+    registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill", 32)
 
 
 def stream(space: Space, k: Mapping[str, float]) -> Work:
