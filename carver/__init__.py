@@ -1,4 +1,4 @@
-"""carver: tile configurations for GPU kernels, from a model instead of a search.
+"""carver: tile configurations for GPU and CPU kernels, ranked by a cost model instead of a search.
 
     import carver
     op = carver.MatmulTemplate(M=4096, N=4096, K=4096).with_arch(carver.CUDA("h200"))

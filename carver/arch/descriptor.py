@@ -49,7 +49,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """One device, as the cost model sees it. SI units; FLOP count an FMA as 2 and are dense."""
+    """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 
     name: str
     title: str
@@ -165,7 +165,8 @@ class Arch:
     def replace(self, **fields: object) -> Arch:
         """The same device with some fields changed, for what-if questions: `arch.replace(l2_bytes=100 << 20)`.
 
-        A clock that equals the one above it follows it: matrix and sustained ones the boost clock.
+        A clock that equals the one it is derived from changes with it: matrix and sustained clocks follow the boost
+        clock.
         """
         for name in fields:
             if name not in _FIELDS:
@@ -201,9 +202,10 @@ class Arch:
 
     @property
     def regs_per_block(self) -> int:
-        """Of 32 bits: 64 K on NVIDIA, whatever an SM has (128 K in compute capability 3.7), else all of an SM.
+        """32-bit registers that a block may use: 64 K on NVIDIA (an SM may have 128 K), elsewhere all of an SM.
 
-        Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+        Compute capability 3.7 has the 128 K. Source: CUDA C++ Programming Guide, technical specifications per compute
+        capability.
         """
         return min(self.regs_per_sm, 65536) if self.vendor == "nvidia" else self.regs_per_sm
 
@@ -264,15 +266,15 @@ class Arch:
         return row.flops_per_clk_per_sm * self.sm_count * self.clock_of(row) if row else 0.0
 
     def clock_of(self, row: Matrix) -> float:
-        """The clock that a matrix instruction's rate is reached at. [Hz]"""
+        """The clock at which the rate of a matrix instruction is stated. [Hz]"""
         return self.clock_hz if row.dtype == "float64" else self.matrix_clock_hz
 
     def sustained_of(self, row: Matrix) -> float:
-        """The clock that a matrix instruction's rate is kept up at. [Hz]"""
+        """The clock that the device holds under load of a matrix instruction. [Hz]"""
         return self.sustained_clock_hz if row.dtype == "float64" else self.sustained_matrix_clock_hz
 
     def flops_per_s(self, dtype: str) -> float:
-        """Peak of the faster of the two, the roof of a roofline. [FLOP/s]"""
+        """Peak of the faster of matrix and vector units: the roof of a roofline. [FLOP/s]"""
         return max(self.vector_flops_per_s(dtype), self.matrix_flops_per_s(dtype))
 
     def fitted_constants(self, table: str) -> dict[str, float]:

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Every descriptor that ships with carver, as `load` takes it."""
+    """The names of all descriptors that ship with carver, as `load` takes them."""
     return sorted(path.stem for path in folder("arch").glob("*.toml"))
 
 
@@ -46,7 +46,7 @@ def own_names() -> list[str]:
 
 
 def load(name: Arch | str | os.PathLike[str]) -> Arch:
-    """The descriptor of a device, by any of its names or as the path of a TOML file; a descriptor is what it is.
+    """The descriptor of a device, by any of its names or the path of a TOML file; an `Arch` is returned unchanged.
 
     "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors.
     """

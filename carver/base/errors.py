@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 class CarverError(Exception):
-    """Base of everything carver raises on purpose."""
+    """Base class of all errors that carver raises deliberately."""
 
 
 class ArchError(CarverError):

@@ -33,7 +33,7 @@ def extents(name: str, given: Any) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor that a kernel gets a pointer to: element type, shape, strides in elements (row-major if not given)."""
+    """A tensor argument of a kernel: element type, shape, and strides in elements (row-major by default)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A tensor descriptor made on the host: the tensor, and the block that one access moves."""
+    """A tensor descriptor made on the host: a tensor, and the block that one access moves."""
 
     tensor: Tensor
     block_shape: tuple[int, ...]

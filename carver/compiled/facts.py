@@ -109,7 +109,7 @@ class AccessFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is known of one configuration of a kernel on one device without a run of it."""
+    """Everything that is known of one configuration of a kernel on one device, without running it."""
 
     grid: tuple[int, int, int]
     warps: int

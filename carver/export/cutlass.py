@@ -38,9 +38,9 @@ def closest(arch: Arch) -> str:
 def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{tile_shape, cluster_shape, stages, kernel_schedule, epilogue_schedule, split_k, raster_group}` of each hint.
 
-    Names are those of the collective builder (sm_90, sm_100) and of the sm_80 main loop; elsewhere the builder's Auto.
-    A pair of Blackwell SMs has one tile: `tile_shape` is the pair's. Hints whose rows no instruction of the collective
-    takes are left out: Hopper's have multiples of 64, Blackwell's 64 or 128 an SM.
+    Names are those of the collective builder (sm_90, sm_100) and of the sm_80 main loop; elsewhere they are the
+    builder's Auto. A pair of Blackwell SMs has one tile, and `tile_shape` is that of the pair. Hints whose rows no
+    collective takes are left out: Hopper's have multiples of 64, Blackwell's 64 or 128 per SM.
     """
     return [_config(hint) for hint in _matrix(hints)]
 

@@ -27,8 +27,8 @@ from_config = from_helion
 def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Config]:
     """`helion.Config` of each hint, for `@helion.kernel(autotune_seed_configs=...)` or `configs=`.
 
-    `tiles` is the order in which the kernel opens its tiles: "mnk" for `hl.tile([m, n])` then `hl.tile(k)`. Hints
-    with split-K are left out: a plain Helion loop has none.
+    `tiles` is the order in which the kernel opens its tiles: "mnk" for `hl.tile([m, n])` then `hl.tile(k)`. Hints with
+    split-K are left out, because a plain Helion loop has none.
     """
     try:
         from helion import Config

@@ -31,7 +31,7 @@ def to_json(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> st
 
 @takes(ConfigError)
 def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str:
-    """One row a hint; kernels with other tunables leave columns empty."""
+    """One row per hint. Kernels with other tunables leave columns empty."""
     rows = [
         {"rank": h.rank, "kernel": h.kernel, **renamed(h.config, names), "predicted_ms": f"{h.predicted_ms:.6g}"}
         for h in hints

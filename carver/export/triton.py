@@ -43,9 +43,9 @@ def configs(
 ) -> list[triton.Config]:
     """`triton.Config` of each hint, in rank order, for `triton.autotune(configs=...)`.
 
-    `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` keeps the keys, in the kernel's
-    spelling, that the kernel has: one without split-K has no SPLIT_K. Hints that need a dropped key are left out, as
-    are those that are the same as another without it.
+    `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` lists the keys that the kernel has,
+    in its spelling; others are dropped (a kernel without split-K has no SPLIT_K). Hints that need a dropped key are
+    left out, and so are those that equal another without it.
     """
     try:
         from triton import Config

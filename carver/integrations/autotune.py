@@ -97,13 +97,14 @@ class Enabled(list[Entry]):
 
 
 def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled:
-    """From now on each `triton.autotune` kernel of this process is ranked for the arguments of its first call.
+    """From now on, rank each `triton.autotune` kernel of this process for the arguments of its first call.
 
-    The first `topk` configurations (3 unless given) are timed by Triton, and what they took improves the ranking for
-    the kernel's next key; with 1, or CARVER_TUNING=off, none is, and
-    tuning takes no memory of the GPU. Lists that are quicker timed whole than ranked are compiled side by side and not
-    ranked. Raises DeviceError where there is no GPU and `arch` names none, ConfigError
-    where Triton is missing or its tuner is enabled already.
+    Triton times only the first `topk` configurations (3 by default). Their times improve the ranking for the kernel's
+    next key. With `topk=1`, or CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are
+    timed faster than they are ranked are compiled in parallel and not ranked.
+
+    Raises DeviceError if there is no GPU and `arch` names none, ConfigError if Triton is missing or its tuner is
+    enabled already.
     """
     try:
         from triton.runtime.autotuner import Autotuner

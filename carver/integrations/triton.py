@@ -19,19 +19,22 @@ def triton_pruner(
     template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
     propose: bool = False, compiled: int | None = None, kernel: Any = None,
 ) -> Pruner:
-    """`triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or the same in a dict:
+    """For `triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or in a dict:
     `{"early_config_prune": carver.triton_pruner(op, topk=5)}`.
 
-    Keeps the `topk` of the kernel's own list that are predicted fastest. `template` is an operator with its device or
-    a function of the kernel's arguments that makes one:
+    Keeps the `topk` configurations of the kernel's own list that are predicted fastest. `template` is an operator with
+    its device, or a function of the kernel's arguments that returns one:
 
         lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch("h200")
 
-    `names` maps BLOCK_M and the like to the kernel's keys where they have unusual names; `ignore` are its keys that do
-    not matter to the time. `propose` tries carver's own candidates instead of the list. With `compiled` the first so
-    many are compiled for the device, side by side, and the `topk` are those of them that are then predicted fastest;
-    `kernel` is the kernel, or a function without arguments that gives it, as its decorator comes before it:
-    `kernel=lambda: matmul`. With it what Triton's tuner timed for one key improves the ranking for the next.
+    - `names` maps BLOCK_M and the like to the kernel's keys, if they have unusual names.
+    - `ignore`: keys of the kernel that do not matter to the time.
+    - `propose` tries carver's own candidates instead of the list.
+    - `compiled`: so many of the first configurations are compiled for the device, in parallel, and the `topk` are
+      chosen by their machine code.
+    - `kernel` is the kernel, or a function without arguments that returns it, because its decorator comes before it:
+      `kernel=lambda: matmul`. With it, the times that Triton's tuner measures for one key improve the ranking for the
+      next.
     """
     tuner = None if kernel is None else partial(_tuner_of, kernel)
     if compiled is None:

@@ -28,14 +28,17 @@ BACKWARD = {"keys": 1, "queries": 2}
 
 
 class FlashAttentionTemplate(Template):
-    """O = softmax(Q K^T) V for `batch` sequences of `seq` queries and `seq_kv` keys (as many where not given).
+    """O = softmax(Q K^T) V for `batch` sequences of `seq` queries and `seq_kv` keys (by default as many as queries).
 
-    Q is batch x heads x seq x head_dim, K and V have `kv_heads` heads (all where not given), each shared by
-    heads / kv_heads query heads; `value_dim` is V's width where it differs. Causal: the last query sees every key, with
-    a `window` the last so many keys up to its own. `visited` is for block-sparse masks: how many keys each query's
-    block walks. `softcap`, a whole number: scores s become softcap * tanh(s / softcap). `page`: keys lie in pages of so
-    many, which a table of each sequence lists. `backward`: the kernel of the backward pass that makes the gradients of
-    "keys" and values, or of "queries", from the sums that the forward pass left.
+    Q is batch x heads x seq x head_dim. K and V have `kv_heads` heads (by default all), each shared by heads / kv_heads
+    query heads. `value_dim` is V's width, if it differs.
+
+    - `causal`: the last query sees every key; with a `window`, each query sees that many keys up to its own.
+    - `visited`, for block-sparse masks: the number of keys that the block of each query visits.
+    - `softcap`, a whole number: scores s become softcap * tanh(s / softcap).
+    - `page`: keys lie in pages of this size, which a table of each sequence lists.
+    - `backward`: the kernel of the backward pass that computes the gradients of "keys" (and values), or of "queries",
+      from the sums that the forward pass left.
     """
 
     def __init__(

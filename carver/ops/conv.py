@@ -10,10 +10,10 @@ from .template import Template, accumulator, output_type
 
 
 class ConvTemplate(Template):
-    """A layer's convolution as the matmul it maps onto (implicit GEMM), channels last.
+    """The convolution of a network's layer, as the matmul it maps onto (implicit GEMM), channels last.
 
-    N images of H x W x C under F filters of KH x KW: rows are the N x P x Q output pixels, columns the F
-    filters, and C x KH x KW products are summed. The input counts with its padding of `pad` on every side.
+    N images of H x W x C under F filters of KH x KW: rows are the N x P x Q output pixels, columns the F filters, and C
+    x KH x KW products are summed. `pad` is the padding of the input on every side.
     """
 
     def __init__(

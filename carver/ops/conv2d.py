@@ -9,7 +9,7 @@ from .template import Template, accumulator
 
 
 class Conv2DTemplate(Template):
-    """A single-channel image under one filter, summed directly: `height` x `width` outputs of an input with border."""
+    """One single-channel image under one filter, direct: `height` x `width` outputs of an input with a border."""
 
     def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
         kind = dtypes.canonical(dtype)

@@ -9,7 +9,7 @@ from .template import Template
 
 
 class DedispersionTemplate(Template):
-    """Sums over channels for `trials` dispersion measures, each of which delays every channel by its own time.
+    """Sums over channels for `trials` dispersion measures, each of which delays every channel by a different time.
 
     A delay grows with the trial and is longest in the lowest channel: `max_delay` samples in the last trial.
     """

@@ -19,9 +19,9 @@ MAX_INPUTS = 63
 
 
 class ElementwiseTemplate(Template):
-    """Y = f(X0, X1, ...), element by element; their sum, unless a kernel is compiled with an EXPRESSION of one's own.
+    """Y = f(X0, X1, ...), element by element: carver's kernel computes the sum, unless compiled with an EXPRESSION.
 
-    `inputs` is how many full-size inputs there are; `broadcast` how many more are read along the last
+    `inputs` is the number of full-size inputs. `broadcast` is the number of further inputs that are read along the last
     dimension only (a bias, a scale).
     """
 

@@ -25,7 +25,7 @@ PADDED = 16
 
 
 def explained(hint: Hint, arch: Arch | None = None) -> Explanation:
-    """`explain`, with what a change of the problem would bring among its notes."""
+    """`explain`, with notes on what a change of the problem would bring."""
     found = explain(hint, arch)
     more = tuple(f"{text[0].upper()}{text[1:]}." for text in faster_if(hint.problem, found.arch, hint.backend))
     return replace(found, notes=(*found.notes, *more))

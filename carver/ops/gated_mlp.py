@@ -15,7 +15,7 @@ from .template import Template, accumulator, output_type
 
 
 class GatedMLPTemplate(Template):
-    """C = silu(A W0) * (A W1): A is M x K, both weights K x N (`trans_B`: N x K), one behind the other in memory."""
+    """C = silu(A W0) * (A W1): A is M x K, both weights K x N (`trans_B`: N x K), adjacent in memory."""
 
     def __init__(
         self,

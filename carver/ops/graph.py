@@ -120,7 +120,7 @@ class Comparison:
 
 
 class Chain:
-    """Statements in the order of their computation, with the size of each axis."""
+    """Several statements in the order of their computation, with the size of each axis."""
 
     @takes(ProblemError, words="dtype$")
     def __init__(self, *statements: str, in_dtype: str = "float16", **sizes: int) -> None:
@@ -152,7 +152,7 @@ class Chain:
 
     @property
     def external(self) -> tuple[Tensor, ...]:
-        """Operands that no statement makes, each once."""
+        """Operands that no statement computes, each once."""
         made = {node.output.name for node in self.nodes}
         seen = {t.name: t for node in self.nodes for t in node.inputs if t.name not in made}
         return tuple(seen.values())
@@ -174,9 +174,9 @@ class Chain:
 
     @takes(ProblemError)
     def tiles(self, tile: Mapping[str, int], step: Mapping[str, int] | None = None) -> dict[str, tuple[int, ...]]:
-        """Extent of each tensor's tile, for a tile of the last output and of the axes that the kernel walks.
+        """The extent of each tensor's tile, for a tile of the last output and of the axes over which the kernel loops.
 
-        An axis that neither names is taken whole. Raises ProblemError where a row-wise word would see half a row.
+        An axis that neither names is taken whole. Raises ProblemError if a row-wise word would see only part of a row.
         """
         import networkx as nx
 
@@ -212,9 +212,9 @@ class Chain:
     def fused(
         self, tile: Mapping[str, int], arch: Arch | str, step: Mapping[str, int] | None = None, stages: int = 2
     ) -> Fusion:
-        """What one kernel with this tile takes, and what it saves against a kernel a statement.
+        """What one kernel with this tile needs, and what it saves compared with one kernel per statement.
 
-        `step` are the extents of axes that a block walks in a loop; operands that they index have `stages` buffers.
+        `step` has the extents of axes over which a block loops. Operands that these axes index have `stages` buffers.
         """
         device = load(arch)
         if stray := tile.keys() - set(self.output.axes):
@@ -272,10 +272,10 @@ class Chain:
 
     @property
     def template(self) -> Template:
-        """The chain as the fused kernel that carver has a declaration for. Raises ProblemError where it has none.
+        """The chain as a template of the fused kernel that carver declares. Raises ProblemError if there is none.
 
-        A matmul followed by `add` of a vector or an activation; silu_mul, or silu and mul, of two matmuls of one
-        operand; a matmul and a softmax; attention.
+        Known chains: a matmul followed by `add` of a vector or by an activation; silu_mul, or silu and mul, of two
+        matmuls with a common operand; a matmul and a softmax; attention.
         """
         words = [node.word for node in self.nodes]
         first = self.nodes[0]
@@ -298,7 +298,7 @@ class Chain:
         return self.template.with_arch(arch).recommend_hints(topk, backend)
 
     def compare(self, arch: Arch | str, backend: str = "triton") -> Comparison:
-        """The fused kernel against one kernel a statement, each at its best configuration."""
+        """Compare the fused kernel with one kernel per statement, each at its best configuration."""
         device = load(arch)
         separate = {
             node.output.name: float(self._alone(node).with_arch(device).recommend_hints(1, backend).seconds[0])

@@ -30,8 +30,8 @@ HEIGHTS = (16, 32, 64, 128, 256)
 class Routing:
     """Tokens that each go to `topk` of `experts`, independently of each other.
 
-    Expert e of 1 to E is chosen with a share like e^-skew (Zipf's law; 0: all alike) of all choices, none by more
-    than every token. How many tokens reach an expert is then a binomial variable; what is counted here are means.
+    Expert e of 1 to E gets a share of all choices proportional to e^-skew (Zipf's law; 0: all alike), and no expert
+    gets a token twice. The number of tokens that reach an expert is then a binomial variable; the model uses its mean.
     """
 
     tokens: int
@@ -117,12 +117,13 @@ class Counts:
 
 
 class GroupedMatmulTemplate(Template):
-    """C = A B of each group of rows with its own B, N x K as serving engines store weights.
+    """C = A B for groups of rows, each with its own B, which is stored N x K as in serving engines.
 
-    `rows`: how many each of `experts` groups has; or a list of counts; or a `Routing`; or, with `chosen`, tokens that
-    each go to so many of `experts`, by Zipf's law of exponent `skew`. A kernel gathers the rows of a group and pads
-    them to whole tiles, so what counts is how many tiles the groups make. `scale_block`: 8-bit operands with one scale
-    a row and so many elements of K of A, and a block of so many columns and elements of K of B.
+    `rows` is one of these: the number of rows of each of `experts` groups; a list of counts; a `Routing`; or, with
+    `chosen`, a number of tokens, each of which goes to that many of `experts`, by Zipf's law with exponent `skew`. A
+    kernel gathers the rows of a group and pads them to whole tiles, so the cost depends on how many tiles the groups
+    make. `scale_block`: 8-bit operands, with one scale for each row and that many elements of K of A, and one for each
+    block of that many columns and elements of K of B.
     """
 
     def __init__(

@@ -33,14 +33,17 @@ ACTIVATIONS = {word or "none": code for code, word in enumerate(words.of("matmul
 class MatmulTemplate(Template):
     """C = activation(A @ B + bias), batched and row-major; `trans_A`, `trans_B` say which operands are transposed.
 
-    `lda`, `ldb`, `ldc` are leading dimensions in elements where rows are padded or views; they decide how wide
-    a copy may be. `b_dtype` is the type of B where it differs (weights in int8, say). `epilogue` is another way to say
-    what is done to A @ B before it is stored: "bias", an activation, or ("bias", "gelu"), in this order. Triton sees
-    how rows are aligned only where sizes and strides are constants of the kernel, as Inductor's are: `static_shapes`.
-    Of arguments it knows whether 16 divides them, and where it does not, copies element by element. `scale_block`:
-    operands with scales, as `scales` has them; then it is the operator `scaled_matmul`. 8-bit operands have one a row
-    and so many elements of K of A, and one a block of so many columns and elements of K of B; weights narrower than A,
-    down to int4, uint4 (with zero points) and float4_e2m1, the latter alone.
+    - `lda`, `ldb`, `ldc`: leading dimensions in elements, if rows are padded or are views. They limit how wide a copy
+      may be.
+    - `b_dtype`: the type of B, if it differs (int8 weights, for example).
+    - `epilogue`: another way to say what is done to A @ B before it is stored: "bias", an activation, or ("bias",
+      "gelu"), in this order.
+    - `static_shapes`: sizes and strides are constants of the kernel, as Inductor's are. Otherwise Triton only knows of
+      an argument whether 16 divides it, and copies element by element if not.
+    - `scale_block`: operands with scales, as `scales` has them; this is the operator `scaled_matmul`. 8-bit operands
+      have one scale for each row and that many elements of K of A, and one for each block of that many columns and
+      elements of K of B. If the weights are narrower than A (down to int4, uint4 with zero points, and float4_e2m1),
+      only they have scales.
     """
 
     def __init__(

@@ -83,8 +83,8 @@ class MoETemplate:
     """`tokens` tokens, each through `topk` of `experts` gated MLPs of width `intermediate`.
 
     `up` is the matmul with gate and up projection side by side (2 `intermediate` x `hidden`), `down` the one back.
-    `routing` is "uniform", "zipf", an exponent of Zipf's law, or how many tokens each expert gets. `block_shape`: 8-bit
-    operands in blocks with a scale each.
+    `routing` is "uniform", "zipf", an exponent of Zipf's law, or the number of tokens of each expert. `block_shape`:
+    8-bit operands, with one scale per block of this shape.
     """
 
     @takes(ProblemError, words="dtype$")

@@ -13,9 +13,9 @@ from .template import Template, accumulator, output_type
 class OpTemplate(Template):
     """Any operator, as one line of index notation, with the size of each axis.
 
-    A statement that says what an operator of carver says, under any names, is that operator (`Operator.recognise`).
-    Any other that contracts two operands is ranked as the matmul it maps onto, anything without reduced axes as
-    element-wise.
+    A statement that is equivalent to one of carver's operators, under any names, becomes that operator
+    (`Operator.recognise`). Any other statement that contracts two operands is ranked as the matmul it maps onto, and
+    one without reduced axes as element-wise.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class ReductionTemplate(Template):
 
 
 class GeneralReductionTemplate(Template):
-    """A sum over the axes that `structure` marks with R, kept over those marked S: "SSR" sums the last of three."""
+    """A sum over the axes that `structure` marks with R; S marks those that stay: "SSR" sums over the last of three."""
 
     def __init__(
         self, structure: str, shape: Sequence[int], dtype: str = "float16", out_dtype: str | None = None

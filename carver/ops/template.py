@@ -34,7 +34,7 @@ TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 
 
 class Template:
-    """A problem and, once `with_arch` has named it, the device to answer for."""
+    """A problem and, once `with_arch` has set it, the device for which it is ranked."""
 
     def __init_subclass__(cls) -> None:
         """What the constructor of an operator's template is given is checked by its annotations."""
@@ -52,19 +52,19 @@ class Template:
 
     @property
     def own_backend(self) -> str:
-        """The backend of carver's own kernels for this operator and device, of a `recommend`."""
+        """The backend of carver's own kernels for this operator and device."""
         return own_backend(self._device(), self.problem.operator)
 
     @takes(ConfigError, besides="topk")
     def recommend_hints(
         self, topk: int = 10, backend: str | None = None, kernel: str | None = None, profile: Given | None = None
     ) -> Ranking:
-        """The `topk` configurations with the shortest predicted times, best first; all of them where fewer exist.
+        """The `topk` configurations with the shortest predicted times, best first; all of them if there are fewer.
 
-        `backend` is "cuda" or "cpu" (carver's own kernels), "triton" or another tool that templates/ has a declaration
-        for. Without one, carver's own where they use the device's fastest unit, else Triton's tiles. `kernel` names one
-        kernel, such as a declaration of your own, whatever its backend. `profile` is what was learnt of it before: a
-        ranking's `profile`, or a file of it.
+        `backend` is "cuda" or "cpu" (carver's own kernels), "triton", or another tool for which templates/ has a
+        declaration. By default, it is carver's own kernels if they use the device's fastest unit, else Triton's tiles.
+        `kernel` names one kernel of any backend, such as a declaration of your own. `profile` is what was learnt of the
+        kernel before: the `profile` of a ranking, or a file of it.
         """
         topk = counted("topk", topk, 1)
         if profile is not None:
@@ -92,14 +92,15 @@ class Template:
         kernel: str | None = None, names: Mapping[str, str] | None = None, ignore: Collection[str] = (),
         compiled: int | None = None, call: Call | None = None, profile: Given | None = None,
     ) -> Ranking | KernelRanking:  # fmt: skip
-        """Your own configurations, in that backend's vocabulary, in the order of their predicted times.
+        """Your own configurations, with the keys of that backend, in the order of their predicted times.
 
-        A list of them, or lists of values by key: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
-        carver's keys to yours, keys in `ignore` are left out; `profile` is what was learnt of the kernel before; see
+        `configs` is a list, or a dict of lists: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
+        carver's keys to yours. Keys in `ignore` are left out. `profile` is what was learnt of the kernel before. See
         `carver.ranking.rank.rank`.
 
-        With `compiled` the first so many are compiled for the device and ranked anew by what came out; `call` is the
-        Triton kernel that they are configurations of. What does not compile or fit is in `rejected`.
+        With `compiled`, the first so many are compiled for the device and ranked again by their machine code; `call` is
+        the Triton kernel to which the configurations belong. Those that do not compile or fit are counted in
+        `rejected`.
         """
         every = listed(configs)
         if compiled is None:
@@ -118,7 +119,7 @@ class Template:
     def portfolio(
         self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]
     ) -> Portfolio:
-        """The `k` configurations that together lose least while one axis varies, and a table between them.
+        """The `k` configurations that together lose least while one axis varies, and which of them to use for a size.
 
         `op.portfolio(M=range(1, 8193), k=4)`; see `carver.ranking.portfolio.portfolio` for lists and weights.
         """
@@ -154,8 +155,8 @@ def recommend_many(
 ) -> list[Ranking]:  # fmt: skip
     """`with_arch(arch).recommend_hints(topk, backend, profile=profile)` of every template, in the order given.
 
-    Problems that differ in sizes alone are priced in one pass, which takes a fraction of the time. Raises what a single
-    query raises, of the first template that has no answer.
+    Problems that differ only in sizes are priced in one pass, which takes a fraction of the time. Raises what a single
+    query would raise, for the first template that has no answer.
     """
     given = list(templates)
     if odd := [t for t in given if not isinstance(t, Template)]:

@@ -16,7 +16,7 @@ from ..problem.problem import Problem
 
 
 class NoRasterizationType:
-    """Blocks walk the output in row-major order. One object: `plan is not NoRasterization` means what it says."""
+    """Blocks go over the output in row-major order. A singleton: `plan is not NoRasterization` is a valid test."""
 
     _only: ClassVar[NoRasterizationType | None] = None
 
@@ -37,7 +37,7 @@ NoRasterization = NoRasterizationType()
 
 @dataclass(frozen=True, slots=True)
 class Rasterization2DColumn:
-    """Blocks walk the output column by column inside panels of `panel_width` rows of blocks."""
+    """Blocks go over the output column by column, inside panels of `panel_width` rows of blocks."""
 
     panel_width: int
 
@@ -50,7 +50,7 @@ RasterizationPlan = NoRasterizationType | Rasterization2DColumn
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launch of a hint takes. Registers are the model's estimate, the rest is exact."""
+    """Launch parameters of a hint. Registers are the model's estimate; the rest is exact."""
 
     grid: tuple[int, int, int]
     threads: int
@@ -60,15 +60,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class Hint:
-    """A ranked configuration. What a kernel does not have is None, or absent from a mapping.
+    """A ranked configuration. Fields that its kernel does not have are None, or absent from a mapping.
 
-    `block`, `warp` and `thread` are elements of the output, an entry for each of its axes that is tiled: (rows,
-    columns) of a contraction, (rows,) or (columns,) of a reduction, (elements,) where memory is walked as one line.
-    `rstep` and `reduce_thread` have an entry for the axes that are summed over.
+    `block`, `warp` and `thread` are extents in elements of the output, one for each tiled axis: (rows, columns) for a
+    contraction, (rows,) or (columns,) for a reduction, (elements,) where a tensor is processed as one line. `rstep` and
+    `reduce_thread` have one entry for each axis that is summed over.
 
-    `rank` counts from 1, as tables and exports do; places in a Python list, as in `hints[0]`, count from 0, and so does
-    `index`, the place in the list given to `rank` or in carver's own space. `config` is the backend's own vocabulary;
-    everything above it is derived from it. `terms_ms` adds up to `predicted_ms`.
+    `rank` counts from 1, as in tables and exports. Indices count from 0: that of a Python list, as in `hints[0]`, and
+    `index`, the place in the list given to `rank` or in carver's own space. `config` has the backend's own keys; the
+    fields from `block` to `cluster` are derived from it. `terms_ms` adds up to `predicted_ms`.
     """
 
     rank: int
@@ -137,9 +137,9 @@ class Hint:
         return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `from_dict` gives back an equal hint.
+        """Plain JSON types; `from_dict` returns an equal hint.
 
-        A device as carver ships it is written as its name, any other as its whole descriptor.
+        A device that ships with carver is written as its name, any other as its whole descriptor.
         """
         plan = self.rasterization_plan
         raster = None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width}
@@ -154,7 +154,7 @@ class Hint:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Hint:
-        """The hint that `to_dict` wrote. Raises ConfigError for keys and values that are none of its own."""
+        """The hint that `to_dict` wrote. Raises ConfigError for unknown keys and wrong values."""
         if isinstance(d, list) or (isinstance(d, Mapping) and "hints" in d):
             path = ".[0]" if isinstance(d, list) else ".hints[0]"
             raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")

@@ -42,7 +42,7 @@ _NONE: Mapping[str, Any] = FrozenDict()
 
 @dataclass(frozen=True)
 class Call:
-    """A `triton.jit` function and what it is called with, as `rank_kernel` takes them."""
+    """A `triton.jit` function and the arguments that it is called with, as `rank_kernel` takes them."""
 
     kernel: Any
     args: Args
@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True)
 class KernelHint:
-    """A ranked configuration of a kernel. `rank` counts from 1; `index` is its place in the list that was given.
+    """A ranked configuration of a kernel. `rank` counts from 1; `index` is its place in the given list.
 
     `also` are the places of configurations that compile to the same code.
     """
@@ -109,7 +109,7 @@ class KernelHint:
 
 @dataclass(frozen=True, eq=False)
 class KernelRanking(Sequence[KernelHint]):
-    """Configurations of one kernel, best first. `rejected` counts why others are not in it, `reasons` tells of each."""
+    """Configurations of one kernel, best first. `rejected` counts why others are missing, `reasons` has each."""
 
     kernel: str
     arch: Arch
@@ -154,8 +154,10 @@ class KernelRanking(Sequence[KernelHint]):
         return out
 
     def learn(self, times: Mapping[int, float | None]) -> KernelRanking:
-        """The same candidates, ranked by what these measurements taught: times in ms by `hint.index`, None of one that
-        did not run. As `Ranking.learn`, the constants being those that the compiled code is priced with.
+        """Rank the same candidates again, with what these measurements teach.
+
+        Times are in ms by `hint.index`; None means that the candidate did not run. As `Ranking.learn`, but with the
+        constants by which compiled code is priced.
         """
         check_times(times)
         at = {index: row for row, hint in enumerate(self.hints) for index in (hint.index, *hint.also)}
@@ -169,7 +171,7 @@ class KernelRanking(Sequence[KernelHint]):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """What `learn` has learnt, as JSON; `rank_kernel` takes it as `profile=`, for these arguments or others."""
+        """What `learn` has learnt, as JSON. `rank_kernel` takes it as `profile=`, for these arguments or others."""
         return (self.learnt or Profile(_subject(self), self.arch.name)).to_dict()
 
     def explain(self, i: int = 0) -> str:
@@ -212,20 +214,25 @@ def rank_kernel(
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     progress: bool = False, profile: Given | None = None,
 ) -> KernelRanking:  # fmt: skip
-    """Configurations of a `triton.jit` function in the order of their predicted times. No GPU is touched.
+    """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
-    `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`, or lists
-    of values by key, to be combined. `arch`: a descriptor, or what `with_arch` takes. `args`: arguments by name,
-    tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by value; or a function from a
-    configuration to them, where a hook of its own sets the blocks of tensor descriptors. `constants`: constants that
-    are not tuned. `grid`: as Triton takes it. `values`: what integer tensors hold, where loops or branches depend on
-    it: a number, or an array. `screen`: a template whose own ranking picks the `compiled` configurations that are
-    compiled at all, or their places in the list. At most `processes` compilers run at a time, each for `seconds`;
-    those of a `pool` of the caller's stay for the next call. `profile` is what was learnt of the kernel before: a
-    ranking's `profile`, or a file of it.
+    - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s, or a
+      dict of lists whose combinations are ranked.
+    - `arch`: a descriptor, or whatever `with_arch` takes.
+    - `args`: arguments by name; tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by
+      value. If a hook of the kernel sets the blocks of tensor descriptors: a function from a configuration to such a
+      dict.
+    - `constants`: compile-time constants that are not tuned.
+    - `grid`: as Triton takes it.
+    - `values`: the contents of integer tensors on which loops or branches depend: a number, or an array.
+    - `screen`: a template whose own ranking picks the `compiled` configurations that are compiled; or their places in
+      the list.
+    - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
+      `pool` given by the caller stay for the next call.
+    - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
 
-    Configurations that compile to the same code are one hint. Raises ConfigError for what does not fit the kernel's
-    parameters, ProblemError where no configuration's program can be followed, NoCandidates when none compiles and fits.
+    Configurations that compile to the same code are one hint. Raises ConfigError if something does not fit the kernel's
+    parameters, ProblemError if no configuration's program can be followed, NoCandidates if none compiles and fits.
     """
     name = function_of(kernel).__name__
     if not callable(args) and not (isinstance(args, Mapping) and all(isinstance(name, str) for name in args)):

@@ -88,13 +88,13 @@ class Part:
 
 
 def learn(ranking: Ranking, times: Times) -> Ranking:
-    """The same candidates, ranked by what these measurements of them taught.
+    """Rank the same candidates again, with what these measurements of them teach.
 
-    `times` maps a configuration's place in the list that was given to `rank` (`Hint.index`), or a hint, to its measured
-    time in ms; None where it did not run, which takes it off the ranking. What the ranking learnt before is kept. A
-    measured candidate is predicted to take the time that it took, with a band of what timings repeat within; all others
-    and their bands follow from `carver.cost.learn`. Raises ConfigError for a candidate that the ranking does not have
-    and a time that is none, NoCandidates where nothing is left.
+    `times` maps a configuration's place in the list given to `rank` (`Hint.index`), or a hint, to its measured time in
+    ms. None means that it did not run; it is then removed from the ranking. What the ranking learnt before is kept. The
+    predicted time of a measured candidate becomes its measured time, with a band of the repeatability of timings; all
+    others and their bands follow from `carver.cost.learn`. Raises ConfigError for a candidate that the ranking does not
+    have and for a value that is not a time, NoCandidates if no candidate is left.
     """
     profile = ranking.learnt.profile if ranking.learnt else profile_of(None, subject(ranking), ranking.arch.name)
     places_of = _places(ranking, times)

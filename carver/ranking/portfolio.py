@@ -97,7 +97,7 @@ class Portfolio:
         return self.configs[self.place(size)][1]
 
     def place(self, size: int) -> int:
-        """Which configuration a size is dispatched to; the last bucket takes all that is larger."""
+        """The configuration that a size is dispatched to; the last bucket takes all larger sizes."""
         return next((b.config for b in self.table if size <= b.upto), self.table[-1].config)
 
     def hints(self) -> Ranking:
@@ -111,10 +111,11 @@ class Portfolio:
         return _hint(self, self.place(size), size)
 
     def measured(self, timings: Iterable[Timed | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
-        """Measured loss by size: time of what the table picks over the best measured, less 1.
+        """Measured loss by size: the time of the table's pick over the best measured time, minus 1.
 
-        `timings` are (size, configuration, seconds) or records, of which those of this problem at some size, this
-        device and backend count. A size where the pick was not measured is left out; where none was, ConfigError.
+        `timings` are (size, configuration, seconds), or records; only records of this problem at some size, on this
+        device and backend, count. A size where the pick was not measured is left out; if that is so for all sizes,
+        ConfigError is raised.
         """
         rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
         for timing in timings:
@@ -154,7 +155,7 @@ class Portfolio:
         return json.dumps(self.to_dict(), indent=1)
 
     def to_python(self, name: str = "choose") -> str:
-        """Source of a function from a size to a configuration, for a kernel's own repository."""
+        """Python source of a function from a size to a configuration, for a kernel's own repository."""
         lines = [f"def {name}({self.axis}):"]
         for bucket in self.table[:-1]:
             config = dict(self.configs[bucket.config][1])
@@ -200,10 +201,10 @@ def portfolio(
 ) -> Portfolio:
     """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
 
-    `sizes` is a range, which counts each factor of size alike (a size between 1 and 2 weighs as much as one between
-    4096 and 8192), a list, which counts each entry alike (a size that is there twice, twice), or a mapping from size to
-    weight. Chosen greedily on a matrix of predicted times, then improved by exchanges; each configuration can run at
-    every sampled size.
+    `sizes` is one of these: a range, which gives the same weight to each factor of size (1 to 2 counts as much as 4096
+    to 8192); a list, which gives the same weight to each entry (a size that occurs twice counts twice); or a mapping
+    from size to weight. Configurations are chosen greedily on a matrix of predicted times, then improved by exchanges.
+    Each can run at every sampled size.
     """
     k = counted("k", k, 1)
     axis = _axis(problem, axis)

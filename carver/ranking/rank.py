@@ -39,12 +39,12 @@ def rank(
     ignore: Collection[str] = (),
     profile: Given | None = None,
 ) -> Ranking:
-    """The user's own configurations in the order of their predicted times.
+    """Your own configurations in the order of their predicted times.
 
-    `configs` is a list of them, or lists of values by key: then every combination. `names` maps carver's keys to other
-    spellings, keys in `ignore` are left out, and keys that the backend's tool has a default for may be lacking.
-    `kernel` says which of an operator's kernels they are of, where their keys do not. `profile` is what was learnt of
-    this kernel before: a ranking's `profile`, or a file of it as JSON.
+    `configs` is a list of them, or a dict of lists, of which every combination is ranked. `names` maps carver's keys to
+    other spellings. Keys in `ignore` are left out. Keys for which the backend's tool has a default may be missing.
+    `kernel` says to which of an operator's kernels the configurations belong, if their keys do not. `profile` is what
+    was learnt of this kernel before: the `profile` of a ranking, or a JSON file of it.
 
     Raises ConfigError for a configuration that is not one of the backend's, NoCandidates when none can run.
     """

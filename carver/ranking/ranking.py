@@ -39,13 +39,13 @@ class Learnt:
 
 @dataclass(frozen=True, eq=False)
 class Ranking(Sequence[Hint]):
-    """Hints, best first. Prints as a table; hints are made when they are looked at.
+    """Hints, best first. Prints as a table. Hints are made when they are accessed.
 
-    Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. What is shown and exported as the rank
-    counts from 1: `hints[0].rank` is 1.
+    Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. Ranks, which are printed and exported,
+    count from 1: `hints[0].rank` is 1.
 
-    `rejected` counts the candidates that each rule removed; `reasons` maps the place of a rejected
-    configuration of the user's to the rule that it breaks.
+    `rejected` has the number of candidates that each rule removed. `reasons` maps the place of each rejected
+    configuration in your list to the rule that it breaks.
     """
 
     problem: Problem
@@ -90,7 +90,7 @@ class Ranking(Sequence[Hint]):
 
     @property
     def indices(self) -> list[int]:
-        """Places of the ranked configurations in the list that was given, best first."""
+        """Places of the ranked configurations in the given list, best first."""
         return [int(self.parts[part].space.index[row]) for part, row in self.order]
 
     @property
@@ -103,13 +103,13 @@ class Ranking(Sequence[Hint]):
 
     @property
     def half_bands(self) -> FloatArray:
-        """Half the width of each hint's band in logarithms, best first; nan where nothing was learnt of it."""
+        """Half the width of each hint's band in logarithms, best first; nan where no measurement changed it."""
         told = self.learnt.told if self.learnt else {}
         return np.array([told[at].half_band if at in told else np.nan for at in self.order])
 
     @property
     def profile(self) -> dict[str, Any]:
-        """What `learn` has learnt, as JSON: of which kernel and device, from what measurements, constants moved.
+        """What `learn` has learnt, as JSON: kernel, device, measurements, and the constants that moved.
 
         `rank`, `recommend_hints` and `recommend_many` take it as `profile=`, for this problem or another.
         """

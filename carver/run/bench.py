@@ -226,15 +226,17 @@ def benchmark(
     reset_to_zero: Sequence[str] = (),
     restore_value: Sequence[str] = (),
 ) -> Report:
-    """Compile, check and time the hints; how they did against what was predicted.
+    """Compile, check and time the hints, and compare their times with the predictions.
 
-    `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first of the kind that the hints are for.
-    `grid` is more hints to time, the whole feasible space say, so that regret means something; with `grid_budget`
-    a stratified sample of so many of it. `library` times numpy or torch on the same problem. Every candidate gets one
-    round; further ones, until its median is known within 1 %, as far as `budget_s` goes. A candidate that computes
-    or hangs longer than `timeout_s` is stopped. The caches are cold for each sample unless `warm`. `fresh` measures
-    again what the records have. `reset_to_zero` and `restore_value` name tensors (or "workspace") to zero, or to put
-    back, before each launch, for kernels that add to what they find.
+    - `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first device of the kind that the hints are for.
+    - `grid`: more hints to time, for example the whole feasible space, so that regret is meaningful; with `grid_budget`
+      only a stratified sample of so many.
+    - `library` times numpy or torch on the same problem.
+    - Every candidate gets one round; further rounds follow until its median is known within 1 %, as far as `budget_s`
+      allows. A candidate that computes or hangs longer than `timeout_s` is stopped.
+    - Caches are cold for each sample unless `warm`. `fresh` measures again what the records have.
+    - `reset_to_zero` and `restore_value` name tensors (or "workspace") to set to zero, or to restore, before each
+      launch, for kernels that add to them.
     """
     if not hints:
         raise ConfigError("no hints to measure: give at least one")

@@ -28,12 +28,15 @@ _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=
 
 
 class TensorSupplyType(Enum):
-    """How inputs are drawn where none are given. `Auto` looks at the element type.
+    """How inputs are drawn if none are given. `Auto` depends on the element type.
 
-    Auto: floats uniform in [-1, 1), integers uniform in -2 to 2, as `Integer`; unsigned ones in 0 to 2, truth values
-    in 0 and 1. Uniform: [-1, 1) too, integers like Auto. Normal: mean 0, deviation 1; Randn: the same name for it.
-    Zero, One: constants. Normal draws of an integer type are rounded. 8-bit floats saturate. Complex numbers have
-    both parts drawn.
+    - Auto: floats uniform in [-1, 1); integers uniform in -2 to 2, as with Integer; unsigned ones in 0 to 2; booleans 0
+      or 1.
+    - Uniform: [-1, 1) too, and integers as with Auto.
+    - Normal: mean 0, deviation 1; Randn is another name for it. Integers are rounded.
+    - Zero, One: constants.
+
+    8-bit floats saturate. Both parts of complex numbers are drawn.
     """
 
     Auto = "auto"

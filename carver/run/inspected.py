@@ -24,7 +24,7 @@ from .spec import HintKernel, Kernel, dim3
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """What is known of one function of a CUDA source on one device: how often its loops run is the program's to say."""
+    """What is known of one function of a CUDA source on one device. How often its loops run is not known."""
 
     name: str
     threads: int
@@ -51,11 +51,11 @@ def inspect(
     kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Mapping[str, Any] | None = None, config: Any = None,
     grid: triton.Grid = (1,), constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
 ) -> Facts | tuple[CodeFacts, ...]:  # fmt: skip
-    """Compile one configuration of a kernel for one device, which need not be there, and say what came out.
+    """Compile one configuration of a kernel for one device, which need not be in the machine, and report on the result.
 
-    A `triton.jit` function with its `args`, `config`, `grid`, `constants` and `values`, as `rank_kernel` takes them; or
-    a `carver.Kernel` of CUDA source, or a hint of carver's own CUDA kernels, of which each function that is launched
-    gives a `CodeFacts`. Raises CompileError where the compiler refuses, DeviceError without one.
+    Takes a `triton.jit` function with its `args`, `config`, `grid`, `constants` and `values`, as `rank_kernel` does.
+    Also takes a `carver.Kernel` of CUDA source, or a hint of carver's own CUDA kernels; then each function that is
+    launched gives a `CodeFacts`. Raises CompileError if the compiler refuses, DeviceError without a device.
     """
     device = load(arch)
     if isinstance(kernel, Hint):

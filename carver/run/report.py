@@ -123,12 +123,12 @@ class Report:
 
     @property
     def unsteady(self) -> tuple[Measurement, ...]:
-        """Those whose time is hardly known: the device was busy, or there was too little time."""
+        """Candidates whose time is uncertain, because the device was busy or there was too little time."""
         return tuple(m for m in self.ok if (m.ci_percent or 0.0) > STEADY_PERCENT)
 
     @property
     def disturbed_percent(self) -> float:
-        """Of the times of a CPU, those of runs that lost a core to another program."""
+        """On a CPU: the share of timed runs that lost a core to another program."""
         said = [float(c["disturbed_percent"]) for m in self.ok for c in m.conditions if "disturbed_percent" in c]
         return sum(said) / len(said) if said else 0.0
 
@@ -145,9 +145,9 @@ class Report:
         return Best(min(self.ok, key=_median), self.device, self.defines)
 
     def regret(self, k: int) -> float | None:
-        """Best time among the first k by prediction, over the best of all measured, minus 1; None if none of them ran.
+        """The best time among the first k by prediction, over the best of all measured, minus 1; None if none ran.
 
-        One of the first k that fails takes its place all the same: whoever follows the ranking pays for it.
+        A failed candidate among the first k counts as one of the k, because whoever follows the ranking pays for it.
         """
         if k < 1:
             raise ConfigError(f"regret is of the first k candidates, k at least 1; got {k!r}")
@@ -195,7 +195,7 @@ class Report:
 
     @property
     def library_ratio(self) -> float | None:
-        """The library's time over the best kernel's: above 1 the kernel is faster."""
+        """The library's time over the best kernel's: above 1, the kernel is faster."""
         if self.library is None or not self.library.ok or not self.library.median_ms or not self.ok:
             return None
         return self.library.median_ms / self.best.median_ms
@@ -207,7 +207,7 @@ class Report:
         return {"flops_per_s": self.problem.flops / seconds, "bytes_per_s": self.problem.compulsory_bytes / seconds}
 
     def summary(self) -> list[str]:
-        """The findings as sentences. Of each kind of failure the first reason."""
+        """The findings as sentences, with the first reason for each kind of failure."""
         of = f" of {self.grid_size} feasible" if self.grid_size else ""
         failed = {m.outcome: m for m in reversed(self.measurements) if not m.ok}
         lines = [f"{self.problem} on {self.measurements[0].device}: {len(self.ok)} measured{of}"]
@@ -255,7 +255,7 @@ class Report:
         return lines
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a candidate in predicted order: what the table, the JSON and the HTML show."""
+        """One row per candidate in predicted order: the contents of the table, the JSON and the HTML."""
         best = self.best.median_ms if self.ok else None
         return [
             {
@@ -268,7 +268,7 @@ class Report:
         ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types: findings, one row a candidate, and the device as it was."""
+        """Plain JSON types: findings, one row per candidate, and the state of the device."""
         first = self.measurements[0]
         return {
             "problem": self.problem.to_dict(), "device": first.device,
@@ -348,7 +348,7 @@ class Report:
         return f"{lines}{self._svg()}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_html(self, path: Path | str | None = None) -> str:
-        """A page of its own: no script, no other file. Written to `path` if there is one."""
+        """A self-contained HTML page without scripts. Written to `path` if given."""
         title = html.escape(str(self.problem))
         page = (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'

@@ -40,9 +40,9 @@ LEFT_OUT = "pointer"
 
 @dataclass(frozen=True)
 class Param:
-    """An argument of a kernel: an array, or with None for a shape a number that each call gives, passed by value.
+    """An argument of a kernel: an array; or, if the shape is None, a number that each call gives, passed by value.
 
-    A size that is only known when it is called is a name in `shape`.
+    A size that is known only at the call is a name in `shape`.
     """
 
     name: str
@@ -212,13 +212,15 @@ def _letter(dtype: str) -> str:
 class Kernel:
     """One concrete kernel of your own: source, macros and launch.
 
-    `source` is a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function. `grid` and
-    `block` are counts, `scalars` follow the arguments of `params` in the call: a Python int is a C `int`, a float a
-    `float`, a NumPy scalar what it is. `params` describes the arrays, and numbers that each call gives; without it they
-    are those of the hints' problem, else those that are given as inputs. In `grid` and `scalars` a text is an
-    expression of the symbolic sizes of `params`, as "ceil(n, 128)", a scalar's in 64 bits as "int64(n)". `flags` go to
-    the compiler behind carver's own; `isa` is what a CUDA source is compiled for, where that is more than the device's
-    own ("sm_90a").
+    - `source`: a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function.
+    - `grid` and `block` are counts.
+    - `scalars` follow the arguments of `params` in the call. A Python int is passed as a C `int`, a float as a `float`,
+      a NumPy scalar as its own type. In `grid` and `scalars`, a string is an expression of the symbolic sizes of
+      `params`, such as "ceil(n, 128)"; "int64(n)" passes a scalar in 64 bits.
+    - `params` describes the arrays, and the numbers that each call gives. Without it, the arrays are those of the
+      hints' problem, else those given as inputs.
+    - `flags` are added to carver's own compiler flags. `isa` is the target of a CUDA source, if that is more than the
+      device's own ("sm_90a").
     """
 
     source: Any

@@ -35,9 +35,9 @@ class Entry:
 
 
 class SearchSpace:
-    """The product of some values a tunable, less what its constraints refuse; enumerated when it is iterated.
+    """The product of the values of each tunable, without what constraints reject; enumerated when iterated.
 
-    SearchSpace(block=[64, 128], stages=range(1, 4)).where(lambda block, stages: block * stages <= 256)
+        SearchSpace(block=[64, 128], stages=range(1, 4)).where(lambda block, stages: block * stages <= 256)
     """
 
     def __init__(self, **values: Iterable[Any]) -> None:
@@ -47,7 +47,7 @@ class SearchSpace:
         self.rules: tuple[Callable[..., bool], ...] = ()
 
     def where(self, allowed: Callable[..., bool]) -> SearchSpace:
-        """The same space with one more constraint, which names the tunables that it looks at as its arguments."""
+        """The same space with one more constraint: a function whose arguments are the tunables that it reads."""
         wanted = list(inspect.signature(allowed).parameters)
         if unknown := [name for name in wanted if name not in self.values]:
             raise ConfigError(f"a constraint asks for {unknown[0]!r}; {nearest(unknown[0], self.values)}")

@@ -208,9 +208,9 @@ def autotune(
 ) -> Any:
     """Tune the decorated function at its first call for each key.
 
-    `configs` are dicts, hints, or a callable or generator function of the call's arguments that gives them; without
-    it, the first `topk` hints of `template`. `settings` are those of `AutoTuner.set_profile_args`: warmup and rep
-    in runs, timeout in seconds a candidate.
+    `configs` are dicts or hints, or a callable or generator function of the call's arguments that returns them. Without
+    `configs`, the first `topk` hints of `template` are tried. `settings` are those of `AutoTuner.set_profile_args`:
+    warmup and rep in runs, timeout in seconds per candidate.
     """
     if configs is None and template is None:
         raise ConfigError("autotune needs configs=, or a template= to take hints from")
@@ -252,10 +252,10 @@ class BucketCost:
 def check_bucket(
     tuned: Autotuned, sizes: Sequence[tuple[Any, ...] | Mapping[str, Any]], measure: bool = True
 ) -> list[BucketCost]:
-    """What sharing costs: for every call, its time with the shared configuration over that with its own best, minus 1.
+    """What sharing costs: for every call, its time with the shared configuration over its own best, minus 1.
 
     The shared configuration is the best for the first of `sizes` that falls into the bucket, as it would be in use.
-    `predicted` needs hints as configs, or a template; `measured` tunes every size, and is left out without `measure`.
+    `predicted` needs hints as configs, or a template. `measured` tunes every size; without `measure` it is left out.
     """
     if not sizes:
         raise ConfigError("check_bucket needs the argument sets to compare: [(1000, 1000), (1024, 1024)]")

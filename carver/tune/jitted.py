@@ -18,7 +18,7 @@ from .built import Built
 
 
 class JIT:
-    """What `carver.jit` makes of a function. Calling it gives the kernel for these arguments, not tuned."""
+    """The result of `carver.jit`. Calling it builds the kernel for the given arguments, without tuning."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class JIT:
         self, configs: Sequence[Mapping[str, Any] | tuple[Any, ...]], num_workers: int | None = None,
         ignore_error: bool = False, timeout: float | None = None,
     ) -> list[Any]:  # fmt: skip
-        """The kernels of many argument sets (dicts or tuples), compiled in parallel; results in the order given.
+        """Compile the kernels of many argument sets (dicts or tuples) in parallel; results are in the order given.
 
-        An error names its config; with `ignore_error` the place of that config holds None.
+        An error names its config. With `ignore_error`, the place of that config holds None.
         """
 
         def one(place: int) -> Any:
@@ -135,10 +135,10 @@ def jit(
     target: str = "auto",
     params: Callable[..., Sequence[Param | tuple[Any, ...]]] | None = None,
 ) -> JIT | Callable[[Callable[..., Any]], JIT]:
-    """Mark a function that gives back a `Kernel`, or a callable that takes the arrays.
+    """Mark a function that returns a `Kernel`, or a callable that takes the arrays.
 
-    `out_idx` are the places of the outputs among the arrays; `target` is "auto", "cpu", "cuda" or "cuda:1"; `params`
-    describes the arrays from the function's arguments, where the kernel does not.
+    `out_idx` are the places of the outputs among the arrays. `target` is "auto", "cpu", "cuda" or "cuda:1". `params`
+    describes the arrays from the function's arguments, if the kernel does not.
     """
     if fn is not None:
         return JIT(fn, out_idx, target, params)

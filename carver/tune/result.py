@@ -41,8 +41,8 @@ INSTEAD = {
 class AutotuneResult:
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
 
-    Times are medians; of what was chosen without a measurement there is none. `stopped` says why the search ended,
-    `env` device, driver, versions and inputs.
+    Times are medians; they are None for a configuration that was chosen without a measurement. `stopped` says why the
+    search ended. `env` has device, driver, versions and inputs.
     """
 
     name: str
@@ -81,12 +81,12 @@ class AutotuneResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many candidates ended how, the ones that worked left out."""
+        """The number of candidates by outcome, without those that worked."""
         return dict(Counter(m.outcome for m in self.table if not m.ok))
 
     @property
     def speedup(self) -> float | None:
-        """The baseline's time over the winner's."""
+        """The time of the baseline over that of the best configuration."""
         return self.baseline_ms / self.latency_ms if self.baseline_ms and self.latency_ms else None
 
     def summary(self) -> str:
@@ -102,7 +102,7 @@ class AutotuneResult:
         }  # fmt: skip
 
     def save(self, path: Path | str) -> None:
-        """A folder with `result.json`, and for a kernel of source its source, headers and binary."""
+        """Write a folder with `result.json`, and for a kernel of source its source, headers and binary."""
         cache.write(Path(path), *self._files())
 
     def _files(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -127,10 +127,10 @@ class AutotuneResult:
 
     @classmethod
     def load(cls, path: Path | str, device: str | None = None, *, trust: bool = False) -> AutotuneResult:
-        """What `save` wrote, verified. The kernel is the saved binary where it fits `device`, else compiled anew.
+        """Read and verify what `save` wrote. The kernel is the saved binary if it fits `device`, else compiled again.
 
-        Of a result that was saved elsewhere, by another user or another machine, numbers can be read; its kernel is
-        code of whoever made it, which runs with your rights, and is there only with `trust`.
+        If another user or another machine saved the result, its numbers can be read. Its kernel is code of whoever made
+        it and would run with your rights, so it is there only with `trust`.
         """
         found = cache.read(Path(path))
         return cls.from_dict(found, Path(path), device, trust or found["signed"])

@@ -48,10 +48,10 @@ OWN = "user"
 
 
 class AutoTuner:
-    """Tune a function over candidates; every setter returns the tuner.
+    """Tune a function over candidates. Every setter returns the tuner.
 
-    tuner = AutoTuner.from_kernel(kernel=matmul, configs=[...]).set_profile_args(ref_prog=...)
-    result = tuner.run(warmup=25, rep=100)
+        tuner = AutoTuner.from_kernel(kernel=matmul, configs=[...]).set_profile_args(ref_prog=...)
+        result = tuner.run(warmup=25, rep=100)
     """
 
     def __init__(self, fn: JIT | Callable[..., Any], configs: Any, template: Template | None = None) -> None:
@@ -75,7 +75,7 @@ class AutoTuner:
     ) -> AutoTuner:  # fmt: skip
         """A tuner of a function, decorated or not. `args` are those of its arguments that are not tuned.
 
-        `template` ranks configs that are plain dicts in carver's own words, so that they are tried in that order.
+        `template` ranks configs that are plain dicts with carver's own keys; they are then tried in that order.
         """
         tuner = cls(kernel, configs, template)
         return tuner.set_kernel_args(*args, **(kwargs or {}))
@@ -98,13 +98,13 @@ class AutoTuner:
         return self
 
     def set_compile_args(self, out_idx: Sequence[int] | int | None = None, target: str | None = None) -> AutoTuner:
-        """Which arrays are outputs, and the device; flags and macros are the kernel's own."""
+        """Set which arrays are outputs, and the device. Compiler flags and macros belong to the kernel."""
         places = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx) if out_idx is not None else self.jit.out_idx
         self.jit = JIT(self.jit.fn, places, target or self.jit.target, self.jit.params)
         return self
 
     def set_profile_args(self, **settings: Any) -> AutoTuner:
-        """How candidates are run and checked: any field of `Tuning`. Times in seconds, warmup and rep in runs."""
+        """Set how candidates are run and checked: any field of `Tuning`; times in seconds, warmup and rep in runs."""
         Tuning.of({**self._profile, **settings})
         self._profile |= settings
         return self
@@ -121,21 +121,21 @@ class AutoTuner:
         fresh: bool = False,
         **settings: Any,
     ) -> AutotuneResult:
-        """Tune, or return what was tuned before. `settings` are those of `set_profile_args`, for this run.
+        """Tune, or return what was tuned before. `settings` are those of `set_profile_args`, for this run only.
 
-        `devices` are several of one machine ("cuda:0", "cuda:1"), one process each. `executor` is any
-        `concurrent.futures.Executor`, whose workers then measure, `parallel` at a time. `fresh` tunes again.
+        `devices` are several devices of one machine ("cuda:0", "cuda:1"), with one process each. `executor` is any
+        `concurrent.futures.Executor`; its workers then measure, `parallel` at a time. `fresh` tunes again.
         """
         named = {"warmup": warmup, "rep": rep, "timeout": timeout}
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
         return self.tune(self.plan(Tuning.of(chosen)), devices, executor, parallel, fresh)
 
     def settings(self) -> Tuning:
-        """What `run` would use."""
+        """The settings that `run` would use."""
         return Tuning(**self._profile)
 
     def plan(self, settings: Tuning) -> Plan:
-        """Expand and check the candidates, the inputs and the key; runs nothing of a candidate's."""
+        """Expand and check the candidates, the inputs and the key. Runs no code of a candidate."""
         if _is_capturing():
             raise RunError(
                 f"{self.jit.name} is not tuned for these arguments in this process, and a CUDA graph is being "
@@ -147,7 +147,7 @@ class AutoTuner:
         self, plan: Plan, devices: Sequence[str] | None = None, executor: Executor | None = None,
         parallel: int | None = None, fresh: bool = False,
     ) -> AutotuneResult:  # fmt: skip
-        """Carry a plan out: from the cache, else by measuring what the records lack."""
+        """Carry out a plan: take the result from the cache, or measure what the records do not have."""
         if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
             raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
         on_disk, mode = plan.kept and not cache.disk_off(), untimed.mode()
@@ -192,7 +192,7 @@ class AutoTuner:
         return result
 
     def choose(self, plan: Plan, why: str, from_cache: bool = False) -> AutotuneResult:
-        """A candidate that was not measured: what a tuning at the nearest size says, else the ranking's first."""
+        """Choose a candidate without measuring: by a tuning at the nearest size, else the first of the ranking."""
         for choice in untimed.choices(plan, from_cache):
             place = next(i for i, e in enumerate(plan.entries) if e.index == choice.index)
             if not isinstance(plan.trial(place), Trial):

@@ -52,7 +52,7 @@ LETTER_INCHES = 0.6 * 9 / 72
 
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
-    """The predicted time of each hint as a bar of its terms, best on top. [ms]"""
+    """The predicted time of each hint as a bar divided into its terms, best on top. [ms]"""
     hints = _first(ranking, most)
     every, same = columns(ranking, most)
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
@@ -103,7 +103,7 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
 
 
 def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
-    """The hints under the device's roofs: arithmetic intensity of their DRAM traffic against predicted rate."""
+    """The hints under the device's roofline: predicted rate over arithmetic intensity of their DRAM traffic."""
     hints = _first(ranking, most)
     ax = ax or new_axes(5.2)
     arch, flops = ranking.arch, ranking.problem.flops
@@ -225,9 +225,9 @@ def _around(
 
 
 def plot_explanation(explanation: Explanation) -> Figure:
-    """Above, where the time of one hint goes [ms]; below, what its nearest changes would do to it [%].
+    """Above: the terms of one hint's time [ms]. Below: the effect of its nearest changes [%].
 
-    A figure and not, as elsewhere, axes: it has two.
+    Returns a figure, where the other plots return axes, because it has two axes.
     """
     hint, changes = explanation.hint, [c for c in explanation.changes if c.ms is not None]
     alone = {name: ms for name, ms in explanation.loop_ms.items() if ms > 0}

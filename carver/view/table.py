@@ -111,7 +111,7 @@ def ranking_console(ranking: Ranking, _: Console, options: ConsoleOptions) -> It
 
 
 def ranking_frame(ranking: Ranking) -> pd.DataFrame:
-    """One row a hint, as a pandas DataFrame."""
+    """A pandas DataFrame with one row per hint."""
     try:
         import pandas as pd
     except ImportError:
