@@ -1,21 +1,21 @@
 """Whether bands hold on devices that nobody measured: each chip left out in turn, of every table, reported by family.
 
-    python benchmarks/bands.py FOLDER [--problems 12] [--rows 400] [--json out.json]
+    python benchmarks/bands.py FOLDER [--problems 12] [--rows 400] [--drop TABLE:COLUMN=VALUE ...] [--json out.json]
 
-A kernel's constants are fitted on the tables of all other chips, from the priors; the band is that of their errors,
-widened as carver widens the band of another device. A kernel that no other chip was measured with has the priors and
-their band. Printed is the share of times measured on the chip left out that fall inside, of the candidates predicted
-near the best: with the widths that ship, and with those that the vendor's other families alone would have led to,
-which are the least that hold COVERAGE of the times in the mean over families and kernels.
+A kernel's constants are fitted on the tables of all other chips, from the priors, and where chips of two vendors have
+one, on those of the other vendor alone; the band is that of their errors, widened as carver widens it. A kernel that no
+other chip was measured with has the priors and their band. Printed is the share of times measured on the chip left out
+that fall inside, of the candidates predicted near the best: with the widths that ship, and with those that the other
+families alone would have led to. Those are the least that hold COVERAGE of the times of each family, its kernels
+counting the same. `--drop` leaves out rows, such as those that a compiler no longer makes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import hypot
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,10 @@ from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
-from carver.ranking.uncertainty import COVERAGE, Kind, share_within, widened
+from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
 
-WIDTHS = np.round(np.arange(0.1, 2.01, 0.05), 2).tolist()
+WIDTHS = np.round(np.arange(0.1, 1.01, 0.05), 2).tolist()
+"""A band of more than 2.7 times either side is of no use: what a family needs beyond that, none of its kin gets."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Left:
     """A case of a chip that was left out: logarithms of measured over predicted."""
 
     case: Case
-    family: str
     kernel: str
     kind: Kind
     errors: FloatArray
@@ -49,27 +49,30 @@ class Left:
     """The band of the cases that its constants were fitted on."""
 
     @property
-    def vendor(self) -> str:
-        return self.case.arch.vendor
+    def family(self) -> str:
+        return f"{self.case.arch.vendor} {chip(self.case)}"
 
     def inside(self, more: float) -> float:
-        middle = sum(self.own) / 2
-        half = hypot(middle - self.own[0], more)
-        return share_within(self.errors, (middle - half, middle + half))
+        return share_within(self.errors, widened(self.own, more))
 
 
 def width(rows: Sequence[Left]) -> float:
-    """The least of WIDTHS that holds COVERAGE of the times, every family and kernel counting the same."""
-    return next((more for more in WIDTHS if held((row, row.inside(more)) for row in rows) >= COVERAGE), WIDTHS[-1])
+    """The least of WIDTHS that holds COVERAGE of the times in each family that any of them holds it in."""
+    families = {row.family for row in rows}
+    least = [
+        next((more for more in WIDTHS if held([r for r in rows if r.family == one], more) >= COVERAGE), 0.0)
+        for one in families
+    ]
+    return max(least, default=float("nan"))
 
 
-def held(inside: Iterable[tuple[Left, float]]) -> float:
-    """Mean over families and kernels."""
-    cells: dict[tuple[str, str], list[float]] = {}
-    for row, share in inside:
-        if np.isfinite(share):
-            cells.setdefault((row.family, row.kernel), []).append(share)
-    return float(np.mean([np.mean(shares) for shares in cells.values()])) if cells else float("nan")
+def held(rows: Iterable[Left], more: float) -> float:
+    """Share inside, in the mean over kernels."""
+    kernels: dict[str, list[float]] = {}
+    for row in rows:
+        if np.isfinite(share := row.inside(more)):
+            kernels.setdefault(row.kernel, []).append(share)
+    return float(np.mean([np.mean(shares) for shares in kernels.values()])) if kernels else float("nan")
 
 
 def main() -> None:
@@ -77,57 +80,67 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problems", type=int, default=12, help="of a table at most")
     parser.add_argument("--rows", type=int, default=400, help="candidates of a problem at most")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="TABLE:COLUMN=VALUE", help="rows to leave out")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     tables: dict[tuple[str, str, str], dict[str, list[Case]]] = {}
     for case in read(args.folder, tell):
-        tables.setdefault(kernel(case), {}).setdefault(case.table, []).append(case)
-    priors = {name: constant.prior for name, constant in CONSTANTS.items()}
+        if len((case := without(case, args.drop)).configs):
+            tables.setdefault(kernel(case), {}).setdefault(case.table, []).append(case)
     rows: list[Left] = []
     for name, found in track(tables.items(), "fitting", console=Console(stderr=True)):
         cases = [case for of_one in found.values() for case in thinned(of_one, rng, args.problems, args.rows)]
-        for chip_out in dict.fromkeys(map(chip, cases)):
-            others = [case for case in cases if chip(case) != chip_out]
-            constants = fit(samples(others), list(CONSTANTS), start=priors) if others else priors
-            seen = [errors_near(case, predict_case(case, constants)) for case in others]
-            own = quantiles(seen) if seen else (0.0, 0.0)
-            kind: Kind = "other device" if others else "priors"
-            for case in (case for case in cases if chip(case) == chip_out):
-                errors = errors_near(case, predict_case(case, constants))
-                rows.append(Left(case, f"{case.arch.vendor} {chip_out}", "/".join(name), kind, errors, own))
+        for one in dict.fromkeys(map(chip, cases)):
+            rows += left_out("/".join(name), cases, lambda case, one=one: chip(case) == one)
+        for one in dict.fromkeys(case.arch.vendor for case in cases):
+            if len({chip(case) for case in cases if case.arch.vendor == one}) > 1:
+                far = left_out("/".join(name), cases, lambda case, one=one: case.arch.vendor == one)
+                rows += [row for row in far if row.kind == "other vendor"]
     print(*shown(rows), sep="\n")
     if args.json:
         args.json.write_text(json.dumps([
             {"family": row.family, "device": row.case.arch.name, "kernel": row.kernel, "table": row.case.table,
-             "constants": row.kind, "inside": row.inside(widened(row.kind, row.case.arch))} for row in rows
+             "constants": row.kind, "inside": row.inside(WIDENED[row.kind])} for row in rows
         ], indent=1))  # fmt: skip
 
 
+def without(case: Case, drop: Iterable[str]) -> Case:
+    for text in drop:
+        table, _, (column, _, value) = *text.partition(":")[:2], text.partition(":")[2].partition("=")
+        if table in case.table:
+            kept = [i for i, config in enumerate(case.configs) if str(config.get(column)) != value]
+            case = replace(case, configs=[case.configs[i] for i in kept], seconds=case.seconds[kept])
+    return case
+
+
+def left_out(name: str, cases: Sequence[Case], out: Callable[[Case], bool]) -> list[Left]:
+    """The cases that are left out, priced with constants fitted on all others."""
+    others, mine = [case for case in cases if not out(case)], [case for case in cases if out(case)]
+    priors = {name: constant.prior for name, constant in CONSTANTS.items()}
+    constants = fit(samples(others), list(CONSTANTS), start=priors) if others else priors
+    own = quantiles([errors_near(case, predict_case(case, constants)) for case in others]) if others else (0.0, 0.0)
+    near = any(case.arch.vendor == mine[0].arch.vendor for case in others)
+    kind: Kind = ("other device" if near else "other vendor") if others else "priors"
+    return [Left(case, name, kind, errors_near(case, predict_case(case, constants)), own) for case in mine]
+
+
 def shown(rows: Sequence[Left]) -> list[str]:
-    """Lines of a table in Markdown: a family each, every kernel of it counting the same."""
+    """Lines of a table in Markdown: a family and kind each, every kernel of it counting the same."""
     lines = [f"Share of measured times inside a band made to hold {COVERAGE:.0%}", ""]
-    lines += ["| family left out | devices | kernels | problems | inside | by other families' widths | worst kernel |"]
+    lines += ["| family left out | constants | devices | problems | inside | by other families' widths | by kernel |"]
     lines += ["|---|---|---|---|---|---|---|"]
-    for family in sorted({row.family for row in rows}):
-        mine = [row for row in rows if row.family == family]
-        others = [row for row in rows if row.family != family and row.vendor == mine[0].vendor]
-        widths = {kind: width([row for row in others if row.kind == kind]) for kind in {row.kind for row in mine}}
-        shipped = [(row, row.inside(widened(row.kind, row.case.arch))) for row in mine]
-        by_kernel = {
-            name: held((row, share) for row, share in shipped if row.kernel == name)
-            for name in sorted({row.kernel for row in mine})
-        }
-        worst = min(by_kernel, key=lambda name: by_kernel[name])
+    for kind, family in sorted({(row.kind, row.family) for row in rows}):
+        kin = [row for row in rows if row.kind == kind]
+        mine = [row for row in kin if row.family == family]
+        more, nested = WIDENED[kind], width([row for row in kin if row.family != family])
+        by_kernel = {name: held([row for row in mine if row.kernel == name], more) for name in {r.kernel for r in mine}}
+        each = ", ".join(f"{name} {share:.0%}" for name, share in sorted(by_kernel.items()))
         devices = ", ".join(sorted({row.case.arch.name for row in mine}))
-        nested = held((row, row.inside(widths[row.kind])) for row in mine)
-        lines.append(
-            f"| {family} | {devices} | {len(by_kernel)} | {len(mine)} | {held(shipped):.0%} | {nested:.0%} | "
-            f"{worst}: {by_kernel[worst]:.0%} |"
-        )
-    for vendor, kind in sorted({(row.vendor, row.kind) for row in rows}):
-        least = width([row for row in rows if (row.vendor, row.kind) == (vendor, kind)])
-        lines.append(f"\nLeast width over all families, {vendor}, {kind}: {least:.2f}")
+        inside, theirs = held(mine, more), held(mine, nested)
+        lines.append(f"| {family} | {kind} | {devices} | {len(mine)} | {inside:.0%} | {theirs:.0%} | {each} |")
+    for kind in sorted({row.kind for row in rows}):
+        lines.append(f"\nLeast width, {kind}: {width([row for row in rows if row.kind == kind]):.2f}")
     return lines
 
 

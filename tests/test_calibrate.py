@@ -33,7 +33,7 @@ from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.fit import identified
 from carver.evaluate.cases import Case
-from carver.ranking.uncertainty import COVERAGE, share_within, trust
+from carver.ranking.uncertainty import COVERAGE, share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.cpu import CpuDevice
 from carver.run.device import Buffer
@@ -151,7 +151,7 @@ def test_bands_are_quantiles_over_problems() -> None:
 
 @pytest.mark.parametrize("device, kind, mark", [
     ("h200", "same kind", "measured on this device"), ("h100_sxm", "family", "same family"),
-    ("a100", "other device", "datasheet only"), ("mi300x", "other device", "datasheet only"),
+    ("a100", "other device", "datasheet only"), ("mi300x", "other vendor", "datasheet only"),
 ])  # fmt: skip
 def test_a_hint_says_where_its_constants_are_from(device: str, kind: str, mark: str) -> None:
     ranking = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")
@@ -171,11 +171,17 @@ def test_a_hint_says_where_its_constants_are_from(device: str, kind: str, mark: 
 def test_bands_widen_with_distance() -> None:
     kernel = next(k for k in carver.kernels.declaration.kernels("matmul", "triton") if k.name == "triton")
     own = next(k for k in carver.kernels.declaration.kernels("reduction", "cuda") if k.name == "reduce")
-    here, family, other = (trust(kernel, carver.load_arch(d)) for d in ("h200", "h100_sxm", "a100"))
+    here, family, other, far = (trust(kernel, carver.load_arch(d)) for d in ("h200", "h100_sxm", "a100", "mi300x"))
     priors = trust(own, H200)
     assert priors.kind == "priors"
-    widths = [t.high - t.low for t in (here, family, other, priors)]
+    widths = [t.high - t.low for t in (here, family, other, priors, far)]
     assert widths == sorted(widths)
+
+
+def test_the_long_side_of_a_band_does_not_widen_the_short_one() -> None:
+    low, high = widened((-0.3, 2.0), 0.4)
+    assert (low, high) == pytest.approx((-0.5, 2.04), abs=0.001)
+    assert widened((0.3, 0.7), 0.3) == pytest.approx((0.0, 0.8))
 
 
 # ---- tables from the command line

@@ -25,21 +25,21 @@ COVERAGE = 0.8
 NEAR = 1.5
 """Bands are for candidates that are shown: those predicted within this factor of the best."""
 
-Kind = Literal["this device", "same kind", "other type", "family", "other device", "other kernel", "priors"]
+Kind = Literal[
+    "this device", "same kind", "other type", "family", "other device", "other vendor", "other kernel", "priors"
+]
 WIDENED: dict[Kind, float] = {
-    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.1, "other device": 0.4, "other kernel": 0.4,
-    "priors": 0.75,
+    "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.1, "other device": 0.45, "other vendor": 0.9,
+    "other kernel": 0.45, "priors": 0.7,
 }  # fmt: skip
 """Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
 
-On tables of GPUs and kernels that no constant was fitted to, 80 % to 100 % of measured times fall inside;
-docs/calibration.md has the list."""
-FAR = 0.85
-"""The same for constants of other devices on AMD, whose families differ more than NVIDIA's: `benchmarks/bands.py`."""
+For other devices, other vendors and priors it is the least that holds `COVERAGE` of the times of every family left out
+(`benchmarks/bands.py`); docs/calibration.md has the families, and the one table that no width of use would hold."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
-    "family": "same family", "other device": "datasheet only", "other kernel": "datasheet only",
-    "priors": "datasheet only",
+    "family": "same family", "other device": "datasheet only", "other vendor": "datasheet only",
+    "other kernel": "datasheet only", "priors": "datasheet only",
 }  # fmt: skip
 """What a ranking rests on: times of this kernel on the device or one of its kind, on one of its family or with other
 types, or nothing but what documents say of the device."""
@@ -72,33 +72,36 @@ def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
     name, here = f"{kernel.operator}/{kernel.name}", dict(arch.fitted)
     low, high = arch.fitted_constants("error_low").get(name), arch.fitted_constants("error_high").get(name)
     if low is not None and high is not None:
-        return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high, arch)
+        return _made("this device", f"calibrated for this kernel on this device, {here['date']}", low, high)
     said = kernel.fitted
     if "device" not in said:
         text = "rates calibrated, this kernel not" if here else "nobody measured this kernel"
-        return _made("priors", text, 0.0, 0.0, arch)
+        return _made("priors", text, 0.0, 0.0)
     low, high = float(said.get("error_low", -UNSTATED)), float(said.get("error_high", UNSTATED))
-    if kernel.constants_of:
-        return _made("other kernel", f"those of {kernel.constants_of}, fitted on {said['device']}", low, high, arch)
     there = [found for name in said["device"].split(", ") if (found := match(name.partition(" (")[0]))]
+    far = all(found.vendor != arch.vendor for found in there)
+    if kernel.constants_of:
+        text = f"those of {kernel.constants_of}, fitted on {said['device']}"
+        return _made("other vendor" if far else "other kernel", text, low, high)
     if any(found.name == arch.name for found in there) and not arch.replaced:
         if dtype and dtype not in said.get("dtypes", (dtype,)):
-            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high, arch)
-        return _made("same kind", f"{said['device']}, {said['date']}", low, high, arch)
+            return _made("other type", f"fitted on {said['device']}, but not with {dtype}", low, high)
+        return _made("same kind", f"{said['device']}, {said['date']}", low, high)
     if any((found.vendor, found.isa) == (arch.vendor, arch.isa) for found in there):
-        return _made("family", f"fitted on {said['device']}, also {arch.isa}", low, high, arch)
-    return _made("other device", f"fitted on {said['device']}", low, high, arch)
+        return _made("family", f"fitted on {said['device']}, also {arch.isa}", low, high)
+    return _made("other vendor" if far else "other device", f"fitted on {said['device']}", low, high)
 
 
-def widened(kind: Kind, arch: Arch) -> float:
-    """What is joined to both sides of a band. [logarithm]"""
-    return FAR if arch.vendor == "amd" and kind in ("other device", "other kernel") else WIDENED[kind]
-
-
-def _made(kind: Kind, text: str, low: float, high: float, arch: Arch) -> Trust:
-    more, middle = widened(kind, arch), (low + high) / 2
-    low, high = middle - hypot(middle - low, more), middle + hypot(high - middle, more)
+def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
+    low, high = widened((low, high), WIDENED[kind])
     return Trust(kind, f"{MARKS[kind]}: {text}", low, high)
+
+
+def widened(band: tuple[float, float], more: float) -> tuple[float, float]:
+    """A band with an independent error of `more` joined to either side, about the error in it that is nearest none."""
+    low, high = band
+    middle = min(max(0.0, low), high)
+    return middle - hypot(middle - low, more), middle + hypot(high - middle, more)
 
 
 def share_within(errors: FloatArray, band: tuple[float, float]) -> float:
