@@ -20,7 +20,7 @@ from .options import as_json, print_json
 @click.argument("words", nargs=-1)
 @as_json
 def list_archs(words: tuple[str, ...], as_json: bool) -> None:
-    """The devices that carver knows. WORDS keep those whose name, title or ISA has them all."""
+    """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
     every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
     kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
     if not kept:
@@ -48,10 +48,10 @@ def one_arch() -> None:
 
 @one_arch.command("show")
 @click.argument("name")
-@click.option("--toml", is_flag=True, help="As a descriptor file, to start your own from.")
+@click.option("--toml", is_flag=True, help="Print a descriptor file, from which you can write your own.")
 @as_json
 def show_arch(name: str, toml: bool, as_json: bool) -> None:
-    """Every constant of a device, with its source."""
+    """Print every constant of a device, with its source."""
     arch = device(name)
     if toml and as_json:
         raise ConfigError("--toml and --json are two forms of the same: give one of the two")

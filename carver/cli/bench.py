@@ -25,26 +25,41 @@ if TYPE_CHECKING:
 
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--plot", type=PICTURE, help="Save predicted against measured, PNG, SVG or PDF.")
+@click.option("--plot", type=PICTURE, help="Save a plot of predicted against measured times (PNG, SVG or PDF).")
 @click.option("--html", type=OUTPUT, help="Save the report as one HTML page.")
 @click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
 @click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
-@click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Of one candidate. [s]")
-@click.option("--seconds", "budget_s", type=float, default=60.0, show_default=True, help="Timing in all. [s]")
-@click.option("--rounds", type=int, default=5, show_default=True, help="Times that each candidate gets its turn.")
-@click.option("--warm", is_flag=True, help="Leave the caches as the last run left them.")
-@click.option("--vs-library", is_flag=True, help="Time the library's own call too: torch, or NumPy on the CPU.")
-@click.option("--budget", type=int, help="With --vs-grid: a stratified sample of so many.")
-@click.option("--vs-grid", is_flag=True, help="Time all that could be hints, so that regret means something.")
+@click.option(
+    "--timeout", "timeout_s", type=float, default=30.0, show_default=True,
+    help="Time limit of one candidate. [s]",
+)
+@click.option(
+    "--seconds", "budget_s", type=float, default=60.0, show_default=True,
+    help="Time limit of all timings together. [s]",
+)
+@click.option(
+    "--rounds", type=int, default=5, show_default=True,
+    help="Number of rounds; each candidate is timed once per round.",
+)
+@click.option("--warm", is_flag=True, help="Do not empty the device's caches before each run.")
+@click.option("--vs-library", is_flag=True, help="Also time the library's own call: torch, or NumPy on the CPU.")
+@click.option("--budget", type=int, help="With --vs-grid: time only a stratified sample of this size.")
+@click.option(
+    "--vs-grid", is_flag=True,
+    help="Also time all other candidates, so that hints can be compared with the best.",
+)
 @click.option("--device", help="cpu, cuda or cuda:1.  [default: what --arch names]")
-@click.option("--learn", is_flag=True, help="Choose by what earlier such runs taught, and keep what this one teaches.")
+@click.option(
+    "--learn", is_flag=True,
+    help="Choose hints by what earlier runs with --learn taught, and keep what this run teaches.",
+)
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
 def _bench(
     template: Template, topk: int, learn: bool, device: str | None, vs_grid: bool, budget: int | None,
     vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool,
     html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compile, check and time the first hints: how right the ranking was. Exits with 1 if none of them ran."""
+    """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
 
     if budget is not None and not vs_grid:
@@ -97,11 +112,11 @@ bench = per_operator(_bench, arch="auto")
 @click.group()
 @click.option(
     "--database", type=click.Path(dir_okay=False, path_type=Path),
-    help="Another SQLite file than the one in the cache folder.",
+    help="SQLite file to use instead of the one in the cache folder.",
 )  # fmt: skip
 @click.pass_context
 def records(ctx: click.Context, database: Path | None) -> None:
-    """What was measured on this machine, or imported."""
+    """Measurements of this machine, and imported ones."""
     ctx.obj = ctx.with_resource(Records(database, new=database is None or ctx.invoked_subcommand == "import"))
 
 
@@ -129,11 +144,14 @@ def _equal(filters: dict[str, str | None]) -> dict[str, str]:
 
 @records.command("list")
 @_filters
-@click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many, the newest last.")
+@click.option(
+    "--last", type=click.IntRange(1), default=20, show_default=True,
+    help="How many to list, the newest last.",
+)
 @as_json
 @click.pass_obj
 def list_records(store: Records, /, last: int, as_json: bool, **filters: str | None) -> None:
-    """Measurements, one a line."""
+    """List measurements, one per line."""
     found = store.find(problem=None, **_equal(filters))
     if as_json:
         click.echo(json.dumps([m.to_dict() for m in found[-last:]], indent=1))
@@ -160,7 +178,7 @@ def _cells(m: Measurement) -> tuple[str, ...]:
 @as_json
 @click.pass_obj
 def show_record(store: Records, /, id: str, as_json: bool) -> None:
-    """One measurement in full, by the first characters of its id."""
+    """Print one measurement in full, by the first characters of its id."""
     found = store.show(id).to_dict()
     if as_json:
         click.echo(json.dumps(found, indent=1))
@@ -172,7 +190,7 @@ def show_record(store: Records, /, id: str, as_json: bool) -> None:
 @records.command("export")
 @click.argument("file", type=click.File("w"), default="-")
 @_filters
-@click.option("--json", "_as_json", is_flag=True, help="The only format: one JSON object a line.")
+@click.option("--json", "_as_json", is_flag=True, help="The only format: one JSON object per line.")
 @click.pass_obj
 def export_records(store: Records, /, file: TextIO, _as_json: bool, **filters: str | None) -> None:
     """Write measurements as JSON lines."""
@@ -193,7 +211,7 @@ def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
 
 @records.command("prune")
 @_filters
-@click.option("--older-than", "older_than_days", type=float, metavar="DAYS", help="Only those that are older.")
+@click.option("--older-than", "older_than_days", type=float, metavar="DAYS", help="Only measurements older than this.")
 @as_json
 @click.pass_obj
 def prune_records(store: Records, /, older_than_days: float | None, as_json: bool, **filters: str | None) -> None:

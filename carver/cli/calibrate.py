@@ -28,28 +28,32 @@ if TYPE_CHECKING:
     "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one."
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True, help="For everything."
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=170.0,
+    show_default=True,
+    help="Time limit of the whole calibration. [s]",
 )
-@click.option("--only-micro", is_flag=True, help="No kernels: microbenchmarks alone.")
+@click.option("--only-micro", is_flag=True, help="Run only the microbenchmarks, no kernels.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the descriptor here and not to your folder of devices.",
+    help="Write the descriptor here instead of your folder of devices.",
 )  # fmt: skip
 @click.option(
     "--from", "table", type=click.Path(exists=True, path_type=Path), metavar="TABLE ...",
-    help="Measure nothing: fit the constants of the kernels of these tables, and say what that does for others.",
+    help="Measure nothing; fit the constants of kernels in these tables, and report the effect on held-out problems.",
 )  # fmt: skip
 @click.argument("more", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="")
-@click.option("--kernel", metavar="NAME", help="With --from: only this one, such as matmul/triton.")
+@click.option("--kernel", metavar="NAME", help="With --from: only this kernel, such as matmul/triton.")
 @click.option(
     "--start", type=click.Choice(["shipped", "priors"]), default="shipped", show_default=True,
-    help="With --from: the constants to start at and stay near; priors are for a kernel of your own.",
+    help="With --from: constants from which the fit starts and near which it stays; priors for your own kernels.",
 )  # fmt: skip
 @click.option(
     "--hold", multiple=True, metavar="CONSTANT",
-    help="With --from: not this one, which these problems do not show; as often as there are such.",
+    help="With --from: do not fit this constant, because the problems do not show it; repeatable.",
 )  # fmt: skip
-@click.option("--write", is_flag=True, help="With --from: keep a fit that helps in your descriptor of the device.")
+@click.option("--write", is_flag=True, help="With --from: write a fit that helps to your descriptor of the device.")
 @click.option("--toml", is_flag=True, help="With --from: print [constants] and [fitted] for a kernel's declaration.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @as_json
@@ -57,7 +61,7 @@ def calibrate(
     device: str, seconds: float, only_micro: bool, out: Path | None, table: Path | None, more: tuple[Path, ...],
     kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Constants measured on this device, or fitted to measured times of your own kernels.
+    """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
 
     \b
     carver calibrate                                 this machine's GPU, or CPU

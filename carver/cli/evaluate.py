@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 @click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
 @click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
-@click.option("--workers", type=click.IntRange(1), default=None, help="Processes.  [default: one a core]")
+@click.option("--workers", type=click.IntRange(1), default=None, help="Number of processes.  [default: one per core]")
 @click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
 @as_json
 def evaluate(
     path: Path, more: tuple[int, ...], ks: tuple[int, ...], by: str, workers: int | None, plot: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """How good the rankings are on measured tables. Every problem of every table under PATH is ranked with the model as
-    shipped, and what its picks cost is summed up.
+    """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
+    shipped, and the slowdown of the first k picks is printed.
 
     PATH is a file, a folder, or the name of an installed package whose tuned files are read, such as vllm.
 
-    Of lists that hold winners only, carver says where its order has them.
+    For lists that name only winners, it prints where the winners stand in carver's ranking.
 
-    Beside each figure stands its floor: what as many random draws cost, and what the one configuration costs that is
-    best over all problems in hindsight.
+    Each figure has two others for comparison: the slowdown of k random configurations, and that of the one
+    configuration that is best over all problems in hindsight.
 
-    What could not be read or ranked is said on stderr. Exit code 2 if a table was broken, or none could be ranked.
+    Tables that could not be read or ranked are reported on stderr. The exit code is 2 if a table was broken, or none
+    could be ranked.
     """
     from ..evaluate import summary
 

@@ -19,14 +19,14 @@ from .reading import read_configs
 
 
 @as_json
-@click.option("--config", metavar="JSON", help="Explain this configuration, in the backend's vocabulary.")
-@click.option("--rank", "place", type=click.IntRange(1), help="The hint of this rank.  [default: 1]")
-@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@click.option("--config", metavar="JSON", help="Explain this configuration, given with the backend's keys.")
+@click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
+@click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 @backend_option
 def _explain(
     template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
 ) -> None:
-    """Why a configuration takes the time it is predicted to take."""
+    """Explain the predicted time of a configuration."""
     if config is None:
         place = place or 1
         ranking = template.recommend_hints(place, backend)
@@ -48,11 +48,11 @@ explain = per_operator(_explain)
 
 @explain.command("hint")
 @click.argument("file", type=click.File())
-@click.option("--arch", metavar="NAME", help="Another device than the hint's own.")
-@click.option("--plot", type=PICTURE, help="Save a plot of it, PNG, SVG or PDF.")
+@click.option("--arch", metavar="NAME", help="Explain for this device instead of the hint's own.")
+@click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 @as_json
 def explain_hint_file(file: TextIO, arch: str | None, plot: Path | None, as_json: bool) -> None:
-    """A hint that was saved as JSON."""
+    """Explain a hint that was saved as JSON."""
     hint = Hint.from_json(text_from(file, ConfigError))
     found = explained(hint, device(arch) if arch else None)
     print_json(found.to_dict()) if as_json else click.echo(str(found))

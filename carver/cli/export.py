@@ -30,7 +30,7 @@ output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this 
 
 @click.group("export")
 def export() -> None:
-    """Hints in the form that another tool reads."""
+    """Write hints in the format of another tool."""
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -98,12 +98,12 @@ for _name in _TARGETS:
 def _for_serving(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm", show_default=True,
-                     help="They spell block shapes differently."),
-        click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's own script]"),
-        click.option("--device-name", default="", help="As torch prints it.  [default: from the descriptor]"),
-        click.option("--folder", type=_FOLDER, default=Path(), help="Where the file goes.  [default: here]"),
-        click.option("--explain", is_flag=True, help="Say of each tile what it takes and what bounds it."),
-        click.option("--arch", required=True, metavar="NAME", help="Device; see `carver archs`."),
+                     help="Project whose spelling of block shapes to use."),
+        click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's script]"),
+        click.option("--device-name", default="", help="The device as torch names it.  [default: from the descriptor]"),
+        click.option("--folder", type=_FOLDER, default=Path(), help="Folder for the file.  [default: the current one]"),
+        click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it."),
+        click.option("--arch", required=True, metavar="NAME", help="Device: from `carver archs`, or a TOML file."),
         as_json,
     ):  # fmt: skip
         command = option(command)
@@ -147,17 +147,19 @@ def _reasons(file: vllm.ConfigFile) -> str:
 
 @export.command("vllm-moe")
 @click.option("--experts", type=int, required=True, help="Experts on one device.")
-@click.option("--topk", type=int, required=True, help="Experts a token.")
+@click.option("--topk", type=int, required=True, help="Experts per token.")
 @click.option("--hidden", type=int, required=True, help="Width of the model.")
-@click.option("--intermediate", type=int, required=True, help="Width of one expert on one device: the N of the name.")
+@click.option(
+    "--intermediate", type=int, required=True, help="Width of one expert on one device: the N in the name of the file."
+)
 @click.option("--dtype", type=click.Choice([d for d in vllm.DTYPES if d]), help="Quantisation.  [default: 16 bits]")
-@click.option("--block-shape", type=int, nargs=2, help="Scaled blocks of fp8_w8a8, such as 128 128.")
+@click.option("--block-shape", type=int, nargs=2, help="Shape of the scaled blocks of fp8_w8a8, such as 128 128.")
 @_for_serving
 def vllm_moe(
     experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
     arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool, explain: bool,
 ) -> None:  # fmt: skip
-    """The file of fused mixture-of-experts layers that vLLM and SGLang look up."""
+    """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
     _save(
         vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
                  device_name, project), folder, as_json, explain,
@@ -167,13 +169,15 @@ def vllm_moe(
 @export.command("vllm-block-fp8")
 @click.argument("n", type=int)
 @click.argument("k", type=int)
-@click.option("--block-shape", type=int, nargs=2, default=(128, 128), show_default=True, help="Scaled blocks.")
+@click.option(
+    "--block-shape", type=int, nargs=2, default=(128, 128), show_default=True, help="Shape of the scaled blocks."
+)
 @_for_serving
 def vllm_block_fp8(
     n: int, k: int, block_shape: tuple[int, int], arch: str, folder: Path, device_name: str, batches: str | None,
     project: str, as_json: bool, explain: bool,
 ) -> None:  # fmt: skip
-    """The file of a linear layer in block-scaled fp8, N x K, that vLLM and SGLang look up."""
+    """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
     made = vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project)
     _save(made, folder, as_json, explain)
 
@@ -182,15 +186,15 @@ def vllm_block_fp8(
 @output_option
 @click.option("--python", "as_python", is_flag=True, help="Print a Python function from the size to the configuration.")
 @backend_option
-@click.option("--measured", is_flag=True, help="Say, too, what it loses in the times that the records hold.")
-@click.option("--uniform", is_flag=True, help="Each size counts alike.  [default: each factor of size]")
-@click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies and its range: m=1:8192.")
+@click.option("--measured", is_flag=True, help="Also print the loss in the times that the records hold.")
+@click.option("--uniform", is_flag=True, help="Give each size the same weight.  [default: each factor of size]")
+@click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies, and its range: m=1:8192.")
 @click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
 def _portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """The few configurations that lose least over a range of sizes. A table says which to use when."""
+    """Choose a few configurations that cover a range of sizes with least loss. A table says which to use when."""
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes

@@ -26,16 +26,21 @@ from .options import args_option
 @click.command("inspect")
 @click.argument("kernel", metavar="FILE.py:NAME|FILE.cu:NAME")
 @args_option
-@click.option("--config", "config", default="", help="What is tuned: BLOCK_M=128,num_warps=8; macros of a CUDA source.")
-@click.option("--block", "block", default=256, show_default=True, help="Threads of a block, of a CUDA source.")
-@click.option("--arch", "arch", required=True, help="A device by any of its names.")
+@click.option(
+    "--config",
+    "config",
+    default="",
+    help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source.",
+)
+@click.option("--block", "block", default=256, show_default=True, help="Threads per block of a CUDA source.")
+@click.option("--arch", "arch", required=True, help="Device, by any of its names.")
 @click.option("--json", "as_text", is_flag=True, help="Print JSON.")
 def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_text: bool) -> None:
-    """Compile one configuration of a Triton kernel, FILE.py:NAME, or of a function of a CUDA source, FILE.cu:NAME, for
-    a device that need not be there.
+    """Compile one configuration of a kernel and print what the machine code contains. The kernel is a Triton function,
+    FILE.py:NAME, or a function of a CUDA source, FILE.cu:NAME. The device need not be in the machine.
 
-    Prints shared memory, registers and spills, and each loop: how often a program runs it, instructions by pipe, bytes,
-    and what a lone warp takes. The file of arguments, of a Triton kernel:
+    Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
+    instructions by pipe, its bytes, and the time of a single warp. A file of arguments, for a Triton kernel:
 
     \b
         grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]

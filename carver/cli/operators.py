@@ -38,9 +38,9 @@ class BackendOption(click.Option):
 
 backend_option = click.option(
     "--backend", cls=BackendOption, metavar="NAME",
-    help="Whose kernels: BACKENDS.  [default: carver's own; triton where those leave the fastest unit idle]",
+    help="Whose kernels: BACKENDS.  [default: carver's own, or triton if those leave the fastest unit idle]",
 )
-kernel_option = click.option("--kernel", metavar="NAME", help="Of one kernel alone, such as a declaration of your own.")
+kernel_option = click.option("--kernel", metavar="NAME", help="Only this kernel, such as a declaration of your own.")
 
 
 def per_operator(command: Callable[..., None], arch: str | None = None) -> click.Group:
@@ -52,7 +52,7 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     asked: dict[str, Any] = {"default": arch, "show_default": True} if arch else {"required": True}
     device_option = click.Option(
         ["--arch"], **asked, metavar="NAME",
-        help="device, see `carver archs`; or cpu, a TOML file, auto: the GPU of this machine, or its CPU",
+        help="device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)",
     )  # fmt: skip
     own = tuple(reversed(getattr(command, "__click_params__", [])))
     group = _Operators(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)

@@ -42,19 +42,24 @@ OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
-plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the terms, PNG, SVG or PDF.")
-roofline_option = click.option("--roofline", type=PICTURE, help="Save a roofline plot, PNG, SVG or PDF.")
+plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the terms (PNG, SVG or PDF).")
+roofline_option = click.option("--roofline", type=PICTURE, help="Save a roofline plot (PNG, SVG or PDF).")
 heatmap_option = click.option(
-    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE", help="Save the predicted time over two tunables."
+    "--heatmap",
+    type=(str, str, PICTURE),
+    metavar="X Y FILE",
+    help="Save a heat map of the predicted time over two tunables, X and Y.",
 )
-names_option = click.option("--name", "names", multiple=True, metavar="OURS=THEIRS", help="Rename a key; repeatable.")
+names_option = click.option(
+    "--name", "names", multiple=True, metavar="OURS=THEIRS", help="Your name for one of carver's keys; repeatable."
+)
 args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML: [args] with numbers and tensors, [constants], [values], grid.",
+    help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
 )  # fmt: skip
 configs_option = click.option(
     "--configs", type=click.File(), default="-", show_default=True,
-    help="JSON (a list of objects, one a line, or one object of lists: every combination) or CSV with a header; "
+    help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
     "- is standard input.",
 )  # fmt: skip
 
@@ -69,7 +74,7 @@ def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> P
 
 profile_option = click.option(
     "--profile", callback=_profile, metavar="NAME|FILE",
-    help="What was learnt of the kernel before: a name that 'carver profile list' prints, or a file of JSON.",
+    help="What was learnt of the kernel before: a name from 'carver profile list', or a JSON file.",
 )  # fmt: skip
 
 

@@ -92,14 +92,20 @@ def _timed(run: Callable[[], object]) -> float:
 
 
 @as_json
-@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
-@click.option("--repeats", type=click.IntRange(1), default=100, show_default=True, help="Queries of each kind.")
+@click.option(
+    "--many", "count", type=click.IntRange(1), default=1000, show_default=True,
+    help="Number of shapes in one call.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(1), default=100, show_default=True,
+    help="Number of queries of each kind.",
+)
 @backend_option
 @topk_option
 def _bench_query(
     template: Template, topk: int, backend: str | None, repeats: int, count: int, as_json: bool
 ) -> None:
-    """CPU time of queries, which have one thread: for a new shape, for the same again, for many shapes at once."""
+    """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
     arch, problem = template.arch, template.problem
     assert arch is not None
     axis = problem.statement.axes[-1]
@@ -126,12 +132,18 @@ def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
             click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
 
 
-@click.option("--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Shapes asked at once.")
-@click.option("--repeats", type=click.IntRange(1), default=200, show_default=True, help="Queries of each kind.")
+@click.option(
+    "--many", "count", type=click.IntRange(1), default=1000, show_default=True,
+    help="Number of shapes in one call.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(1), default=200, show_default=True,
+    help="Number of queries of each kind.",
+)
 @as_json
 @click.pass_context
 def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -> None:
-    """CPU time of queries, which have one thread; without an operator, of matmuls of all sizes on an H200."""
+    """Measure the CPU time of queries. Without an operator, these are matmuls of all sizes on an H200."""
     if ctx.invoked_subcommand is None:
         arch = load("h200")
         found = {"arch": arch.name, "topk": 10, "many": count, **fresh(arch, 10, None, 5)}

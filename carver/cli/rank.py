@@ -32,22 +32,25 @@ from .reading import read_configs
 @heatmap_option
 @click.option(
     "--backend", cls=BackendOption, default="triton", show_default=True, metavar="NAME",
-    help="Whose vocabulary they are in: BACKENDS.",
+    help="Backend whose keys the configurations have: BACKENDS.",
 )
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
 @configs_option
 @kernel_option
 @profile_option
 @names_option
-@click.option("--ignore", multiple=True, metavar="KEY", help="Leave a key out; repeatable.")
+@click.option(
+    "--ignore", multiple=True, metavar="KEY",
+    help="Ignore a key that does not matter to the time; repeatable.",
+)
 @click.option(
     "--compiled", type=click.IntRange(1), metavar="N",
-    help="Compile the first N for the device and rank them anew by what came out; with --source and --args.",
+    help="Compile the first N for the device and rank them by their machine code; needs --source and --args.",
 )
-@click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel that they are configurations of.")
+@click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel to which the configurations belong.")
 @click.option(
     "--args", "arguments", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML: what it is called with, as 'carver inspect' takes it.",
+    help="TOML file with the arguments of the kernel, as 'carver inspect' takes it.",
 )
 @roofline_option
 @plot_option
@@ -57,7 +60,7 @@ def _rank(
     plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, profile: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Your own configurations in the order of their predicted times."""
+    """Rank your own configurations by their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
     given, renamed = read_configs(text_from(configs, ConfigError)), renames(names)
@@ -84,23 +87,23 @@ def _rank(
 rank = per_operator(_rank)
 
 
-@rank.command("kernel", short_help="Any Triton kernel, by what its compiler makes of it.")
+@rank.command("kernel", short_help="Any Triton kernel, ranked by its machine code.")
 @click.argument("source", metavar="FILE.py:NAME")
 @args_option
 @configs_option
 @profile_option
-@click.option("--arch", required=True, metavar="NAME", help="A device by any of its names.")
+@click.option("--arch", required=True, metavar="NAME", help="Device, by any of its names.")
 @click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
-@click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Print why the N-th takes its time.")
+@click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Explain the predicted time of the N-th.")
 @as_json
 def rank_any_kernel(
     source: str, path: Path | None, configs: TextIO, profile: Path | None, arch: str, topk: int | None,
     place: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Any Triton kernel's configurations, by what its compiler makes of them.
+    """Rank the configurations of any Triton kernel by their machine code.
 
-    Each is compiled for the device, which need not be there: seconds the first time, then from the disk. The file of
-    arguments is as `carver inspect` takes it.
+    Each is compiled for the device, which need not be in the machine. This takes seconds the first time; later, results
+    come from disk. `carver inspect --help` shows the file of arguments.
     """
     from ..ranking.kernel import rank_kernel
     from .inspect import call_of

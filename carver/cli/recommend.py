@@ -47,14 +47,14 @@ def _recommend(
 
 
 MANY = (
-    "Rank all problems of FILE at once, for the device of --arch; - is standard input. FILE is a CSV with columns "
-    "operator, M, N, K, in_dtype and so on, or JSON objects with these keys, one a line: the arguments of the "
-    "operator's template, a shape as rows and cols. Without an operator, matmul."
+    "Rank all problems of FILE in one call, for the device of --arch; - is standard input. FILE is a CSV with columns "
+    "operator, M, N, K, in_dtype and so on, or has one JSON object with these keys per line. Keys are the arguments "
+    "of the operator's template; a shape is rows and cols. The default operator is matmul."
 )
 
 
 @click.option("--many", type=click.File(), metavar="FILE", help=MANY)
-@click.option("--arch", metavar="NAME", help="Device of --many, see `carver archs`.")
+@click.option("--arch", metavar="NAME", help="Device for --many; see `carver archs`.")
 @backend_option
 @topk_option
 @as_json
@@ -84,13 +84,18 @@ recommend = without_operator(per_operator(_recommend), _recommend_all)
 @click.argument("chosen", type=int)
 @click.argument("hidden", type=int)
 @click.argument("intermediate", type=int)
-@click.option("--dtype", default="bfloat16", show_default=True, help="Activations, and weights unless said.")
-@click.option("--weight-dtype", metavar="TYPE", help="Weights where they differ.")
+@click.option(
+    "--dtype",
+    default="bfloat16",
+    show_default=True,
+    help="Type of activations, and of weights unless --weight-dtype is given.",
+)
+@click.option("--weight-dtype", metavar="TYPE", help="Type of weights, if it differs.")
 @click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
 @click.option("--routing", default="uniform", show_default=True, help="uniform, zipf, or an exponent of Zipf's law.")
-@click.option("--arch", required=True, metavar="NAME", help="device, see `carver archs`; or auto, a TOML file")
+@click.option("--arch", required=True, metavar="NAME", help="device: a name from `carver archs`, a TOML file, or auto")
 @topk_option
-@click.option("--explain", is_flag=True, help="Why the first is predicted to take its time.")
+@click.option("--explain", is_flag=True, help="Explain the predicted time of the first.")
 @as_json
 def moe(
     tokens: int, experts: int, chosen: int, hidden: int, intermediate: int, dtype: str, weight_dtype: str | None,

@@ -19,13 +19,13 @@ from .options import OUTPUT, as_json
 
 @click.group()
 def cache() -> None:
-    """Tuned kernels on disk."""
+    """Manage tuned kernels on disk."""
 
 
 @cache.command("ls")
 @as_json
 def list_cache(as_json: bool) -> None:
-    """Every entry: its key, kernel, device, best configuration and time."""
+    """List the entries: key, kernel, device, best configuration and time."""
     from ..tune.cache import entries
 
     rows = [
@@ -51,10 +51,10 @@ def list_cache(as_json: bool) -> None:
 
 @cache.command("clear")
 @click.argument("keys", nargs=-1)
-@click.option("--binaries", is_flag=True, help="Compiled kernels and unpacked sources too.")
+@click.option("--binaries", is_flag=True, help="Also delete compiled kernels and unpacked sources.")
 @as_json
 def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
-    """Delete entries, which are then tuned anew. KEYS are the first characters of their keys; without any, all go."""
+    """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
     from ..tune.cache import chosen, remove
 
     gone = chosen(keys)
@@ -69,7 +69,9 @@ def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
 @cache.command("export")
 @click.argument("file", type=OUTPUT)
 @click.argument("keys", nargs=-1)
-@click.option("--binaries", is_flag=True, help="Compiled kernels of all candidates too, not of the best alone.")
+@click.option(
+    "--binaries", is_flag=True, help="Also write the compiled kernels of all candidates, not only of the best."
+)
 @as_json
 def export_cache(file: Path, keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
     """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
@@ -82,8 +84,10 @@ def export_cache(file: Path, keys: tuple[str, ...], binaries: bool, as_json: boo
 
 @cache.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--sha256", help="Of the archive, as 'carver cache export' said: another one is refused.")
-@click.option("--replace", is_flag=True, help="What is there already, too.")
+@click.option(
+    "--sha256", help="SHA-256 of the archive, as 'carver cache export' printed it; another archive is refused."
+)
+@click.option("--replace", is_flag=True, help="Replace entries that are there already.")
 @as_json
 def import_cache(file: Path, sha256: str | None, replace: bool, as_json: bool) -> None:
     """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
@@ -96,7 +100,7 @@ def import_cache(file: Path, sha256: str | None, replace: bool, as_json: bool) -
 
 @cache.command("trust")
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--drop", is_flag=True, help="Trust it no more.")
+@click.option("--drop", is_flag=True, help="Stop trusting it.")
 @as_json
 def trust_cache(folder: Path | None, drop: bool, as_json: bool) -> None:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
@@ -116,7 +120,7 @@ def trust_cache(folder: Path | None, drop: bool, as_json: bool) -> None:
 @click.argument("other", required=False)
 @as_json
 def why(key: str, other: str | None, as_json: bool) -> None:
-    """What entered the KEY of an entry; with another key, in what the two differ.
+    """Print what went into the KEY of an entry, or how two keys differ.
 
     A key is known by its first characters, as "carver cache ls" prints them.
     """
@@ -146,13 +150,13 @@ def why(key: str, other: str | None, as_json: bool) -> None:
 
 @click.group()
 def profile() -> None:
-    """What tuning taught of kernels, by kernel and device."""
+    """Manage what tuning taught about kernels, by kernel and device."""
 
 
 @profile.command("list")
 @as_json
 def list_profiles(as_json: bool) -> None:
-    """Every profile: its name, device, and from how many measurements it is."""
+    """List the profiles: name, device, and number of measurements."""
     from ..tune.profiles import every
 
     found = list(every())
@@ -172,7 +176,7 @@ def list_profiles(as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def show_profile(name: str, as_json: bool) -> None:
-    """The constants that measurements moved, as factors on where they start; --json prints the whole profile."""
+    """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
     from ..tune.profiles import named, read
 
     found = read(named(name))
@@ -188,7 +192,7 @@ def show_profile(name: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1, required=True)
 @as_json
 def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
-    """Forget what was learnt of kernels, by the NAMES that 'carver profile list' prints."""
+    """Delete profiles, by the NAMES that 'carver profile list' prints."""
     from ..tune.profiles import named
 
     for path in [named(name) for name in names]:
@@ -198,10 +202,10 @@ def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
 
 @click.command("bench-call")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
-@click.option("--rounds", type=click.IntRange(1), default=200, show_default=True, help="Of 100 calls each.")
+@click.option("--rounds", type=click.IntRange(1), default=200, show_default=True, help="Number of rounds of 100 calls.")
 @as_json
 def bench_call(device: str, rounds: int, as_json: bool) -> None:
-    """What a call of a tuned kernel with three arrays costs over the driver's launch of an empty one."""
+    """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
     from ..tune.callcost import costs
 
     name, found = costs(device, rounds)
@@ -223,7 +227,7 @@ def bench_call(device: str, rounds: int, as_json: bool) -> None:
 @click.command()
 @as_json
 def doctor(as_json: bool) -> None:
-    """Device, compilers, caches, settings in effect, and what is missing."""
+    """Print device, compilers, caches, settings in effect, and what is missing."""
     from ..tune.doctor import examine, report
 
     found = examine()
@@ -233,20 +237,34 @@ def doctor(as_json: bool) -> None:
 @click.command()
 @click.argument("tables", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--most", type=click.IntRange(1), default=50, show_default=True, help="Problems of each table, spread evenly."
+    "--most",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="Most problems of a table to use, spread evenly.",
 )
-@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True, help="Replays of a search that draws.")
 @click.option(
-    "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True, help="What compiling one takes. [s]"
+    "--seeds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Replays of a search that uses random numbers.",
+)
+@click.option(
+    "--compile-s",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    help="Assumed time to compile one candidate. [s]",
 )
 @click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")
-@click.option("--search", "searches", multiple=True, metavar="NAME", help="This strategy only; repeatable.")
+@click.option("--search", "searches", multiple=True, metavar="NAME", help="Replay only this strategy; repeatable.")
 @as_json
 def simulate(
     tables: tuple[Path, ...], most: int, seeds: int, compile_s: float, rep: int, searches: tuple[str, ...],
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Replay every search strategy on measured TABLES. Counted are trials and seconds to within 1 % of the best."""
+    """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
     from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
     from ..evaluate.simulate import simulate as replay_all
     from ..evaluate.tables import read

@@ -122,7 +122,7 @@ OPERATOR = Operator(
     (
         Argument("shape", metavar="SIZE...", count=-1), replace(DTYPE, parameter="dtype"), OUT_DTYPE,
         Argument("inputs", "full-size inputs", "--inputs"),
-        Argument("broadcast", "inputs along the last axis only", "--broadcast"),
+        Argument("broadcast", "further inputs that are read along the last axis only", "--broadcast"),
         Argument("flops_per_element", option="--flops-per-element"),
     ),
     reference=reference,

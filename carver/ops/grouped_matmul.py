@@ -195,9 +195,9 @@ OPERATOR = Operator(
     "C = A B for each of EXPERTS groups of ROWS rows with its own B, N x K.",
     (
         Argument("rows"), Argument("N"), Argument("K"), Argument("experts"), DTYPE, OUT_DTYPE,
-        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"), SCALE_BLOCK,
-        Argument("chosen", "ROWS are tokens that each go to so many of the experts", "--chosen"),
-        Argument("skew", "the exponent of Zipf's law by which they choose", "--skew"),
+        Argument("b_dtype", "type of B, if it differs from A's", "--b-dtype", metavar="TYPE"), SCALE_BLOCK,
+        Argument("chosen", "ROWS are tokens, each of which goes to this many experts", "--chosen"),
+        Argument("skew", "exponent of Zipf's law, by which tokens choose experts", "--skew"),
     ),
     reference=reference,
 )  # fmt: skip

@@ -114,7 +114,10 @@ class MatmulTemplate(Template):
 
 
 SCALE_BLOCK = Argument(
-    "scale_block", "columns x depth that share a scale, as 128x128; or row, or tensor", "--scale-block", metavar="NxK"
+    "scale_block",
+    "columns x depth that share a scale, such as 128x128; or row, or tensor",
+    "--scale-block",
+    metavar="NxK",
 )
 WHOLE = {"row": (1, 0), "tensor": (0, 0)}
 """Scales outside of the sum: one a row of A and a column of B, or one of each tensor."""
@@ -200,11 +203,11 @@ OPERATOR = Operator(
     "C = A B: M x K times K x N.",
     (
         Argument("M"), Argument("N"), Argument("K"), BATCH, DTYPE,
-        Argument("b_dtype", "B where it differs from A", "--b-dtype", metavar="TYPE"), OUT_DTYPE, ACCUM_DTYPE,
+        Argument("b_dtype", "type of B, if it differs from A's", "--b-dtype", metavar="TYPE"), OUT_DTYPE, ACCUM_DTYPE,
         Argument("trans_A", "A is stored K x M", "--trans-a"),
         Argument("trans_B", "B is stored N x K", "--trans-b"),
         BIAS, Argument("activation", option="--activation", choices=tuple(ACTIVATIONS)),
-        *(Argument(f"ld{x}", f"leading dimension of {x.upper()}, elements", f"--ld{x}") for x in "abc"),
+        *(Argument(f"ld{x}", f"leading dimension of {x.upper()}, in elements", f"--ld{x}") for x in "abc"),
         Argument("static_shapes", "sizes are constants of the kernel, as Inductor's are", "--static-shapes"),
     ),
     reference=reference,

@@ -42,9 +42,11 @@ class Argument:
 
 
 DTYPE = Argument("in_dtype", option="--dtype", metavar="TYPE")
-OUT_DTYPE = Argument("out_dtype", "output; as the inputs where they are wide enough", "--out-dtype", metavar="TYPE")
+OUT_DTYPE = Argument(
+    "out_dtype", "output type; by default that of the inputs, if wide enough", "--out-dtype", metavar="TYPE"
+)  # fmt: skip
 ACCUM_DTYPE = Argument(
-    "accum_dtype", "sums; float32, int32 or float64 by the inputs", "--accum-dtype", metavar="TYPE"
+    "accum_dtype", "accumulator type; by default float32, int32 or float64", "--accum-dtype", metavar="TYPE"
 )  # fmt: skip
 BATCH = Argument("batch", option="--batch")
 BIAS = Argument("with_bias", "add a bias", "--bias")

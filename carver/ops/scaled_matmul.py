@@ -47,8 +47,8 @@ OPERATOR = Operator(
     "C = A B of operands with scales: M x K times K x N; of 8 bits B is stored N x K.",
     (
         Argument("M"), Argument("N"), Argument("K"),
-        Argument("in_dtype", "operands", "--dtype", metavar="TYPE"),
-        Argument("b_dtype", "B where it differs from A, such as int4", "--b-dtype", metavar="TYPE"), OUT_DTYPE,
+        Argument("in_dtype", "type of the operands", "--dtype", metavar="TYPE"),
+        Argument("b_dtype", "type of B, if it differs from A's, such as int4", "--b-dtype", metavar="TYPE"), OUT_DTYPE,
         SCALE_BLOCK,
     ),
     reference=reference,
