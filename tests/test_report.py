@@ -143,7 +143,7 @@ def test_text_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPa
     tiles = [{"block_m": 128, "block_n": n, "block_k": 64, "warps": 8, "stages": 4, "group_m": n} for n in (128, 256)]
     text = str(Report(PROBLEM, [measured(i, 0.09, 0.0123 + i, "shared memory", config=c) for i, c in enumerate(tiles)]))
     assert max(map(len, text.splitlines())) <= columns and "…" not in text
-    assert "in all: block_m=128 block_k=64 warps=8 stages=4" in text and "0.0123" in text and "1.0123" in text
+    assert "in all rows: block_m=128 block_k=64 warps=8 stages=4" in text and "0.0123" in text and "1.0123" in text
 
 
 def test_a_busy_device_is_told(report: Report) -> None:

@@ -99,7 +99,7 @@ def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (
 
 def in_all(same: Mapping[str, object]) -> list[str]:
     """The line below a table that says them."""
-    return [f"in all: {words(same)}"] if same else []
+    return [f"in all rows: {words(same)}"] if same else []
 
 
 def words(config: Mapping[str, object]) -> str:

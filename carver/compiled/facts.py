@@ -227,22 +227,22 @@ def _stride_bytes(access: Access, at_once: float) -> float:
 
 
 def _lines(facts: Facts) -> Iterator[str]:
-    spills = f", {facts.spill_bytes} bytes a thread spilled" if facts.spill_bytes else ""
+    spills = f", {facts.spill_bytes} bytes per thread spilled" if facts.spill_bytes else ""
     tensor = f", {facts.tensor_columns} columns of tensor memory" if facts.tensor_columns else ""
-    yield f"{facts.shared_bytes:,} bytes of shared memory{tensor}, {facts.registers} registers a thread{spills}"
-    yield f"{facts.warps} warps a block, {facts.resident} blocks an SM, grid {' x '.join(map(str, facts.grid))}"
+    yield f"{facts.shared_bytes:,} bytes of shared memory{tensor}, {facts.registers} registers per thread{spills}"
+    yield f"{facts.warps} warps per block, {facts.resident} blocks per SM, grid {' x '.join(map(str, facts.grid))}"
     loops = []
     for loop in facts.loops:
-        name = f"loop over {loop.name}" if loop.name else "loop that is none of the program's"
+        name = f"loop over {loop.name}" if loop.name else "loop without a counterpart in the program"
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
-        loops.append((loop.parent, f"{name}: {loop.trips:.4g} passes in a program{most}", loop.span))
-    asides = [(f"behind a branch, {times:.4g} times in a program", span) for times, span in facts.asides]
+        loops.append((loop.parent, f"{name}: {loop.trips:.4g} passes per program{most}", loop.span))
+    asides = [(f"behind a branch, {times:.4g} times per program", span) for times, span in facts.asides]
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
         yield (
-            f"{access.kind} {access.argument or '?'} {where}: {access.program_bytes:,.0f} bytes in a program, "
+            f"{access.kind} {access.argument or '?'} {where}: {access.program_bytes:,.0f} bytes per program, "
             f"{access.run_bytes:,.0f} of them contiguous"
         )
 

@@ -48,11 +48,11 @@ SEARCHES: Mapping[str, Callable[..., str]] = {
     "rank order": rank_order,
     "local, from the ranking": local,
     "genetic, from the ranking": genetic,
-    "genetic, blind": partial(genetic, seeded=False),
+    "genetic, random start": partial(genetic, seeded=False),
     "random": random_order,
     "exhaustive": exhaustive,
 }
-BLIND = ("genetic, blind", "random", "genetic, from the ranking")
+RANDOM = ("genetic, random start", "random", "genetic, from the ranking")
 """Those that draw: replayed with several seeds."""
 
 
@@ -142,7 +142,7 @@ def simulate(
         if len(given[0]) < 2:
             continue
         for search in searches:
-            for seed in range(seeds if search in BLIND else 1):
+            for seed in range(seeds if search in RANDOM else 1):
                 traces.append(replay(case, search, seed, cost, given))
                 if search == "learn" and (ranking := given[0].ranking) and traces[-1].tried:
                     known = {i: float(given[1][i]) * 1e3 for i in traces[-1].tried}

@@ -92,16 +92,16 @@ class Explanation:
             if ms > 0:
                 yield f"  {name:<15s} {self._time(ms)} {ms / whole:6.1%}  {'█' * round(BAR * ms / whole)}".rstrip()
             if name == "main loop" and ms > 0:
-                yield "    were one resource all there is to wait for:"
+                yield "    if only one resource limited it:"
                 for resource, alone in self.loop_ms.items():
                     if not alone:
                         continue
                     bar = "░" * round(BAR * alone / whole)
                     yield f"    {resource:<13s} {self._time(alone)} {alone / whole:6.1%}  {bar}".rstrip()
                 if self.loop_ms["DRAM"] > ms:
-                    yield "    DRAM is above the main loop: it works from the first load of a block to the last store"
+                    yield "    DRAM takes longer than the main loop: it works from the first load to the last store"
         yield ""
-        yield "What it asks of the device"
+        yield "Use of the device"
         for name, text in self.facts():
             yield from wrap(f"  {name:<11s} {text}", WIDTH, subsequent_indent=" " * 14)
         yield ""
@@ -134,7 +134,7 @@ class Explanation:
             yield (
                 "resources",
                 f"{h.launch.smem_bytes:,} of {arch.smem_per_block_bytes:,} bytes of shared memory, "
-                f"about {h.launch.registers} of {arch.max_regs_per_thread} registers a thread",
+                f"about {h.launch.registers} of {arch.max_regs_per_thread} registers per thread",
             )
         last = blocks - slots * np.floor(d["waves"])
         tail = "the last wave is full" if last < 0.5 else f"the last wave fills {last / slots:.0%} of the device"
@@ -149,9 +149,9 @@ class Explanation:
                 f"{_bytes(d['compulsory_bytes'])}",
             )
         if d.get("l2_hit_rate"):
-            yield "L2", f"{d['l2_hit_rate']:.0%} of what a wave reads again is still there"
+            yield "L2", f"{d['l2_hit_rate']:.0%} of the data that a wave reads again is still in L2"
         if d.get("l2_merged_share"):
-            yield "", f"{d['l2_merged_share']:.0%} of the requests to it are served with those of neighbouring blocks"
+            yield "", f"{d['l2_merged_share']:.0%} of the requests are merged with those of neighbouring blocks"
         limit = "arithmetic" if self.arithmetic_ms >= self.traffic_ms else "DRAM"
         yield (
             "roofline",

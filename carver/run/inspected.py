@@ -94,10 +94,10 @@ def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> t
 
 def _lines(facts: CodeFacts) -> Iterator[str]:
     machine = facts.machine
-    spills = f", {machine.spill_bytes} bytes a thread spilled" if machine.spill_bytes else ""
+    spills = f", {machine.spill_bytes} bytes per thread spilled" if machine.spill_bytes else ""
     yield (
-        f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers a thread{spills}, "
-        f"{facts.threads} threads, {facts.resident} blocks an SM"
+        f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers per thread"
+        f"{spills}, {facts.threads} threads, {facts.resident} blocks per SM"
     )
     loops = [(loop.parent, f"loop {i}, each pass", loop.span) for i, loop in enumerate(machine.loops)]
     asides = [("behind a branch", aside.span) for aside in machine.asides]

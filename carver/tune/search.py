@@ -192,7 +192,7 @@ def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
 
 
 def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
-    """Drawn blindly, without replacement."""
+    """In random order, without replacement."""
     order = list(range(len(choices)))
     random.Random(seed).shuffle(order)
     return _in_order(order, choices.width, measure)

@@ -145,7 +145,7 @@ def fits(facts: Facts, arch: Arch) -> str:
     if facts.tensor_columns > TMEM_COLUMNS:
         return f"it needs {facts.tensor_columns} columns of tensor memory, an SM has {TMEM_COLUMNS}"
     if facts.resident < 1:
-        return f"{facts.warps} warps of {facts.registers} registers a thread do not fit an SM"
+        return f"{facts.warps} warps of {facts.registers} registers per thread do not fit an SM"
     return ""
 
 
