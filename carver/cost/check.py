@@ -1,4 +1,4 @@
-"""A declaration against its cost model: its columns and its constants are those that the model reads."""
+"""Check that a declaration's columns and constants are those that its cost model reads."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def columns_of(kernel: Kernel) -> Mapping[str, Column]:
 
 
 def constants_of(kernel: Kernel) -> frozenset[str]:
-    """The names of the constants that a kernel's predicted times depend on."""
+    """The names of the constants on which a kernel's predicted times depend."""
     parts = MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived})
     return estimate.READS.union(*(part.constants for part in parts))
 
 
 def model_faults(kernel: Kernel) -> list[Fault]:
-    """All that keeps a kernel from being priced."""
+    """Every reason why the model cannot price this kernel; empty where it can."""
     if kernel.model not in MODELS:
         return [Fault("", "model", f"unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")]
     model, known, out = kernel.model, columns_of(kernel), []

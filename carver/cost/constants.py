@@ -1,8 +1,8 @@
 """The constants of the cost model: what each means, its prior and its physical bounds.
 
-Priors hold for a kernel nobody measured. A kernel's declaration overrides them under `[constants]` with
-values fitted on measurements (its `[fitted]` table says which, when and how); a device's descriptor
-overrides both with what was measured on that very device.
+The prior is used for a kernel that nobody measured. A kernel's declaration overrides it under `[constants]` with
+values fitted to measurements (its `[fitted]` table says which, when and how). A device's descriptor overrides both
+with values measured on that device.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Constant:
 
 
 CONSTANTS = {
-    # efficiencies: reachable share of a datasheet rate
+    # efficiencies: the share of a datasheet rate that kernels reach
     "math_efficiency": Constant(0.99, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
     "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
     "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could move in the time to open a page for a run"),
@@ -37,7 +37,7 @@ CONSTANTS = {
     "l2_merge": Constant(0.8, 0.0, 1.0, "share of the common reads of neighbouring SMs that L2 serves once for all"),
     "smem_efficiency": Constant(0.95, 0.7, 1.0, "reachable share of the shared-memory port's rate"),
     "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 for data that a wave reuses, where two halves hold a line twice"),
-    # latencies under load, in multiples of the unloaded ones of the descriptor
+    # latencies under load, as multiples of the descriptor's unloaded latencies
     "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
     "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),
     "pipeline_overlap": Constant(3.8, 1.2, 8.0, "exponent that joins throughput and uncovered latency of a step"),
@@ -57,7 +57,7 @@ CONSTANTS = {
     "row_scalar_clk": Constant(
         1.0, 0.1, 8.0, "time of the load port for a scalar that a step loads from a separate row"
     ),
-    # instructions, a warp
+    # instructions of a warp
     "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping per warp and step"),
     "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, with address and predicate"),
     "copy_b_weight": Constant(1.0, 0.5, 2.0, "cost of a copy of the second operand over that of the first"),
@@ -82,14 +82,14 @@ CONSTANTS = {
         0.02, 0.0, 0.2, "slowdown of a CPU's loop per vector that does not fit into its registers"
     ),
     "spill_rounds": Constant(2.0, 0.5, 8.0, "number of times per step that a spilled register is stored and loaded"),
-    # threads that read their operands one by one
+    # model of thread tiles: each thread reads its own operands
     "vector_efficiency": Constant(
         1.0, 0.7, 1.0, "reachable share of the peak rate for a loop of products on vector units"
     ),
     "unroll_instr": Constant(4.0, 0.5, 40.0, "loop and address instructions between two unrolled runs of products"),
     "read_merge": Constant(1.7, 1.0, 2.0, "reads of one address by neighbouring lanes that one pass serves"),
     "read_latency_clk": Constant(20.0, 2.0, 60.0, "latency of shared memory that a warp sees in each product"),
-    # windows: bodies unrolled over a filter
+    # model `window`: loop bodies unrolled over a filter
     "port_overlap": Constant(
         2.0, 1.0, 8.0, "exponent that joins the arithmetic of a loop body and the loads that feed it"
     ),
@@ -105,7 +105,7 @@ CONSTANTS = {
         1.0, 0.0, 20.0, "load latencies that are not hidden in a body or product that reads through L1"
     ),
     "spill_traffic": Constant(1.0, 0.1, 4.0, "share of the spilled bytes that leaves L1"),
-    # delayed sums: one channel of one output a step
+    # model `delayed_sum`: one channel of one output per step
     "narrow_load": Constant(1.5, 1.0, 4.0, "L1 time of a load narrower than a register, over that of a register"),
     "channel_instr": Constant(9.0, 4.0, 30.0, "instructions of a warp per channel"),
     "warp_spread": Constant(0.01, 0.0, 0.05, "standard deviation of the run times of a block's warps, over their mean"),
@@ -123,10 +123,11 @@ CONSTANTS = {
 
 @lru_cache(maxsize=256)
 def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
-    """The constants in force: priors, then the kernel's, then what was measured on the device, for all kernels
-    (`[fitted.constants]` of its descriptor) and for this one (`[fitted."operator/kernel"]`).
+    """The constants to price `kernel` with on `arch`. Later sources override earlier ones: the priors, the kernel's
+    declaration, the descriptor's `[fitted.constants]` for all kernels, its `[fitted."operator/kernel"]` for this one.
 
-    A kernel's `l2_efficiency` is the share of a rate of the design; a descriptor's that kernels reach is taken whole.
+    A kernel's `l2_efficiency` is a share of the L2 rate by design. It is ignored where the descriptor gives a measured
+    rate (`l2_achieved`), which is already what kernels reach.
     """
     out = {name: c.prior for name, c in CONSTANTS.items()}
     own = f"{kernel.operator}/{kernel.name}"

@@ -1,8 +1,8 @@
-"""Work to seconds: waves of blocks, a pipelined main loop, launch, epilogue and tail.
+"""Work to seconds: launch, waves of blocks with prologue, pipelined main loop and epilogue, and the last wave.
 
-The main loop's step is a p-norm of what it asks of each resource: smooth, so that two half-full resources
-cost more than one, and close to the roofline's maximum. Source of the structure: Williams et al., Roofline, 2009, with
-the waves of NVIDIA's matrix multiplication guide.
+A step of the main loop takes the p-norm of its times on each resource. The norm is close to the roofline's maximum,
+but smooth: two resources that are nearly as busy cost more than one. Sources: Williams et al., Roofline, 2009; waves
+as in NVIDIA's matrix multiplication guide.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .work import Work, joined, on_pipe
 
 KIB = 1024.0
 FEW_BLOCKS = 4.0
-"""Of more blocks on an SM than these one mostly works while others wait: throughput and latency hide each other
-better, as in a queue with as many customers."""
+"""With more resident blocks than this, mostly some block works while others wait. The exponent that joins throughput
+and latency then grows with the number of blocks, as in a queue with that many customers."""
 
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
@@ -34,35 +34,39 @@ READS = frozenset({
 
 @dataclass(frozen=True)
 class _Phase:
-    """Blocks on one SM, clocks of start, main loop and epilogue: of a full wave and of the last, of shape (2, n)."""
+    """Clocks of prologue, main loop and epilogue of one SM's blocks, of shape (2, n): in a full wave, in the last."""
 
     start: FloatArray
     loop: FloatArray
     store: FloatArray
     rows: tuple[FloatArray, ...]
     latency: FloatArray
-    """Of shape (n,)."""
+    """Latency of a step that its pipeline does not cover, of shape (n,). [clk]"""
     clock_hz: float
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Predicted time of each candidate. What it is made of is worked out when it is asked for, of few candidates."""
+    """Predicted time of each candidate. The terms are computed on request: people ask for those of few candidates."""
 
     seconds: FloatArray
     waves: FloatArray
     _phase: _Phase
     _spent: Mapping[str, FloatArray]
-    """The terms, all of the last wave as one. [s]"""
+    """The terms, with the whole last wave under "tail wave". [s]"""
     _left: FloatArray
-    """Share of a wave that the blocks of the last one are."""
+    """Blocks of the last wave over those of a full one."""
     _start: FloatArray
     _store: FloatArray
-    """What a later full wave shows of its start and epilogue. [clk]"""
+    """Prologue and epilogue of a full wave after the first, as far as nothing hides them. [clk]"""
 
     @cached_property
     def terms(self) -> Mapping[str, FloatArray]:
-        """What adds up to `seconds`. The last wave's blocks count as a share of a full one, what is beyond as waste."""
+        """Seconds by cause; they add up to `seconds`.
+
+        The last wave counts as prologue, main loop and epilogue for the share of a full wave that its blocks are.
+        "tail wave" is the rest: the time that idle SMs waste.
+        """
         terms = dict(self._spent)
         start, loop, store = self._start, self._phase.loop[0], self._store
         last, full = terms["tail wave"], start + store + loop
@@ -76,13 +80,14 @@ class Estimate:
 
     @cached_property
     def rows(self) -> Mapping[str, FloatArray]:
-        """Clocks of one step on each resource, all resident blocks together; of the last wave where it is the only."""
+        """Clocks of a step on each resource, for all resident blocks together. They are those of a full wave, or of the
+        last wave where the grid fills none."""
         rows = [np.where(self.waves >= 1.0, full, last) for full, last in self._phase.rows]
         return dict(zip(LIMITERS, (*rows, self._phase.latency), strict=True))
 
     @cached_property
     def limiter(self) -> FloatArray:
-        """Index into LIMITERS of what bounds the main loop."""
+        """Index into LIMITERS of the resource that bounds the main loop."""
         out: FloatArray = np.argmax(np.stack(list(self.rows.values())), axis=0)
         return out
 
@@ -93,11 +98,11 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         own = (full waves * block(resident, all SMs) + block(blocks left per SM, SMs busy)) / clock
         T   = launch + first start + norm(own - first start, DRAM bytes / DRAM rate) + reduction
 
-    DRAM serves the whole device: while one SM starts or drains its blocks the others use its share, so it bounds
-    the sum of all work and not a step of it. What a lone block cannot keep in flight shows as latency. The last
-    wave runs at its own occupancy: fewer blocks share an SM, so each is faster, and fewer bytes are in flight.
-    Without this the tail of a grid just above a full wave is misjudged by up to a whole wave. Of that wave's time the
-    term "tail wave" is what idle SMs waste: what it takes beyond the share of a full wave that its blocks are.
+    DRAM serves the whole device. While one SM starts or drains its blocks, others use its share of the bandwidth. So
+    DRAM bounds the sum of all work rather than each step. Too few bytes in flight show as latency.
+
+    The last wave runs at its own occupancy: fewer blocks share an SM, each is faster, and fewer bytes are in flight.
+    Without this, a grid just above a full wave would be off by up to a whole wave.
     """
     sms = float(arch.sm_count)
     slots = sms * work.resident
@@ -110,8 +115,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     hidden = work.resident ** -k["block_overlap"]
-    # later tiles: their loads may be on the way before; warps that store while others multiply, and are waited for
-    # where that takes longer, show half of what it does
+    # Blocks after the first of an SM: the prologue vanishes where a persistent kernel's loads run on into the next
+    # tile. Where separate warps store while others multiply, only half of what the store takes beyond the main loop
+    # is visible.
     again_start, last_start = head_start * (1.0 - work.next_tile), tail_start * (1.0 - work.next_tile)
     aside = work.other_stores > 0
     again_store = np.where(aside, np.maximum(head_store - head_loop, 0.0) / 2, head_store)
@@ -125,7 +131,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         "reduction": np.broadcast_to(work.reduction_s, len(work)),
     }
     first = np.where(in_waves, head_start, tail_start) / clk
-    cold = work.start_loads * max(arch.dram_latency_s - arch.l2_latency_s, 0.0)  # what the first of all blocks look up
+    cold = work.start_loads * max(arch.dram_latency_s - arch.l2_latency_s, 0.0)  # only the first blocks miss L2 there
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     terms["prologue"] = terms["prologue"] + cold
@@ -134,12 +140,12 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
 
 
 def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:
-    """Clocks that `resident` blocks on each of `busy` SMs take side by side."""
+    """Clocks of `resident` blocks that run side by side on each of `busy` SMs."""
     clk = arch.clock_hz
     l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
     dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
     warps = resident * work.warps / arch.schedulers_per_sm
-    pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the one that has most of them is the last to end
+    pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the scheduler with most warps ends last
     everywhere = resident * busy
     shared = on_pipe(work.math_clk / pipes, work.chain_clk, resident, k["chain_overlap"], work.alternates)
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
@@ -171,12 +177,13 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
 
 
 def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """All that is read and written, at the rate of DRAM; of a cache before it where that is the slower. [s]
+    """Time of all reads and writes at the rate of DRAM, or of an L3 before it where that is slower. [s]
 
-        DRAM = bytes / rate * (1 + dram_burst * KiB of a step that a warp asks for / sqrt(steps))
+        DRAM = bytes / rate * (1 + dram_burst * KiB that a warp requests in a step / sqrt(steps))
 
-    What warps ask for at once comes in bursts, between which DRAM idles; over many steps blocks drift apart and fill
-    each other's gaps. Seen on an H200 in mixtures of experts whose weights are read once (`grouped_matmul.csv`).
+    Loads that warps issue together reach DRAM in bursts, and it idles between them. Over many steps blocks drift apart
+    and fill each other's gaps. Source: mixtures of experts on an H200, whose weights are read once
+    (`grouped_matmul.csv`).
     """
     steps = work.grid * work.steps
     dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
@@ -186,7 +193,7 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
 
 
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """Latency of a step's loads in a busy pipeline: L2's, and DRAM's for the share that misses. [clk]"""
+    """Mean latency of a step's loads under load: that of DRAM for the share that misses L2, else that of L2. [clk]"""
     l2 = arch.l2_latency_s * k["l2_latency_load"]
     missed = work.missed
     if missed is None:
@@ -196,7 +203,7 @@ def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray
 
 
 def norm(rows: tuple[FloatArray, ...]) -> FloatArray:
-    """p-norm with p = 8, by squaring: the fitted exponents lie between 6 and 9, and pow costs ten times more."""
+    """p-norm with p = 8. Fitted exponents lay between 6 and 9; 8 is computed by squaring, ten times faster than pow."""
     top = np.maximum.reduce(rows)
     total = np.zeros_like(top)
     for row in rows:

@@ -16,25 +16,27 @@ from .estimate import estimate
 RANKING_WIDTH = 0.4
 """A candidate this much slower than the best of its problem counts half as much (its weight is 1/sqrt(2))."""
 PRIOR = 0.003
-"""What holds a constant to its start, per candidate, against squared log errors."""
+"""Weight per candidate that pulls a constant to its start; squared log errors of the candidates weigh against it."""
 TRUSTED = 0.1
-"""What holds it at least, for all candidates together, to a start that was fitted itself: few move it little."""
+"""Least weight of that pull, for all candidates together, where the start was itself fitted: then few measurements
+move a constant only a little."""
 SCALE_WEIGHT = 0.6
-"""Weight of a problem's mean log error against that of the order of its candidates."""
+"""Weight of a problem's mean log error, relative to the errors in the order of its candidates."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Candidates of many problems, of one kernel on one device, as a single space."""
+    """Measured candidates of one kernel on one device, for one or many problems, as a single space."""
 
     space: Space
     seconds: FloatArray
     problem: IntArray
-    """Which problem each candidate belongs to, from 0."""
+    """Index from 0 of each candidate's problem."""
 
 
 def together(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
-    """One sample of many problems, unless the kernel's model takes from the problem what columns do not carry."""
+    """Join problems into one sample, which is faster to price. They stay apart if the kernel's model also reads things
+    from the problem that columns cannot hold, so that the joined times would differ."""
     whole, apart = _join(group), [_join([part]) for part in group]
     k = resolve(whole.space.kernel, whole.space.arch)
     same = np.allclose(predict(whole.space, k), np.hstack([predict(one.space, k) for one in apart]), rtol=1e-9)
@@ -42,7 +44,7 @@ def together(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
 
 
 def _join(group: Sequence[tuple[Space, FloatArray]]) -> Sample:
-    """Many spaces as one: scalars that differ between problems become columns."""
+    """Join spaces into one: scalars that differ between problems become columns."""
     spaces = [space for space, _ in group]
     first = spaces[0]
     lengths = [len(space) for space in spaces]
@@ -70,12 +72,16 @@ def fit(
     *,
     trusted: bool = False,
 ) -> dict[str, float]:
-    """The constants `names` that order the candidates of each problem best, the rest as they are.
+    """Values of the constants `names` that best order the candidates of each problem; all others keep theirs.
 
-    Residuals, per candidate: the log error less its problem's weighted mean, weighted towards the fastest
-    candidates; per problem: that mean; per constant: its distance from where it started, so that what the
-    data do not identify stays put, more so where that start is `trusted`. Differences are taken over 3 %: the
-    model's ceilings hide smaller steps.
+    The residuals are:
+
+    - for each candidate, its log error less the weighted mean of its problem; faster candidates weigh more;
+    - for each problem, that mean;
+    - for each constant, its distance from the start, so that constants which the data do not identify stay put.
+      A `trusted` start, one that was fitted before, pulls harder.
+
+    Derivatives are differences over 3 %: smaller steps vanish where the model rounds up to whole tiles and waves.
     """
     from scipy.optimize import least_squares
 
@@ -98,7 +104,7 @@ def fit(
 
 
 def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[FloatArray, IntArray]) -> FloatArray:
-    """What `fit` makes small for one sample: each candidate's residual, then each problem's."""
+    """The residuals of `fit` for one sample: those of the candidates, then those of the problems."""
     w, count = weights
     d = np.log(predict(sample.space, constants) / sample.seconds)
     mean = np.bincount(sample.problem, w * d) / np.bincount(sample.problem, w)
@@ -106,10 +112,10 @@ def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[Fl
 
 
 def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None) -> list[str]:
-    """The constants that these data say something about, in the order of `CONSTANTS`.
+    """The constants that these data can identify, in the order of `CONSTANTS`.
 
-    Those that the kernels' models read at all, and whose column of the Jacobian (over a step of 10 % to either
-    side) is more than a hundredth of what holds a constant to its prior.
+    The kernels' models must read the constant, and its column of the Jacobian (over a step of 10 % to either side)
+    must exceed a hundredth of the pull towards the start.
     """
     effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
     for s in data:
@@ -124,7 +130,7 @@ def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None)
 
 
 def _weights(sample: Sample) -> tuple[FloatArray, IntArray]:
-    """Of the candidates, and how many each problem has."""
+    """The weight of each candidate, and the number of candidates of each problem."""
     count = np.bincount(sample.problem)
     best = np.full(len(count), np.inf)
     np.minimum.at(best, sample.problem, sample.seconds)

@@ -1,13 +1,16 @@
-"""What measured candidates say of those that were not measured: a Gaussian process around the cost model.
+"""Predict unmeasured candidates from measured ones: a Gaussian process around the cost model.
 
     ln(measured / predicted) = offset of the kernel + offset of the problem + slopes x + discrepancy + own error
 
-x are the logarithms of the model's constants over where they start, a priori normal; slopes are the sensitivities
-d ln(predicted) / d ln(constant), so that a candidate teaches the constants it depends on, and through them all others
-that do. The discrepancy is what no constant explains: alike for near configurations, more so of one problem, less so of
-problems of other sizes. The own error is each candidate's alone. How far constants may move, and how large discrepancy
-and own error are, is averaged over GRID by the evidence of the measurements: few, or such as the start explains, leave
-it where it is.
+x holds the logarithms of the model's constants relative to their start, with a normal prior. The slopes are the
+sensitivities d ln(predicted) / d ln(constant): a measured candidate corrects the constants that it depends on, and
+through them every candidate that depends on the same ones. The discrepancy is what no constant explains. It is similar
+for similar configurations, most of all within a problem, and less the more the sizes differ. The own error is
+independent for each candidate.
+
+Three scales are unknown: how far constants may move, and the deviations of the discrepancy and of the own error. The
+result is averaged over their values in GRID, weighted by the evidence of the measurements. Few measurements, or ones
+that the model already explains, leave its predictions as they are.
 
 Source of the structure: Kennedy and O'Hagan, Bayesian calibration of computer models, 2001, with the model linear in
 its constants around their start; Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 2.
@@ -26,56 +29,59 @@ from ..base.types import BoolArray, FloatArray, IntArray
 from .constants import CONSTANTS
 
 STEP = 0.05
-"""Of ln(constant), to either side: less and the model's ceilings hide it."""
+"""Step of ln(constant) to either side, for derivatives. Smaller steps vanish where the model rounds up."""
 PRIOR_SHARE, PRIOR_MOST = 0.15, 0.35
-"""Standard deviation of ln(constant): this share of its range, at most so much."""
+"""Prior standard deviation of ln(constant): a share of the logarithm of its range, and an upper limit."""
 KERNEL_OFFSET, PROBLEM_OFFSET = 0.2, 0.1
-"""Standard deviations of factors on all candidates of a kernel, and of one problem. [ln s]"""
+"""Standard deviations of a factor common to all candidates of a kernel, and of one common to a problem. [ln s]"""
 NEAR_OCTAVES = 1.0
-"""Distance of configurations, in doublings of tunables, over which the correlation of discrepancies falls to 1/e."""
+"""Distance between configurations at which the correlation of their discrepancies is 1/e. [doublings of tunables]"""
 EACH = 0.5
-"""Share of the discrepancy's variance that is of single tunables, whatever the others are."""
+"""Share of the discrepancy's variance that depends on single tunables, whatever the values of the others."""
 SIZE_OCTAVES = 16.0
-"""The same of problems, in doublings of sizes; a difference in kind counts as much."""
+"""Standard deviation of the Gaussian correlation between problems, over their distance. [doublings of sizes]
+A parameter that is no number and differs counts as this distance."""
 OWN_PROBLEM = 0.25
-"""Share of the discrepancy's variance that is of one problem alone."""
+"""Share of the discrepancy's variance that a problem shares with no other."""
 GRID: Sequence[tuple[float, float, float]] = [
     (moved, gap, own) for moved in (0.0, 0.5, 1.0, 2.0) for gap in (0.0, 0.03, 0.06, 0.12, 0.24) for own in (0.02, 0.05)
 ]
-"""Factor on the prior deviations of constants; deviations of the discrepancy and of the own error. [ln s]"""
+"""The scales to average over: a factor on the constants' prior deviations, the deviation of the discrepancy, and that
+of the own error. [1, ln s, ln s]"""
 REPEATABLE = 0.01
-"""Standard deviation of a time that is measured again. [ln s]"""
+"""Standard deviation of repeated measurements of one candidate. [ln s]"""
 MOST_SEEN = 150
-"""Measurements of one kernel that are learnt from, the latest."""
+"""Only this many measurements of a kernel are used, the latest."""
 PAYS = 0.01
-"""What earlier problems teach is carried to another if it picks faster by this share, in the mean, on each of them, and
-explains more of their times."""
+"""What other problems teach is used only if, tried on each of them in turn, it picks candidates that are faster by this
+share in the mean. It must also explain their times better."""
 PARTS = 4
-"""Of the measurements of a single problem: each is told by the others in place of problems."""
+"""With measurements of one problem only, they are divided into this many parts, and each is predicted from the rest."""
 LATEST_PROBLEMS = 8
-"""Of those that this is tried on."""
+"""Number of problems, the latest, on which that is tried."""
 OUTLIER = 0.7
-"""A measurement further from the middle of measured / predicted counts as if it were so far: what makes a candidate
-many times slower than the model has it, as another path of the code does, others do not have a share of. [ln s]"""
+"""Distance from the median of measured / predicted to which outliers are clipped. A candidate many times slower than
+predicted has a cause of its own, such as another path of the code, which says nothing of the others. [ln s]"""
 LEAST_WEIGHT = 1e-3
-"""Entries of GRID that the measurements make less likely than this are left out."""
+"""Entries of GRID with less posterior probability than this are left out."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Candidates of one kernel as the process sees them. Names that one set of rows lacks are nought in it."""
+    """Candidates of one kernel as inputs of the Gaussian process. A name that other rows have and these lack counts
+    as 0 here."""
 
     names: tuple[str, ...]
-    """Of constants, the columns of `slopes`."""
+    """Names of the constants: the columns of `slopes`."""
     log_s: FloatArray
-    """Predicted by the constants at their start. [ln s]"""
+    """Predicted time with the constants at their start. [ln s]"""
     slopes: FloatArray
     axes: tuple[str, ...]
-    """Of tunables, the columns of `places`."""
+    """Names of the tunables: the columns of `places`."""
     places: FloatArray
-    """In doublings."""
+    """Coordinates of the configurations. [doublings]"""
     problems: tuple[Mapping[str, Any], ...]
-    """The sizes of each row's problem, and what kind it is."""
+    """Sizes and kind of each row's problem."""
 
     def __len__(self) -> int:
         return len(self.log_s)
@@ -94,7 +100,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of ln(time), one entry a candidate; of the constants' logarithms over their start, one a name."""
+    """Mean and deviation of each candidate's ln(time), and of each constant's logarithm relative to its start."""
 
     mean: FloatArray
     deviation: FloatArray
@@ -104,14 +110,14 @@ class Posterior:
 
 
 def place(value: object) -> float:
-    """A tunable's value on an axis in doublings; of a word, what tells it from others."""
+    """Coordinate of a tunable's value: log2 of a number; a checksum of a word, which tells it from other words."""
     if isinstance(value, int | float):
         return math.log2(max(float(value), 0.5))
     return float(sum(map(ord, str(value))) % 97)
 
 
 def places(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], FloatArray]:
-    """Axes, and the configurations on them."""
+    """The names of all tunables, and the coordinates of the configurations, of shape (configurations, names)."""
     axes = tuple(dict.fromkeys(name for config in configs for name in config))
     return axes, np.array([[place(config.get(name, 0)) for name in axes] for config in configs]).reshape(-1, len(axes))
 
@@ -119,7 +125,7 @@ def places(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], Float
 def slopes(
     seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str], constants: Mapping[str, float]
 ) -> FloatArray:
-    """d ln(seconds) / d ln(constant) at `constants`, of shape (candidates, names); nought where it has no room."""
+    """d ln(seconds) / d ln(constant) at `constants`, of shape (candidates, names); 0 where the bounds leave no room."""
     columns = []
     for name in names:
         at, bounds = constants[name], CONSTANTS[name]
@@ -133,16 +139,16 @@ def slopes(
 
 
 def prior_deviation(names: Sequence[str]) -> FloatArray:
-    """Of the logarithm of each constant."""
+    """Prior standard deviation of each constant's logarithm."""
     ranges = [(CONSTANTS[n].prior, CONSTANTS[n].low, CONSTANTS[n].high) for n in names]
     widths = [math.log(high / max(low, (prior or high) / 10)) for prior, low, high in ranges]
     return np.minimum(PRIOR_SHARE * np.array(widths), PRIOR_MOST)
 
 
 def learnt(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior | None:
-    """`posterior`, of what other problems taught only as far as `carries` says so; None where nothing is left.
+    """`posterior` of candidates of one problem; measurements of other problems are used only if `carries` allows it.
 
-    The candidates are of one problem.
+    None if no measurement is left to learn from.
     """
     here = candidates.problems[0] if len(candidates) else {}
     own = np.array([problem == here for problem in seen.problems], bool)
@@ -152,12 +158,13 @@ def learnt(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior | None:
 
 
 def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
-    """Whether what was measured of all problems but one says more of that one than the start does.
+    """Whether measurements of other problems predict a problem better than the unchanged model does.
 
-    Each of the latest problems in turn is told by the others. Its times have to be explained better, but for a common
-    factor, and the measured candidate with the least predicted time has to be faster than the start's by PAYS, in the
-    mean; of those of this kind, not slower by as much. Of a single problem, parts of what was measured are told by the
-    rest, and have to be explained better.
+    Each of the latest problems is predicted from all others. Two things must hold in the mean over them. Their times
+    are explained better, apart from a common factor. And the candidate that is predicted fastest is by PAYS faster
+    than the one that the unchanged model picks; for problems of this `kind`, at least not slower by as much.
+
+    With a single problem, each part of its measurements is predicted from the rest, and must be explained better.
     """
     number = _numbered(seen.problems)
     each = [number == i for i in dict.fromkeys(number[::-1].tolist())]
@@ -176,9 +183,9 @@ def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
 
 
 def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
-    """Of the times of `candidates`, after `seen` were measured to take exp(log_s) seconds.
+    """Distribution of the times of `candidates`, given that the rows `seen` were measured to take exp(log_s) seconds.
 
-    A candidate of which the very problem and configuration were measured has that time.
+    A candidate whose problem and configuration were both measured has the measured time, up to REPEATABLE.
     """
     seen, wrong = _latest(seen, log_s)
     names, (left, right) = _aligned(candidates.names, seen.names, candidates.slopes, seen.slopes)
@@ -206,7 +213,8 @@ def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
 
 
 def _told_by_others(seen: Rows, log_s: FloatArray, left_out: Sequence[BoolArray]) -> FloatArray:
-    """ln(time) of the rows of each part, as `posterior` has it from all rows but these; the start's of other rows.
+    """ln(time) of each part's rows as `posterior` predicts it from all rows outside the part. Rows in no part keep the
+    unchanged model's time.
 
     With P the inverse of the covariance of y, a part of y given the rest has the mean y_part - P_part^-1 (P y)_part and
     the covariance P_part^-1 (Rasmussen and Williams, section 5.4.2).
@@ -233,7 +241,7 @@ def _told_by_others(seen: Rows, log_s: FloatArray, left_out: Sequence[BoolArray]
 
 
 def _latest(seen: Rows, log_s: FloatArray) -> tuple[Rows, FloatArray]:
-    """The last MOST_SEEN rows, and ln(measured / predicted) of them, outliers drawn in."""
+    """The last MOST_SEEN rows, and their ln(measured / predicted) with outliers clipped."""
     seen = seen.where(slice(-MOST_SEEN, None))
     wrong = log_s[-MOST_SEEN:] - seen.log_s
     middle = float(np.median(wrong))
@@ -241,7 +249,11 @@ def _latest(seen: Rows, log_s: FloatArray) -> tuple[Rows, FloatArray]:
 
 
 def _shared(a: Rows, b: Rows) -> tuple[FloatArray, ...]:
-    """What rows share, of shape (a, b) each: by constants, by nearness, by offsets, and whether they are equal."""
+    """Terms of the covariance between the rows of `a` and `b`, each of shape (a, b).
+
+    They are due to constants, to the discrepancy (scaled to 1) and to offsets; the last is 1 where problem and
+    configuration are equal.
+    """
     names, (left, right) = _aligned(a.names, b.names, a.slopes, b.slopes)
     _, (here, there) = _aligned(a.axes, b.axes, a.places, b.places)
     same, alike = _alike(a.problems, b.problems)
@@ -260,7 +272,8 @@ def _covariance(shared: tuple[FloatArray, ...], scales: tuple[float, float, floa
 def _whitened(
     among: tuple[FloatArray, ...], wrong: FloatArray, scales: tuple[float, float, float]
 ) -> tuple[FloatArray, FloatArray, float]:
-    """A matrix that makes what was measured independent and of variance 1, that of `wrong`, and the log evidence."""
+    """The whitening matrix (with it, the measurements are independent and of variance 1), `wrong` whitened, and the
+    log evidence of these scales."""
     root = np.linalg.cholesky(_covariance(among, scales) + REPEATABLE**2 * np.eye(len(wrong)))
     whiten = np.linalg.inv(root)
     white: FloatArray = whiten @ wrong
@@ -269,7 +282,7 @@ def _whitened(
 
 
 def _weights(evidence: Sequence[float]) -> FloatArray:
-    """Of the entries of GRID; nought for those that are far less likely."""
+    """Posterior weights of the entries of GRID, 0 for improbable ones."""
     weights = np.exp(np.array(evidence) - max(evidence))
     weights = np.where(weights > LEAST_WEIGHT * weights.sum(), weights, 0.0)
     out: FloatArray = weights / weights.sum()
@@ -288,7 +301,7 @@ def _mixed(
 def _aligned(
     first: Sequence[str], second: Sequence[str], left: FloatArray, right: FloatArray
 ) -> tuple[tuple[str, ...], list[FloatArray]]:
-    """Columns of both under all the names of either."""
+    """The columns of both matrices under the union of their names; missing columns are 0."""
     names = tuple(dict.fromkeys([*first, *second]))
     out = []
     for own, columns in ((first, left), (second, right)):
@@ -305,7 +318,7 @@ def _distance(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _near(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Correlation of the discrepancies of configurations: a part for each tunable, and one for all of them."""
+    """Correlation of the discrepancies of two configurations: partly of each tunable alone, partly of all together."""
     whole: FloatArray = np.exp(-_distance(a, b) / NEAR_OCTAVES)
     if not a.shape[1]:
         return whole
@@ -315,7 +328,7 @@ def _near(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _numbered(*rows: Sequence[Mapping[str, Any]]) -> IntArray:
-    """The place of each problem among those that differ, of all rows after one another."""
+    """Number the distinct problems; returns the number of each row's problem, all sequences concatenated."""
     known: dict[int, int] = {}
     kinds: list[Mapping[str, Any]] = []
     for problem in (each for some in rows for each in some):
@@ -327,7 +340,7 @@ def _numbered(*rows: Sequence[Mapping[str, Any]]) -> IntArray:
 
 
 def _alike(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
-    """Whether rows are of one problem, and the correlation of their discrepancies for that."""
+    """For each pair of rows: 1 if they are of one problem, and the factor of their problems on the correlation."""
     number = _numbered(a, b)
     every = [*a, *b]
     kinds = [every[i] for i in np.unique(number, return_index=True)[1]]
@@ -339,7 +352,7 @@ def _alike(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tu
 
 
 def _far(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
-    """Squared distance of two problems in doublings."""
+    """Squared distance between two problems. [doublings^2]"""
     total = 0.0
     for name in {*a, *b}:
         x, y = a.get(name, 1), b.get(name, 1)

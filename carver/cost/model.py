@@ -1,4 +1,4 @@
-"""What a cost model is: the columns and the constants that it reads, and the function that makes demands of both."""
+"""A cost model: the columns and constants that it reads, and the function that turns them into `Work`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .work import Work
 
 @dataclass(frozen=True)
 class Part:
-    """Columns, as a dataclass declares them, and the names of the constants of the terms that read them."""
+    """A dataclass of columns, and the names of the constants that the terms over these columns read."""
 
     columns: type
     constants: frozenset[str] = frozenset()
@@ -26,19 +26,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Model:
-    """A declaration names one by its key `model`."""
+    """A cost model, which declarations name by their key `model`."""
 
     work: Callable[[Space, Mapping[str, float]], Work]
     parts: tuple[Part, ...]
     optional: Part | None = None
-    """In force where a declaration has any column that only this part requires."""
+    """Columns of a variant of the kernel. They count if a declaration gives any column that only this part requires."""
     many: bool = False
-    """Whether sizes may be columns too, so that candidates of several problems are priced as one space."""
+    """Whether sizes may also be columns, so that candidates of several problems can be priced as one space."""
     bound: Callable[[Space, Mapping[str, float]], FloatArray] | None = None
-    """Seconds that no candidate goes below, for much less than `work` takes."""
+    """A lower bound of each candidate's seconds, much cheaper to compute than `work`."""
 
     def in_force(self, names: Collection[str]) -> tuple[Part, ...]:
-        """The parts that a declaration with columns of these names is read by."""
+        """The parts that apply to a declaration with columns of these names."""
         if self.optional is None:
             return self.parts
         marks = {column.name for column in columns(self.optional.columns) if column.required}
@@ -49,11 +49,14 @@ Demands = TypeVar("Demands")
 
 
 Terms: TypeAlias = Callable[[Space, Mapping[str, float]], Demands]
-"""What a space asks for, as a dataclass of arrays."""
+"""A function that computes demands of a space's candidates, as a dataclass of arrays."""
 
 
 def kept(terms: Terms[Demands], reads: tuple[type, ...], space: Space, k: Mapping[str, float]) -> Demands:
-    """`terms(space, k)`; of carver's candidates kept from shape to shape, unless a column of `reads` needs sizes."""
+    """`terms(space, k)`, cached for carver's own candidates, which are the same for every shape.
+
+    Nothing is cached if a column that the terms read (`reads`) depends on the problem's sizes.
+    """
     chosen = space.columns
     if not isinstance(chosen, Columns) or chosen.fixed.once(("sized", reads), partial(_sized, reads, chosen.fixed)):
         return terms(space, k)
@@ -69,11 +72,11 @@ def _sized(reads: tuple[type, ...], fixed: Fixed) -> bool:
 
 @dataclass(frozen=True)
 class _Demands:
-    """What all fixed candidates ask for."""
+    """Demands of all candidates that are enumerated once and serve every shape."""
 
     kind: type
     alike: Mapping[str, Any]
-    """What is one number for all."""
+    """Values that all candidates share."""
     columns: Stack
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Price a space: run the cost model that a kernel's declaration names, with the constants in force."""
+"""Price a space: run the cost model that the kernel's declaration names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .work import Work
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """One kernel's candidates with what they ask for and what they are predicted to cost."""
+    """Candidates of one kernel, their demands and their predicted times."""
 
     space: Space
     work: Work
@@ -24,8 +24,8 @@ class Priced:
 
 
 def price(space: Space) -> tuple[Work, Estimate]:
-    """The cost model's answer for every candidate of a space. Raises KernelError where numbers of its declaration make
-    no time."""
+    """Demands and predicted times of every candidate. Raises KernelError if the declaration's numbers lead to an
+    arithmetic error, such as a division by zero."""
     kernel, arch = space.kernel, space.arch
     model = model_of(kernel)
     k = resolve(kernel, arch)
@@ -37,6 +37,7 @@ def price(space: Space) -> tuple[Work, Estimate]:
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:
-    """The later of all arithmetic at the rate of the fastest unit and all compulsory bytes at that of DRAM. [s]"""
+    """The roofline's time: the longer of the arithmetic at the fastest unit's rate and the compulsory bytes at the rate
+    of DRAM. [s]"""
     rate = max(flops_per_s(problem, arch).values())
     return max(problem.flops / rate, problem.compulsory_bytes / arch.dram_bytes_per_s)

@@ -1,7 +1,7 @@
-"""Products of a thread's own rows and columns, on the vector units: how their operands reach the registers.
+"""Thread tiles on the vector units: how the operands of each thread reach its registers.
 
-A thread holds `thread_m` x `thread_n` sums. For each k it reads its rows of one operand and its columns of the
-other, from shared memory where the block has staged them there, else through L1, and multiplies all pairs.
+A thread holds `thread_m` x `thread_n` sums. For each k it reads its rows of one operand and its columns of the other,
+and multiplies all pairs. It reads from shared memory if the block has staged the operand there, else through L1.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .tile import Block
 
 WORD_BYTES = 4
 VECTOR_BYTES = 16
-"""The widest load of a lane."""
+"""Widest load of a lane."""
 BANKS = 32
 SPILL_BYTES = 2 * WORD_BYTES
-"""A sum that does not fit is read and written once a product."""
+"""A spilled sum is read and written once per product."""
 
 READS = frozenset({
     "access_instr", "copy_instr", "load_waits", "port_overlap", "read_latency_clk", "read_merge", "smem_efficiency",
@@ -32,7 +32,8 @@ READS = frozenset({
 
 @dataclass(frozen=True)
 class ThreadTile:
-    """What is read, beside `Block`, of a kernel whose threads read their operands one by one; n counts fastest."""
+    """Further columns, beside `Block`, of a kernel in which each thread reads its own operands. Lanes and threads are
+    numbered along n first."""
 
     thread_m: FloatArray = column("elements", "rows of a thread's tile")
     thread_n: FloatArray = column("elements", "columns of a thread's tile")
@@ -67,25 +68,26 @@ class ThreadTile:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One step of one block: clocks of the load/store port, instructions of all warps, and what nothing overlaps."""
+    """Costs of one step of one block: clocks of the load/store port, instructions of all warps, and latencies."""
 
     port_clk: FloatArray
     instructions: FloatArray
     latency_clk: FloatArray
-    """Latencies that a warp sees one after another between its products."""
+    """Sum of the latencies that a warp waits for between its products."""
     fill_m: FloatArray
     fill_n: FloatArray
-    """Bytes moved into the SM over those of the tile."""
+    """Bytes moved into the SM over bytes of the tile."""
     spill_bytes: FloatArray
-    """Spilled sums that leave L1."""
+    """Bytes of spilled sums that do not stay in L1."""
     waits: FloatArray
     """1 where a step begins with a load from global memory and a barrier, else 0."""
     exposed: FloatArray
-    """Latencies of L2 that a warp sees among its products: each row of an operand that is not staged is new to L1."""
+    """Number of L2 latencies that a warp waits for between its products: each row of an operand that is not staged
+    misses L1."""
 
 
 def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatArray) -> Delivery:
-    """What the operands of each candidate cost on their way to the threads; columns of `own` have shape (n,)."""
+    """Costs of moving each candidate's operands to its threads; columns of `own` have shape (n,)."""
     arch, n = t.arch, len(own.thread_m)
     warps, tk, shared = t.warps, t.tile_k, own.shared_k
     threads = warps * arch.warp_size
@@ -111,8 +113,8 @@ def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatA
         words, fetchers = copied / WORD_BYTES, np.minimum(side, arch.warp_size)
         apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
         into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, arch.warp_size / fetchers)
-        # down the rows of shared memory, which lie `pad` bytes apart modulo its banks: as many rows as fill the banks
-        # are written at once, one element of each vector at a time
+        # A transposed tile is written down the rows of shared memory, which start `pad` bytes apart modulo the banks.
+        # One element of each vector is written at a time, to as many rows at once as fill the banks.
         folded = np.minimum(fetchers, np.maximum(1.0, tk * pad / (BANKS * WORD_BYTES)))
         writes = np.where(pad > 0, copied / size, 1.0)
         write_clk = np.where(
@@ -136,47 +138,48 @@ def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatA
 
 
 def caches_global(arch: Arch) -> bool:
-    """Whether L1 keeps what is loaded from global memory: every GPU but NVIDIA's before compute capability 5.0."""
+    """Whether L1 caches loads from global memory. NVIDIA's does not before compute capability 5.0."""
     return arch.cc is None or arch.cc >= (5, 0)
 
 
 def l1_bytes_per_clk(arch: Arch) -> float:
-    """What an L1 that is no part of shared memory returns: 64 bytes a clock of Kepler to Pascal, GCN and CDNA, twice
-    that of RDNA, whose lines are of 128 bytes. Source: AMD RDNA whitepaper, 2019."""
+    """Rate of an L1 that is separate from shared memory: 64 bytes a clock for Kepler to Pascal, GCN and CDNA, and twice
+    that for RDNA, whose lines have 128 bytes. Source: AMD RDNA whitepaper, 2019."""
     return 128.0 if arch.vendor == "amd" and arch.warp_size == 32 else 64.0
 
 
 def merged_reads(arch: Arch, k: Mapping[str, float]) -> float:
-    """Reads of one address by neighbouring lanes that one pass serves. AMD's LDS returns each lane its bytes."""
+    """Reads of one address by neighbouring lanes that one pass serves; on AMD, the LDS serves each lane by itself."""
     return 1.0 if arch.vendor == "amd" else k["read_merge"]
 
 
 def unified(arch: Arch) -> bool:
-    """Whether L1 and shared memory are one array with one port: NVIDIA from compute capability 7.0."""
+    """Whether L1 and shared memory are one array with one port, as on NVIDIA from compute capability 7.0."""
     return arch.cc is not None and arch.cc >= (7, 0)
 
 
 def pass_clk(arch: Arch) -> float:
-    """Clocks that shared memory takes for a word of each bank."""
+    """Clocks that shared memory takes to return one word of each bank."""
     return max(1.0, BANKS * WORD_BYTES / arch.smem_bytes_per_clk)
 
 
 def lanes_clk(arch: Arch) -> float:
-    """Clocks that the load/store units take for the addresses of a warp, however little each lane reads."""
+    """Clocks that the load/store units take for the addresses of a warp, whatever the width of its loads."""
     return arch.warp_size / arch.lsu_per_clk
 
 
 def lanes_at_once(arch: Arch, words: FloatArray) -> FloatArray:
-    """Lanes of one pass: a bank gives one lane its width; wider vectors are read by as many lanes as fill 32 banks.
+    """Lanes that shared memory serves in one pass. All 32 if a lane reads no more than the width of a bank; of wider
+    vectors, as many as fill 32 banks.
 
-    Banks are 8 bytes wide where shared memory moves 256 bytes a clock (Kepler), else 4.
+    A bank is 8 bytes wide where shared memory moves 256 bytes a clock (Kepler), else 4.
     """
     wide = words <= arch.smem_bytes_per_clk / (BANKS * WORD_BYTES)
     return np.where(wide, BANKS, np.maximum(BANKS / np.maximum(words, 1.0), 1.0))
 
 
 def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) -> FloatArray:
-    """Passes for one: lanes of a pass whose vectors, `stride` words apart, fall on the same banks take turns."""
+    """Bank conflicts: the factor on the number of passes when lanes read vectors that lie `stride` words apart."""
     together = np.minimum(lanes, lanes_at_once(arch, words))
     row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
     out: FloatArray = np.maximum(1.0, together * np.maximum(stride, words) / row)
@@ -184,17 +187,17 @@ def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) 
 
 
 def taken_clk(arch: Arch, words: FloatArray, taken: FloatArray) -> FloatArray:
-    """Clocks of shared memory's port for a vector of each lane, where a pass takes so many turns. [clk]"""
+    """Clocks of the shared-memory port for one vector of each lane, if bank conflicts repeat a pass `taken` times."""
     return np.maximum(arch.warp_size / lanes_at_once(arch, words) * taken * pass_clk(arch), lanes_clk(arch))
 
 
 def read_clk(
     arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, merge: float
 ) -> FloatArray:
-    """Clocks of shared memory's port for one read of a warp. [clk]
+    """Clocks of the shared-memory port for one read of a warp. [clk]
 
-    Neighbouring lanes of the slow axis want the same address: such reads are merged by `merge`, and take turns
-    only by the distinct addresses of the warp.
+    `fastest` says whether lanes are numbered along this axis first. Along the other axis neighbouring lanes read the
+    same address: `merge` of these reads are served at once, and only distinct addresses conflict.
     """
     returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
     if fastest:
@@ -209,8 +212,9 @@ def cached_clk(
 ) -> tuple[FloatArray, FloatArray]:
     """Clocks of L1 for one load of a warp, and the bytes of the sectors that it touches. [clk], [bytes]
 
-    `rows` times `lanes` vectors, `stride` words apart within a row. L1 returns its width and looks up one line
-    a clock; an L1 that shared memory is part of has its banks too. Without an L1 the sectors come from L2.
+    The warp reads `rows` rows of `lanes` vectors, which lie `stride` words apart within a row. In a clock L1 returns
+    its width and looks up one line; if it is one array with shared memory, it has the same bank conflicts. Where L1
+    does not cache global memory, the sectors come from L2.
     """
     step, span = stride * WORD_BYTES, lanes * np.maximum(stride, words) * WORD_BYTES
     whole = lanes * np.maximum(words * WORD_BYTES / arch.sector_bytes, 1.0)

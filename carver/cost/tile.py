@@ -14,12 +14,12 @@ from ..kernels.space import matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
-"""What the column `instruction` holds."""
+"""Values of the column `instruction`."""
 
 
 @dataclass(frozen=True)
 class Operands:
-    """What all terms read."""
+    """Columns that all terms read."""
 
     arch: Arch
     problem: Problem
@@ -32,7 +32,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Block(Operands):
-    """What the terms of one step of one block read: how the block is built. Sizes have no part in it."""
+    """Columns of how a block is built, for the terms of one step of one block. None depends on the problem's sizes."""
 
     a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
     b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
@@ -116,9 +116,9 @@ class Block(Operands):
 
 @dataclass(frozen=True)
 class Extent(Operands):
-    """The sizes of a contraction and how many tiles, parts and steps they make.
+    """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
-    A convolution's axes are multiplied up to `m n k b` as `space.roles` says.
+    A convolution's axes are multiplied together to `m n k b` as `space.roles` says.
     """
 
     m: FloatArray = given("elements", "extent of the axes that are in the output and the first operand only")
@@ -141,7 +141,7 @@ class Extent(Operands):
 
     @cached_property
     def grid_m(self) -> FloatArray:
-        """Those of a cluster that lie beyond the last row included."""
+        """Tiles along m, rounded up to whole clusters."""
         whole = np.ceil(self.m / (self.tile_m * self.cluster)) * self.cluster
         return whole if self.row_tiles is None else self.row_tiles / self.b
 
@@ -159,7 +159,7 @@ class Extent(Operands):
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Of the tile inside the problem; the mean where matrices have different numbers of them."""
+        """Rows of a tile inside the problem; the mean if the matrices of a batch have different numbers of rows."""
         return np.minimum(self.tile_m, self.m if self.row_tiles is None else self.m / self.grid_m)
 
     @cached_property
@@ -169,7 +169,7 @@ class Extent(Operands):
 
 @dataclass(frozen=True)
 class Tile(Extent):
-    """What the terms of a contraction read that depend on sizes: those, and what lies side by side."""
+    """Columns of a contraction's layout in memory, for the terms that depend on sizes."""
 
     row_align_a: FloatArray = given("bytes", "alignment of each row of the first operand")
     row_align_b: FloatArray = given("bytes", "alignment of each row of the second operand")
@@ -188,12 +188,12 @@ class Tile(Extent):
 
 
 PAIRED = 0.5
-"""Share of float32 multiply-adds that compilers issue two at a time, where lanes can. On RDNA3 rocBLAS reaches 0.5 of
-that peak, a kernel scheduled by hand 0.8 (Optimizing Matrix Multiplication on RDNA3, seb-v.github.io, 2025)."""
+"""Share of float32 multiply-adds that compilers issue in pairs, on units with dual issue. On RDNA3 rocBLAS reaches 0.5
+of the paired peak, a hand-scheduled kernel 0.8 (Optimizing Matrix Multiplication on RDNA3, seb-v.github.io, 2025)."""
 
 
 def compiled_peak(arch: Arch, dtype: str) -> float:
-    """Peak of the vector units of one SM, of float32 what compilers make of it, who find its pairs. [FLOP/clk]"""
+    """Peak of one SM's vector units. With dual issue, float32 counts as far as compilers find pairs. [FLOP/clk]"""
     rate = arch.vector_flops_per_clk(dtype)
     return rate / (2 - PAIRED) if dtype == "float32" and rate > 2 * arch.lanes_per_sm else rate
 
@@ -218,24 +218,24 @@ def _peak(problem: Problem, arch: Arch, kind: int) -> float:
 
 
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
-    """`peak` of each candidate's instruction kind."""
+    """`peak` for the instruction kind of each candidate."""
     out: FloatArray = np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))
     return out
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
-    """Rows of the tile that one matrix instruction multiplies at full rate, 1 without one.
+    """Rows of the tile that one matrix instruction multiplies at its full rate; 1 for vector units.
 
-    tcgen05 takes 64 rows too, on half of its lanes. Source: PTX ISA, tcgen05 data path layouts.
+    tcgen05 also takes 64 rows, but uses half of its lanes. Source: PTX ISA, tcgen05 data path layouts.
     """
     out: FloatArray = np.choose(np.asarray(kind, np.int64), [1, mma_m, 64, 128]).astype(np.float64)
     return out
 
 
 def converts_per_clk(arch: Arch) -> float:
-    """Integers of 32 bits that an SM makes floats of in a clock.
+    """32-bit integers that an SM converts to float in a clock.
 
-    Up to compute capability 8.0 by I2F, on the special-function units; later by I2FP, at half the rate of additions
+    NVIDIA uses I2F on the special-function units up to compute capability 8.0, later I2FP at half the rate of additions
     (SASS of Triton 3.6; `arch/isa/*.toml`). AMD's vector units convert as fast as they add.
     """
     if arch.cc is None:
@@ -244,9 +244,9 @@ def converts_per_clk(arch: Arch) -> float:
 
 
 def issue_per_clk(arch: Arch) -> float:
-    """Instructions that the schedulers of an SM issue in a clock.
+    """Instructions that the warp schedulers of an SM issue in a clock.
 
-    GCN and CDNA issue to a SIMD of 16 lanes, which an instruction of 64 lanes keeps for 4 clocks.
+    On GCN and CDNA a SIMD has 16 lanes, so an instruction of 64 lanes occupies it for 4 clocks.
     """
     lanes = arch.lanes_per_sm / arch.schedulers_per_sm
     return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)

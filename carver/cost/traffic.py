@@ -1,4 +1,4 @@
-"""Bytes: what a step moves into an SM, what L2 sees of it, and what is left for DRAM."""
+"""Bytes that a step moves into an SM, that it requests from L2, and that come from DRAM."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..base.types import FloatArray
 from .tile import Tile
 
 SLICE_BYTES_PER_CLK = 64.0
-"""What one slice of L2 serves: a line lives in one slice, so a single hot line cannot be read faster."""
+"""Rate of one slice of L2. A line lives in one slice, so a single hot line cannot be read faster."""
 
 ALONE = 2.5
-"""What an asynchronous copy of 16 bytes takes more than its share of a sector where it goes alone, over that share."""
+"""Extra cost of an asynchronous copy of 16 bytes that is not merged with its neighbours, over its cost when merged."""
 
 READS = frozenset({
     "dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable",
@@ -25,12 +25,13 @@ READS = frozenset({
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of one step of one block, except `read_bytes`, of the whole problem."""
+    """Bytes of one step of one block; `read_bytes` and `compulsory_bytes` are those of the whole problem."""
 
     fill_bytes: FloatArray
-    """Into the SM."""
+    """Bytes moved from L2 into the SM."""
     l2_bytes: FloatArray
-    """The same as L2 sees it: less where neighbours ask for a line together, more where all SMs want one at once."""
+    """Bytes as L2 serves them: fewer where it merges requests of neighbouring SMs for one line, more where a line that
+    all SMs want at once is bound by the rate of its slice."""
     distinct_bytes: FloatArray
     missed: FloatArray
     """Share of a step's loads that wait for DRAM."""
@@ -38,24 +39,24 @@ class Traffic:
     l3_bytes: FloatArray
     read_bytes: FloatArray
     compulsory_bytes: FloatArray
-    """Each element of both operands once."""
+    """Both operands, each element read once."""
     hit_rate: FloatArray
     merged_share: FloatArray
-    """Of what SMs ask of L2, what it serves together with a neighbour's request."""
+    """Share of the requests to L2 that it serves together with a neighbour's."""
 
 
 def traffic(
     t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray
 ) -> Traffic:
-    """What the operands of a tile cost to bring in. `fill_m`, `fill_n` are bytes moved over bytes of the tile.
+    """Bytes to load the operands of each candidate's tile. `fill_m`, `fill_n` are bytes moved over bytes of the tile.
 
-        fill     = rows * depth * width * waste   of each operand; rows past the edge count where they are loaded again
+        fill     = rows * depth * width * waste   of each operand; rows past the edge count if they are loaded too
         hot rate = slice rate * hot_steps * distinct lines of a step, where that is less than L2's
 
         missed   = first + (1 - first) * DRAM / distinct,   first = min(1, SMs * resident / grid)
 
-    Tiles are handed out down a group's rows, so neighbours share columns; those a group apart share rows. Blocks of the
-    first wave find nothing in L2: those that want a line at once wait for DRAM together, though it is read once.
+    Blocks walk the tiles of a group down its rows: neighbours share columns of B, blocks a group apart share rows of A.
+    The first wave finds nothing in L2: its blocks wait for DRAM together, though each line is read only once.
     """
     arch = t.arch
     depth = np.minimum(t.tile_k, t.k)
@@ -65,7 +66,7 @@ def traffic(
     waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes)
     page_a, page_b = 1 + k["dram_run_bytes"] / run_a, 1 + k["dram_run_bytes"] / run_b
     padded = t.padded_loads > 0
-    fetched = np.minimum(t.tile_k, t.k / (t.steps * t.split))  # the last step of a ragged K fetches what is left
+    fetched = np.minimum(t.tile_k, t.k / (t.steps * t.split))  # mean over steps: the last one of a ragged K is shorter
     moved_a = np.where(padded, t.tile_m, t.rows) * fetched * t.a_bytes * fill_m
     moved_b = np.where(padded, t.tile_n, t.cols) * fetched * t.b_bytes * fill_n
     split_a = split_waste(t, run_a, t.row_align_a, t.copy_a_bytes)
@@ -100,9 +101,9 @@ def traffic(
 
 
 def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:
-    """Share of a tile's rows that L2 is asked for, where those past the edge are those at the start again.
+    """Share of a tile's rows that are requested from L2, where rows past the edge wrap around to the first ones.
 
-    Loads that pass L1 find there what another has fetched; NVIDIA's asynchronous copies of 16 bytes do not.
+    Loads through L1 find the repeated rows there; NVIDIA's asynchronous copies of 16 bytes bypass L1.
     """
     again = (t.padded_loads > 0) & ((t.async_copies == 0) | (t.arch.vendor == "amd"))
     out: FloatArray = np.where(again, np.minimum(extent / tile, 1.0), 1.0)
@@ -110,10 +111,11 @@ def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:
 
 
 def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
-    """Requests that L2 serves over those made, where that many neighbours read the same lines at about the same time.
+    """Requests that L2 serves over requests made, where `sharers` neighbours read the same lines at about one time.
 
-    Source: on an H200 neighbours that read one stream get 58 to 63 bytes a clock and SM, which is the port of an SM,
-    pairs of blocks 4, 8 and 16 apart 52, 38 and 35, blocks that read different ones 35 (`benchmarks/sharing.py`).
+    Source, on an H200, in bytes per clock and SM: 58 to 63, the limit of an SM's port, for neighbours that read the
+    same stream; 52, 38 and 35 for pairs of blocks 4, 8 and 16 apart; 35 for blocks that read different streams
+    (`benchmarks/sharing.py`).
     """
     return 1.0 - k["l2_merge"] * (1.0 - 1.0 / sharers)
 
@@ -121,11 +123,11 @@ def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
 def dram_reads(
     t: Tile, k: Mapping[str, float], width_a: FloatArray, width_b: FloatArray, resident: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bytes of one batch element read from DRAM and from the last cache before it, and the hit rate of L2.
+    """Bytes of one batch element read from DRAM, bytes that miss L2 (served by an L3, if any), and the L2 hit rate.
 
-    The tiles of one wave form a block of R x C tiles of the output. Their operands are read once a wave if
-    they stay in L2 long enough, and each operand at least once. Blocks are dealt round robin to the
-    partitions of L2 (XCDs), each of which sees every P-th tile and caches for itself.
+    The tiles of one wave form a rectangle of R x C tiles of the output. Their operands are read once per wave if they
+    stay in L2 long enough, and at least once in all. Blocks go round robin to the P partitions of L2 (XCDs): each
+    sees every P-th tile and caches for itself.
 
         wave = (min(R*tile_m, M) * width_a + min(C*tile_n, N) * width_b) * K
         hit  = the larger of clip(share * l2 / (wave / split), 0, 1) and clip(share * l2 / compulsory, 0, 1)
@@ -159,15 +161,15 @@ def dram_reads(
 
 
 def reused_share(arch: Arch, k: Mapping[str, float]) -> float:
-    """Share of a cache that holds what is read again: l2_usable, twice that where no line is kept twice."""
+    """Share of a cache that is available for reused data: `l2_usable` where L2 keeps two copies of a line, twice as
+    much where it keeps one."""
     return min(1.0, k["l2_usable"] * 2 / arch.l2_copies)
 
 
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:
-    """Bytes moved over bytes wanted, for runs of contiguous bytes fetched in whole sectors.
+    """Bytes moved over bytes wanted, for contiguous runs that are fetched in whole sectors.
 
-    A run that starts at a random multiple of `align_bytes` touches (run + sector - align) / sector sectors
-    in the mean.
+    A run that starts at a random multiple of `align_bytes` touches (run + sector - align) / sector sectors on average.
     """
     slack = np.maximum(sector_bytes - np.minimum(align_bytes, run_bytes), 0)
     sectors = np.maximum((run_bytes + slack) / sector_bytes, np.ceil(run_bytes / sector_bytes))
@@ -178,10 +180,10 @@ def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: i
 def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_bytes: FloatArray) -> FloatArray:
     """Bytes that the path into an SM moves over bytes wanted, for runs fetched by asynchronous copies of 16 bytes.
 
-    Neighbouring copies go together where the first of them starts a sector; in rows that start within one each goes
-    alone. A run that crosses into another line takes a sector more. Source: 14 tiles on an H200, 3000 x 3000 with rows
-    of 6000 to 6144 bytes (`benchmarks/rows.py`): 1.1 to 1.5 times as long on multiples of 16 bytes, up to 1.13 on those
-    of 32, 1.10 of 64.
+    Neighbouring copies are merged if the first of them starts at a sector; in rows that start inside a sector, each
+    copy goes alone. A run that crosses into another line takes one more sector. Source: 14 tiles on an H200,
+    3000 x 3000 with rows of 6000 to 6144 bytes (`benchmarks/rows.py`). Rows aligned to 16 bytes take 1.1 to 1.5 times
+    as long, rows aligned to 32 up to 1.13 times, rows aligned to 64 up to 1.10.
     """
     arch = t.arch
     sectors = np.maximum(run_bytes / arch.sector_bytes, 1.0)
@@ -195,10 +197,10 @@ def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_by
 def run_elements(
     depth: FloatArray, rows: FloatArray, k: FloatArray, m: FloatArray, k_contiguous: FloatArray, walked: FloatArray
 ) -> FloatArray:
-    """Elements of a tile of `rows` x `depth` that lie side by side in an operand of m x k.
+    """Contiguous elements of a tile of `rows` x `depth` in an operand of m x k.
 
-    A tile that covers the contiguous axis goes on in the next row. `walked` is as far as that axis goes in memory
-    before it jumps, where a convolution makes it of several.
+    A tile that covers the whole contiguous axis continues in the next row. `walked` limits the run where the axis of a
+    convolution consists of several axes, and jumps in memory.
     """
     along_k = k_contiguous > 0
     run = np.minimum(np.where(along_k, depth, rows), walked)

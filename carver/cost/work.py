@@ -1,4 +1,4 @@
-"""What a candidate asks of the device: the interface between an operator's model and the time model."""
+"""`Work`, the demands of candidates on the device: the interface between a cost model and the time model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ..base.types import FloatArray
 
 @dataclass(frozen=True)
 class Work:
-    """Demands of each candidate, arrays of shape (n,), or a number that is the same for all. Clocks are the SM's at
+    """Demands of each candidate: arrays of shape (n,), or one number for all. Clocks are those of an SM at
     `arch.clock_hz`.
 
-    A kernel launches `grid` blocks; an SM holds `resident` of them. A block starts, runs `steps` trips of
-    its main loop with loads issued `ahead` trips before their use, and stores its result.
+    A kernel launches `grid` blocks, of which an SM holds `resident` at a time. A block starts, runs `steps` steps of
+    its main loop with loads issued `ahead` steps before their use, and stores its result. Unless a field says
+    otherwise, it is of one step of one block.
     """
 
     grid: FloatArray
@@ -25,67 +26,67 @@ class Work:
     steps: FloatArray
     ahead: FloatArray
     math_clk: FloatArray
-    """One step of one block on all of the SM's arithmetic pipes."""
+    """Time on all of the SM's arithmetic pipes."""
     chain_clk: FloatArray
-    """One step of a block that has the SM to itself: what its own warps cannot overlap."""
+    """Time of a block that has the SM to itself: what its own warps cannot overlap."""
     fill_bytes: FloatArray
-    """Moved from L2 into the SM in one step."""
+    """Bytes moved from L2 into the SM."""
     l2_bytes: FloatArray
-    """The same as L2 sees it: more where many SMs want the same line at once."""
+    """Bytes as L2 serves them; more where many SMs want the same line at once."""
     l2_read_bytes: FloatArray
-    """Distinct bytes that one step of one block reads."""
+    """Distinct bytes read."""
     dram_bytes: FloatArray
-    """Share of the device's DRAM reads in one step of one block."""
+    """This step's share of the bytes that the device reads from DRAM."""
     l3_bytes: FloatArray
-    """Share of the reads that miss L2, where a further cache stands before DRAM."""
+    """This step's share of the bytes that miss L2, which an L3 serves if there is one."""
     missed: FloatArray | None = None
-    """Share of a step's loads that wait for DRAM; None: as many as of its distinct bytes come from there."""
+    """Share of the loads that wait for DRAM; None: `dram_bytes` over `l2_read_bytes`."""
     exposed: FloatArray | float = 0.0
-    """Load latencies of one step that no pipelining hides."""
+    """Number of load latencies that no pipelining hides."""
     smem_clk: FloatArray | float = 0.0
-    """One step on the shared-memory port."""
+    """Time on the shared-memory port."""
     issue_clk: FloatArray | float = 0.0
-    """Instructions of one step over the issue slots of an SM."""
+    """Instructions over the SM's issue slots per clock."""
     apart_clk: FloatArray | float = 0.0
-    """Part of a step that follows its loads rather than overlapping with them."""
+    """Part of the step that follows its loads rather than overlapping with them."""
     wait_clk: FloatArray | float = 0.0
-    """Waits of one step among its products. They lengthen a block's own chain; other blocks fill them."""
+    """Waits between the products. They lengthen the block's own chain, but other blocks fill them."""
     alternates: bool = False
-    """A block's products wait for arithmetic on their sums, step by step."""
+    """Whether in each step the products wait for arithmetic on the sums of the step before."""
     body_overlap: float | None = None
-    """Exponent that joins arithmetic and the loads from shared memory that feed it; None: as any two resources."""
+    """Exponent that joins arithmetic and the shared-memory loads that feed it; None: that of any two resources."""
     slowdown: FloatArray | float = 1.0
-    """Factor on the main loop: spilled registers."""
+    """Factor on the main loop, for register spills."""
     store_bytes: FloatArray | float = 0.0
-    """Written by one block, in whole sectors."""
+    """Bytes that one block writes, in whole sectors."""
     alone_overlap: float | None = None
-    """Exponent that joins throughput and latency of a block that has the SM to itself, if `apart_clk` holds all that it
-    does; None: as of several blocks."""
+    """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
+    that has the SM to itself. None: that of several blocks."""
     fill_clk: float | None = None
-    """From a block's start to its first product; None: as long as its loads take."""
+    """Time from a block's start to its first product; None: that of its first loads."""
     start_loads: FloatArray | float = 0.0
-    """Loads one after the other that a block's first copy waits for."""
+    """Number of dependent loads before a block's first copy."""
     scattered: FloatArray | float = 0.0
-    """Bytes of sectors that stores touch more than once, over those that they fill."""
+    """Bytes of sectors that stores touch again, over the bytes of `store_bytes`."""
     store_clk: FloatArray | float = 0.0
-    """Epilogue instructions of one block over the issue slots."""
+    """Instructions of a block's epilogue over the SM's issue slots per clock."""
     store_chain_clk: FloatArray | float = 0.0
-    """Part of the epilogue that runs at one warp's rate."""
+    """Part of a block's epilogue that runs at the rate of a single warp."""
     next_tile: FloatArray | float = 0.0
-    """1 where an SM's later blocks are tiles of the same one, whose loads go on: they have no start."""
+    """1 for a persistent kernel whose loads run on into the next tile: only an SM's first tile has a prologue."""
     other_stores: FloatArray | float = 0.0
-    """1 where a tile is stored by warps of its own while others multiply the next."""
+    """1 where separate warps store a tile while others multiply the next one."""
     reduction_s: FloatArray | float = 0.0
-    """A second pass over partial results. [s]"""
+    """Time of a second kernel that reduces partial results. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)
-    """Numbers for people: traffic, hit rate, padding."""
+    """Figures to show, which no time depends on: traffic, hit rate, padding."""
 
     def __len__(self) -> int:
         return len(self.grid)
 
 
 def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
-    """(a^p + b^p)^(1/p): more than the larger of two demands, less than their sum. Scaled so that nothing overflows."""
+    """(a^p + b^p)^(1/p), between the larger of two demands and their sum. Scaled so that nothing overflows."""
     top, low = np.maximum(a, b), np.minimum(a, b)
     out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
     return out
@@ -94,12 +95,13 @@ def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
 def on_pipe(
     math_clk: FloatArray, chain_clk: FloatArray, blocks: FloatArray, p: float, alternates: bool
 ) -> FloatArray:
-    """One step of `blocks` blocks on an SM, each of which takes `chain_clk` alone, `math_clk` of it on the shared pipe.
+    """Time of a step of `blocks` blocks on an SM. Alone, each takes `chain_clk`, `math_clk` of it on the shared pipe.
 
-        (math * blocks)^p + chain^p, to the power of 1/p
-        math + ((math * (blocks - 1))^p + (chain - math)^p)^(1/p)      where a block leaves the pipe idle on purpose
+        ((math * blocks)^p + chain^p)^(1/p)
+        math + ((math * (blocks - 1))^p + (chain - math)^p)^(1/p)      where `alternates`
 
-    There others fill what it leaves: alone a block takes its chain, among many the pipe decides.
+    In the second case a block leaves the pipe idle between its products, and other blocks fill that time: a lone block
+    takes its chain, and among many the pipe is the bound.
     """
     if not alternates:
         return joined(math_clk * blocks, chain_clk, p)

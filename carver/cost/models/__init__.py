@@ -15,7 +15,7 @@ _PLACES = {
 
 
 class _Models(Mapping[str, Model]):
-    """Each is imported when it is first asked for: a query needs one or two."""
+    """Models by name. Each is imported on first use, since a query needs one or two."""
 
     def __getitem__(self, name: str) -> Model:
         module, model = _PLACES[name].split(".")

@@ -1,10 +1,10 @@
-"""Two contractions with a softmax between them, the scores never leaving the SM: flash attention.
+"""Flash attention: two contractions with a softmax between them, in which the scores never leave the SM.
 
-A block keeps `tile_m` queries and walks the keys by `tile_k`. One step multiplies queries by keys, exponentiates,
-rescales the accumulators and multiplies by the values. Backwards a step makes the scores again, from the sums that the
-forward pass left, and there are two kernels: one keeps keys and walks queries (`PASSES`).
-Left out: dropout, biases, the work of a score function, persistent blocks that balance a causal grid, warps that
-specialise (FlashAttention 3 and 4).
+A block keeps `tile_m` queries and loops over the keys in tiles of `tile_k`. One step multiplies queries by keys,
+exponentiates, rescales the accumulators and multiplies by the values. The backward pass recomputes the scores from the
+sums that the forward pass stored. It has two kernels, one of which keeps keys and loops over queries (`PASSES`).
+Not modelled: dropout, biases, the work of a score function, persistent blocks that balance a causal grid, warp
+specialisation (FlashAttention 3 and 4).
 """
 
 from __future__ import annotations
@@ -29,55 +29,56 @@ from ..work import Work, joined
 from .stream import EXCHANGE_CLK
 
 SCORE_OPS = 3.5
-"""Vector instructions a score besides its exponential: maximum, scale and subtract in one, sum, half a conversion."""
+"""Vector instructions per score besides its exponential: maximum, scale and subtract (one), sum, half a conversion."""
 
 INDEPENDENT_OVERLAP, LOCKSTEP_OVERLAP = 1.2, 1.1
-"""Exponents that join products and softmax: of blocks that drift apart, of the warps that a barrier keeps in step.
+"""Exponents that join the times of products and softmax: between blocks, which drift apart, and between warps of a
+block, which a barrier keeps in step.
 
-At 1 the two follow each other, far above it they hide each other. From `tests/data/h200/attention.csv`: with 1 to 1.5
-the other constants explain the times within 7 to 8 %, with more the rate of the products runs into its bound.
+With 1 the two times add up; with large exponents they overlap fully. Source: `tests/data/h200/attention.csv`. With 1 to
+1.5 the other constants explain the times within 7 to 8 %; with more, the fitted rate of products runs into its bound.
 """
 
 COPY_BYTES = 16
 
 LSE_BYTES = 8
-"""Maximum and sum of a row, in float32, that a part of the keys leaves for the pass that joins the parts."""
+"""Maximum and sum of a row, in float32, that each part of split keys stores for the kernel that joins the parts."""
 
 INDEX_LOADS = 2
-"""Loads one behind the other with which a block-sparse kernel finds its first block of keys: the count, the index."""
+"""Dependent loads before a block-sparse kernel knows its first block of keys: the count, then the index."""
 
 TABLE_LOADS = 1
-"""Loads with which a kernel finds a step's keys in their pages before it copies them."""
+"""Dependent loads before a kernel for paged keys can copy the keys of a step."""
 CAP_OPS = 5
-"""Vector instructions of a score that is capped: tanh(x) = 1 - 2 / (exp(2x) + 1), with an exponential and a reciprocal
-on the special-function units."""
+"""Vector instructions to cap a score: tanh(x) = 1 - 2 / (exp(2x) + 1). The exponential and the reciprocal run on the
+special-function units."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What a block keeps, walks and multiplies."""
+    """One pass of attention, forward or backward: what a block keeps in place, loops over and multiplies."""
 
     products: tuple[int, int]
-    """Of a step, over the width of queries and keys, and over that of values."""
+    """Products per step: over the width of queries and keys, and over the width of values."""
     score_ops: float = SCORE_OPS
     rescales: bool = True
     keeps_both: bool = False
-    """A row that is kept has both widths: a query and the gradient of its output, a key and a value."""
+    """Each row that is kept in place has both widths: a query and the gradient of its output, or a key and a value."""
     stores: tuple[int, int] = (0, 1)
-    """Of a row: so many of each width."""
+    """What is stored per kept row: multiples of the width of queries and keys, and of the width of values."""
     longest_first: bool = False
-    """Of a causal grid the blocks that walk most come first."""
+    """In a causal grid, the blocks with most steps come first."""
 
 
 PASSES = (
     Pass((1, 1)),
-    # scale and subtract, difference, product, conversion of two scores
+    # 4 vector instructions per score: scale and subtract, difference, product, and the conversion of two values
     Pass((2, 2), 4.0, rescales=False, keeps_both=True, stores=(1, 1), longest_first=True),
     Pass((2, 1), 4.0, rescales=False, keeps_both=True, stores=(1, 0)),
 )
-"""By the option `backward`: forward, the gradients of keys and values, those of queries."""
+"""Indexed by the option `backward`: forward, gradients of keys and values, gradients of queries."""
 MASK_OPS = 2
-"""Comparison and selection of a score, in kernels that mask every step of a causal walk."""
+"""Compare and select per score, in kernels that apply the causal mask in every step."""
 
 READS = frozenset({
     "copy_instr", "fragment_instr", "group_chain_clk", "l2_efficiency", "l2_usable", "math_efficiency",
@@ -138,7 +139,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     packed, p_bytes, registers = c.packed > 0, c.p_bytes, c.registers
     resident = resident_blocks(arch, warps, c.smem_bytes, registers, c.tmem_columns)
 
-    # blocks, and the tiles of keys that each of them walks
+    # blocks, and the tiles of keys over which each of them loops
     own_queries = np.where(packed, np.maximum(tm // group, 1), tm)
     row_blocks = np.ceil(queries / own_queries)
     heads = np.where(packed, heads_kv, heads_kv * group)
@@ -146,13 +147,13 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     mean, longest = key_tiles(problem, own_queries, tk)
     parts = np.maximum(np.minimum(split, np.ceil(longest)), 1.0)
     waves = grid / (arch.sm_count * resident)
-    # the longest blocks of a causal grid are its last: what they take beyond the mean shows once
+    # the longest blocks of a causal grid run last, so their time beyond the mean is visible once
     last = np.where(waves > 1, mean, longest) if way.longest_first else longest
     trips = (mean + (last - mean) / np.maximum(waves, 1.0)) / parts
     steps = np.maximum(np.ceil(trips - 1e-9), 1.0)
     busy = np.minimum(trips / steps, 1.0)
 
-    # arithmetic of the padded tile: warps that find no rows of their own compute those of others once more
+    # arithmetic of the padded tile: warps without rows of their own repeat those of others
     inst_m = instruction_rows(kind, c.mma_m)
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
@@ -167,7 +168,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     rescaled = rows_padded * value if way.rescales else np.zeros(())
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rescaled, ops, special)
     soft_clk = exp_clk + vector_clk
-    # a warp multiplies, then exponentiates: only other warps fill the pipe that it leaves idle
+    # a warp alternates between products and softmax, so only other warps can fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
     alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
     in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP)
@@ -176,7 +177,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
 
-    # shared-memory port: keys and values in, fragments of all operands out
+    # shared-memory port: keys and values are written, fragments of all operands are read
     tile_q, tile_kv = tm * (head * eq + way.keeps_both * value * ev), tk * (head * ek + value * ev)
     walked = tk * (of_head * head * ek + of_value * value * ev)
     reads_kv = walked * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
@@ -193,7 +194,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         + soft_instr
         + fma
     )
-    # bytes: the queries once a block, keys and values once a step
+    # bytes: a block reads its queries once, and a tile of keys and values in each step
     rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))
     taken = np.minimum(tk, keys)
     d, e = c.d, c.e
@@ -205,7 +206,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
     dram = (read_q + read_kv) / (grid * steps)
 
-    # output: normalised rows, or partial ones that a second kernel joins
+    # output: normalised rows, or partial rows that a second kernel joins
     partial = split > 1
     width = np.where(partial, 4.0, eo)
     stored = way.stores[0] * d + way.stores[1] * e
@@ -254,9 +255,10 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 def softmax_clk(
     arch: Arch, scores: FloatArray, accumulators: FloatArray, ops: float = SCORE_OPS, special: int = 1
 ) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Clocks of an SM's special-function units and of its vector units in one step, and the instructions. [clk]
+    """Clocks of an SM's special-function units, clocks of its vector units, and warp instructions, all per step.
 
-    Every score takes `ops` vector instructions and `special` of the special-function units, every accumulator one.
+    A score takes `ops` vector instructions and `special` instructions of the special-function units. An accumulator
+    takes one vector instruction.
     """
     vector_ops, exponentials = scores * ops + accumulators, scores * special
     instructions = (vector_ops + exponentials) / arch.warp_size
@@ -264,10 +266,11 @@ def softmax_clk(
 
 
 def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Tiles of keys that a block walks: the mean over the blocks, and the most. [tiles]
+    """Tiles of keys over which a block loops: the mean over the blocks, and the maximum. [tiles]
 
-    Causal: block i of `own_queries` queries sees ceil((last query + 1 + keys - queries) / tile_k) tiles, the last
-    query all keys. With a window it begins with the tile of the first key that its first query sees. Source: counting.
+    With a causal mask, block i of `own_queries` queries sees ceil((last query + 1 + keys - queries) / tile_k) tiles,
+    and the last query sees all keys. With a window, a block begins at the tile that holds the first key that its first
+    query sees. Source: counting.
     """
     queries, keys = problem.sizes["q"], problem.sizes["s"]
     if "visited" in problem.options:
@@ -286,7 +289,8 @@ def key_tiles(problem: Problem, own_queries: FloatArray, tile_k: FloatArray) -> 
 def _window_tiles(
     queries: int, keys: int, window: int, own_queries: FloatArray, tile_k: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Tiles of keys from that of the first key which a block's first query sees to that of its last query's own."""
+    """`key_tiles` for a causal mask with a window: from the first key that a block's first query sees to the last key
+    that its last query sees."""
     walked = {}
     for m, t in np.unique(np.stack([own_queries, tile_k]).astype(np.int64), axis=1).T:
         first = np.arange(0, queries, m) + keys - queries
@@ -298,9 +302,9 @@ def _window_tiles(
 
 
 def causal_tiles(queries: int, keys: int, own_queries: int, tile_k: int) -> int:
-    """Tiles of keys that all blocks of one head walk together under a causal mask. [tiles]"""
+    """Tiles of keys over which all blocks of one head loop in total, with a causal mask. [tiles]"""
     blocks, ahead = -(-queries // own_queries), keys - queries
-    blind = max(0, -ahead // own_queries)  # blocks whose last query still sees no key
+    blind = max(0, -ahead // own_queries)  # blocks whose last query sees no key yet
     full = max(blocks - 1 - blind, 0)
     first = (blind + 1) * own_queries + ahead
     ragged = _floor_sum(full, tile_k, own_queries, first + tile_k - 1)
@@ -308,7 +312,7 @@ def causal_tiles(queries: int, keys: int, own_queries: int, tile_k: int) -> int:
 
 
 def _floor_sum(n: int, m: int, a: int, b: int) -> int:
-    """sum of (a*i + b) // m for i in range(n), by Euclid's steps, so that a long sequence costs no loop."""
+    """Sum of (a*i + b) // m for i in range(n), in O(log m) steps as in Euclid's algorithm."""
     total = 0
     while n > 0:
         total += (n - 1) * n // 2 * (a // m) + n * (b // m)
@@ -329,13 +333,13 @@ def keys_read(
     heads_kv: FloatArray,
     walked: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Bytes of keys and values read from DRAM, and the hit rate of L2 for what a later wave reads again. [bytes]
+    """Bytes of keys and values read from DRAM, and the L2 hit rate of what later waves read again. [bytes], [1]
 
-    Blocks of one head run side by side and read the same keys at about the same time, so a wave reads each head
-    that it touches once; what it reads stays for the next wave as far as the heads in flight fit L2.
+    Blocks of one head run side by side and read the same keys at about the same time, so a wave reads the keys of each
+    of its heads from DRAM once. They stay for the next wave as far as the heads in flight fit L2.
 
         once = all keys, or the visited ones
-        DRAM = once + (1 - hit) * (waves over one head - 1) * keys that a block walks in the mean
+        DRAM = once + (1 - hit) * (waves over one head - 1) * keys over which a block loops on average
     """
     problem, arch = space.problem, space.arch
     keys = problem.sizes["s"]

@@ -1,6 +1,6 @@
-"""One step of one block of a contraction, and its epilogue: what sizes have no part in.
+"""One step of one block of a contraction, and its epilogue: the costs that do not depend on the problem's sizes.
 
-Reads the columns of `Block`; of a kernel whose threads read their operands one by one, those of `ThreadTile` too.
+They are computed from the columns of `Block`, and of `ThreadTile` for kernels whose threads read their own operands.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from ..tile import MMA, VECTOR, WGMMA, Block, converts_per_clk, instruction_rows
 from ..work import joined
 
 ASYNC_BYTES = 4
-"""The least that an asynchronous copy moves; narrower ones pass a register."""
+"""Least width of an asynchronous copy; narrower copies pass through registers."""
 LINES_PER_CLK = 4.0
-"""That L1 looks up for one load. Source: Triton's times on an H100 and H200 where 16 does not divide N."""
+"""Lines that L1 looks up per clock for a load. Source: times of Triton's kernels on an H100 and H200 for N that is no
+multiple of 16."""
 PAIR_INSTR = 1.0
-"""Issue slots an 8-bit float that mma takes as a half: where a device has units for them an instruction widens two, at
-half the rate of others. Source: one F2FP a pair in SASS for compute capability 9.0; NVIDIA, rates of conversions."""
+"""Issue slots to widen an 8-bit float to the half that mma needs. On a device with matrix units for 8-bit floats, one
+instruction widens two, at half the rate of others. Source: one F2FP per pair in SASS for compute capability 9.0;
+NVIDIA, rates of conversions."""
 SINGLE_INSTR = 1.75
-"""An element moved alone, and its share of packing four into a register."""
+"""Issue slots to copy a single element, with its share of packing four into a register."""
 MMA_LATENCY_CLK = 33.0
-"""From an mma.sync of 16 x 8 x 16 to one that adds to its result. Source: Sun et al., Dissecting Tensor Cores, 2022."""
+"""Latency from an mma.sync of 16 x 8 x 16 to one that accumulates on its result. Source: Sun et al., Dissecting Tensor
+Cores, 2022."""
 
 READS = frozenset({
     "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr", "group_chain_clk",
@@ -42,7 +45,10 @@ READS = frozenset({
 
 @dataclass(frozen=True)
 class Step:
-    """What sizes have no part in: one step of one block, and its epilogue. Arrays of shape (n,), or numbers for all."""
+    """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
+
+    Arrays of shape (n,), or one number for all. Nothing here depends on the problem's sizes.
+    """
 
     resident: FloatArray
     warps: FloatArray
@@ -67,17 +73,17 @@ class Step:
 
 
 def by_thread(kernel: Kernel) -> bool:
-    """Whether each thread reads its operands for itself."""
+    """Whether each thread reads its own operands, rather than matrix instructions those of a warp."""
     return "lanes_m" in kernel.tunables or "lanes_m" in kernel.derived
 
 
 def alternates(space: Space) -> bool:
-    """Whether the products of a step wait until those of the one before are scaled."""
+    """Whether the products of a step wait until the sums of the step before are scaled."""
     return "after_instr" in space.columns
 
 
 def one_step(space: Space, k: Mapping[str, float]) -> Step:
-    """What a step of a block asks of its SM's resources, what of it waits, and the epilogue's instructions."""
+    """The demands of one step on each resource of the SM, its waits, and the epilogue."""
     n, arch = len(space), space.arch
     t = read_columns(Block, space, arch=arch, problem=space.problem)
     own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
@@ -97,7 +103,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
         delivered = delivery(t, own, k, resident)
-        # idle lanes cost what the others do; an instruction on packed halves makes two products
+        # idle lanes take as long as the others; one instruction on packed halves makes two products
         filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
         packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
         smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
@@ -141,7 +147,8 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
 
 
 def tile_flops(t: Block) -> FloatArray:
-    """Arithmetic of one step of one block, the tile padded to whole instructions, with what warps repeat. [FLOP]"""
+    """Arithmetic of one step of one block: the tile is padded to whole instructions, and products that several warps
+    repeat count each time. [FLOP]"""
     inst_m = instruction_rows(t.instruction, t.mma_m)
     inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
     padded = np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n
@@ -149,13 +156,13 @@ def tile_flops(t: Block) -> FloatArray:
 
 
 def warp_groups(t: Block) -> tuple[FloatArray, FloatArray]:
-    """Groups of four warps, as wgmma takes them, and how many of them share the rows out."""
+    """The number of warp groups (four warps, as wgmma takes them), and how many of them divide the rows."""
     groups = np.maximum(t.warps // 4, 1)
     return groups, np.minimum(groups, np.maximum(t.tile_m // 64, 1))
 
 
 def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
-    """One step on all arithmetic pipes of an SM. [clk]
+    """Time of one step's products on all arithmetic pipes of an SM. [clk]
 
         clk = flops / (peak of the instruction * math_efficiency)
     """
@@ -164,13 +171,15 @@ def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArra
 
 
 def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: FloatArray) -> FloatArray:
-    """One step of a block that has the SM to itself: its few warps reach few pipes, and its barrier shows. [clk]
+    """One step of a block that has the SM to itself: few warps keep few pipes busy, and dependences are exposed. [clk]
 
-    A warp on vector units reads its operands, then multiplies: what one leaves idle the others of its scheduler fill.
-    Each mma waits for the one before it in K: `MMA_LATENCY_CLK` apart, however small the tile. An operand that is
-    converted into a buffer of its own is written between two barriers, and only then multiplied. That, and elements
-    that are moved alone, goes at the pace of a warp that waits for its own instructions. Products that are scaled
-    before they are added to the sums keep the matrix unit waiting meanwhile, unless another block has it.
+    - On vector units, a warp reads its operands and then multiplies. Only other warps of its scheduler fill the pipe
+      that it leaves idle.
+    - Each mma waits for the one before it in K, so they start at least `MMA_LATENCY_CLK` apart, however small the tile.
+    - An operand that is converted into a separate buffer is written between two barriers before it is multiplied. Such
+      conversions, and copies of single elements, run at the latency of dependent instructions.
+    - Products that are scaled before they are added to the sums leave the matrix unit idle, unless another block
+      uses it.
     """
     per_scheduler = t.warps / t.arch.schedulers_per_sm
     alone = np.maximum(math_clk / np.minimum(1.0, per_scheduler), (math_clk + lane_clk) / per_scheduler)
@@ -190,17 +199,18 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
 
 
 def after_clk(t: Block) -> FloatArray:
-    """What a step does with its sums on the pipe that takes longest: vector units, or those that convert. [clk]"""
+    """Time of a step's arithmetic on its sums, on the vector units or the converting units, whichever is longer."""
     lanes = t.arch.lanes_per_sm
     return t.lanes * np.maximum(t.after_instr / lanes, t.after_converts / converts_per_clk(t.arch))
 
 
 def fragment_bytes(t: Block) -> FloatArray:
-    """Read back from shared memory in one step. [bytes]
+    """Bytes that one step reads back from shared memory as operands. [bytes]
 
-    mma and vector code read an operand once for each row or column of the grid of warps. wgmma reads the first
-    once for each group beside another and each 256 columns, the second once for each 64 rows. tcgen05, which one
-    thread issues for the block, reads them once for each 256 columns and each 128 rows.
+    With mma and on vector units, each row of warps reads the second operand once, each column of warps the first.
+    wgmma reads the first operand once for each warp group along the columns and at least once for each 256 columns,
+    the second once for each 64 rows. tcgen05, which one thread issues for the block, reads the first once for each
+    256 columns, the second once for each 128 rows.
     """
     groups, groups_m = warp_groups(t)
     beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
@@ -212,9 +222,9 @@ def fragment_bytes(t: Block) -> FloatArray:
 
 
 def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
-    """One step on the port of shared memory and L1: the copies in, and what the instructions read back. [clk]
+    """Time of one step on the port of shared memory and L1, for copies in and operands read back. [clk]
 
-    A load whose lanes go to different rows takes a turn for every `LINES_PER_CLK` of them.
+    A load whose lanes go to different rows takes one pass for every `LINES_PER_CLK` of them.
     """
     copied = t.tile_m * t.tile_k * t.a_bytes + k["copy_b_weight"] * t.tile_n * t.tile_k * t.b_bytes
     copied = copied + t.converted_b * t.tile_n * t.tile_k * (t.b_bytes + t.a_bytes)
@@ -229,11 +239,12 @@ def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Fl
 
 
 def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
-    """Reads of all warps in one step that feed vector units, and clocks of shared memory's port. [reads], [clk]
+    """Reads of shared memory that feed the vector units, by all warps in one step, and their time on its port.
+    [reads], [clk]
 
         clk = reads * max(passes, warp_size * bytes / (port's bytes a clock * read_merge))
 
-    Lanes that hold the same rows of A want the same address, which is served once but returned to each.
+    Lanes with the same rows of A read the same address. It is read from the banks once, but returned to each lane.
     """
     arch = t.arch
     sides = (
@@ -248,16 +259,16 @@ def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatAr
 
 
 def singles(t: Block) -> tuple[FloatArray, FloatArray]:
-    """Elements of a step that are moved alone, by a warp's worth."""
+    """Warp-wide copies of single elements in one step, for both operands."""
     often_a, often_b = t.singles_a, t.singles_b
     return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
 
 
 def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
-    """Instructions of all warps of a block in one step, products on the vector units left out.
+    """Instructions of all warps of a block in one step, without the products on vector units.
 
         warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
-        + per element converted + per element moved alone + per sum that is scaled
+        + per element converted + per element copied alone + per sum that is scaled
     """
     wide_a, wide_b = t.copy_a_bytes, t.copy_b_bytes
     single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr

@@ -1,8 +1,8 @@
-"""A time that no candidate of a contraction beats, from what is kept of it and a few operations a shape.
+"""A lower bound of the time of each candidate of a contraction, from cached values and a few operations per shape.
 
-Whoever looks for the fastest prices those whose bound is below the best time seen, and finds what pricing all would.
-Each term of `estimate` is there or left out, never more: copies into the SM and L2's share of a step are left out of
-the norm of its resources, L2 is taken to hit always, and DRAM to move each operand once.
+A search for the fastest candidates prices only those whose bound is below the best time found, and finds the same ones
+as pricing all would. For this, each term of `estimate` is either bounded from below or left out. The norm of a step's
+resources lacks copies into the SM and the time of L2; L2 always hits, and DRAM moves each operand once.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..work import joined, on_pipe
 from .block import Step, alternates, by_thread, one_step
 
 SLACK = 1.0 - 1e-9
-"""Sums that are rounded in another order may come out this much larger."""
+"""Margin for rounding: the same sums in another order may come out slightly larger."""
 
 
 @dataclass(frozen=True)
 class Least:
-    """Clocks that no block of a candidate goes below, of shape (n,)."""
+    """Lower bounds of the clocks of a candidate's phases, of shape (n,)."""
 
     resident: FloatArray
     full: FloatArray
-    """A step of all resident blocks."""
+    """One step of all resident blocks together."""
     alone: FloatArray
-    """A step of a block that has the SM to itself."""
+    """One step of a block that has the SM to itself."""
     each: FloatArray
-    """What each block adds to a step, however many there are."""
+    """Least time that the busiest resource spends on each resident block in one step."""
     start: FloatArray
     start_each: FloatArray
     store: FloatArray
@@ -44,11 +44,11 @@ class Least:
     hidden: FloatArray
     again_start: FloatArray
     again_store: FloatArray
-    """Shares of a block's start and epilogue that those after the first of an SM show at least."""
+    """Shares of prologue and epilogue that are exposed for an SM's later blocks."""
 
 
 def least_step(space: Space, k: Mapping[str, float]) -> Least:
-    """The terms of `estimate` for one step without traffic."""
+    """Bounds that do not depend on sizes: the terms of `estimate` without traffic."""
     arch, n = space.arch, len(space)
     s: Step = kept(one_step, (Block, ThreadTile), space, k)
     body = k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
@@ -84,7 +84,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
 
 
 def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
-    """At most the seconds that `price` finds, of each candidate. [s]"""
+    """A lower bound of the seconds that `price` returns for each candidate."""
     arch, t = space.arch, read_columns(Extent, space, arch=space.arch, problem=space.problem)
     w: Least = kept(least_step, (Block, ThreadTile), space, k)
     sms, clk = float(arch.sm_count), arch.clock_hz

@@ -1,7 +1,7 @@
-"""A kernel priced by what its compiler made of it: facts of candidates to columns of work.
+"""Price kernels from their compiled code: from `Facts` of candidates to their `Work`.
 
-Nothing is declared: instructions by pipe, what a lone warp takes, bytes and trips are read off the code and the program
-(`carver.compiled`). What is left to constants are latencies under load, launch, and how demands overlap.
+There is no declaration. Instructions by pipe, the time of a lone warp, bytes and trip counts are read from the machine
+code and the program (`carver.compiled`). Constants give only latencies under load, launch, and how demands overlap.
 """
 
 from __future__ import annotations
@@ -38,38 +38,45 @@ PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTA
     "block_overlap": 8.0,
     "step_sync_clk": 0.0,
 }
-"""Of the device: launch, dispatch and DRAM as `carver calibrate` measured them on an H200 (`tests/data/h200`); for the
-rest what was fitted for the matmul that Triton's declaration describes (`templates/matmul/triton.toml`). Of the code:
-barriers, waits and instructions of a step are read; what stands for them elsewhere is nought here. Latencies are less
-than a declaration's, since a step's own bytes are counted beside them; they and the exponents of overlap suit the
-kernels of `benchmarks/zoo.py` that are not marked `unseen`. Where a block starts and ends is part of what it takes
-alone: other blocks of the SM cover that as they cover its waits, so `block_start_clk` is 0 and `block_overlap` high."""
+"""Constants of this model. Their sources:
+
+- Launch, dispatch and DRAM: `carver calibrate` on an H200 (`tests/data/h200`).
+- Other constants of the device: fitted for Triton's matmul (`templates/matmul/triton.toml`).
+- Barriers, waits and instructions of a step are read from the code, so the constants that estimate them for
+  declarations are 0 here.
+- Latencies are lower than those of declarations, since the time of a step's own bytes is added to them. They and the
+  exponents of overlap were chosen for the kernels of `benchmarks/zoo.py` that are not marked `unseen`.
+- A block's start and end count in its time alone, and other blocks of the SM hide them as they hide its waits. So
+  `block_start_clk` is 0 and `block_overlap` is high.
+"""
 
 _READ = READS | {"dram_run_bytes", "l2_merge", "l2_usable", "math_efficiency", "smem_efficiency"}
 MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and not name.startswith("chain_"))
-"""Constants that predicted times depend on, which measurements may move."""
+"""Constants that a fit to measurements may change: those that predicted times depend on."""
 
 ARITHMETIC = ("fma", "fma_heavy", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "tma", "branch", "vmem")
-"""Pipes beside the tensor cores; `issue` and the port of shared memory have terms of their own."""
+"""Arithmetic and other pipes besides the tensor cores; `issue` and the shared-memory port have their own terms."""
 PORT = ("lsu", "lds")
 BLOCK_START_CLK = 300.0
-"""From where an SM takes a block to its first instruction, and from its last to where its place is free: blocks that
-do nothing else hold a place so long. Source: 45 million additions of float16 on an H200, 256 a block of 16 warps: four
-such blocks on an SM take 1480 clocks, of which DRAM's latency and their instructions are 1180."""
+"""Time that a block occupies its slot on an SM besides running: from its launch to its first instruction, and from its
+last one until the slot is free. Source: 45 million float16 additions on an H200, 256 per block of 16 warps. Four such
+blocks on an SM take 1480 clocks, of which DRAM latency and their instructions take 1180."""
 TURNED = 0.145
-"""What DRAM could have moved while its bus turns from reads to writes and back, over what it moves, where it copies.
-Source: 4.58 TB/s of an H200 reading, 3.99 copying (`carver calibrate`)."""
+"""Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
+Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`)."""
 LINE_BYTES = 128
-"""Of L1. A pass of the load/store port moves bytes of one line: rows of 64 bytes take twice the passes of rows of 128.
-Source: lists that Inductor timed and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in
-`tests/data/h200`), where tiles of such rows take 7 to 30 % longer beside what else is priced. Nothing is fitted."""
+"""Line of L1. A pass of the load/store port moves bytes of one line, so rows of 64 bytes take twice as many passes as
+rows of 128 bytes. Source: lists timed by Inductor and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`,
+`zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 % longer than the other terms explain. Nothing
+is fitted."""
 CARVED_BYTES = 32 * 1024
-"""Source: the sizes of shared memory that the CUDA C++ Programming Guide lists for compute capability 8.0 and 9.0."""
+"""Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
+Guide lists for compute capability 8.0 and 9.0."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a candidate's blocks do in all; a step is a pass of an innermost loop. Clocks and bytes are of a block."""
+    """Total clocks and bytes of one block of a candidate. A step is one iteration of an innermost loop."""
 
     steps: float
     tensor_clk: float
@@ -78,13 +85,14 @@ class Shape:
     issue_clk: float
     total: Total
     between_clk: float
-    """Issue slots of what warps do while they wait to start a product or for one to end, see `_between`."""
+    """Issue slots of instructions that run between products and leave the tensor cores idle, see `_between`."""
     serial_clk: float
-    """What warps of one scheduler take one after another on the tensor cores, and their factors on the port of shared
-    memory, beyond what a lone warp does."""
+    """Extra time because the warps of a scheduler take turns on the tensor cores, and where reading their operands from
+    shared memory takes longer than the products."""
     load_bytes: float
     local_bytes: float
-    """Of spilled registers, stored and loaded: they pass L1 by. Source: times of the zoo's kernels that spill."""
+    """Bytes of spilled registers, stored and loaded. They are counted as missing L1. Source: times of the zoo's kernels
+    that spill."""
     store_bytes: float
 
 
@@ -115,20 +123,20 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
 
 
 def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) -> float:
-    """Of a block's issue slots, those that stand between its products: not more than a lone warp leaves the tensor
-    cores idle for.
+    """Issue slots of a block's instructions that run between products, so that their time adds to that of the products.
+    At most the time for which a lone warp leaves the tensor cores idle.
 
-    A softmax waits for one product, and the next waits for it. Barriers and the copies that they guard keep the warps
-    of an SM in step: all compute, then all multiply, so that the two add up. Kernels that overlap them have to order
-    their warps to do so. Source: FlashAttention-3, arXiv 2407.08608, section 3.1. Where a loop multiplies and copies
-    alone, products run on while the next ones are prepared, and nothing of it is between them.
+    In attention, the softmax waits for one product, and the next product waits for the softmax. Barriers, and the
+    copies that they guard, keep the warps of an SM in step: all of them compute, then all multiply. Only kernels that
+    order their warps explicitly overlap the two (FlashAttention-3, arXiv 2407.08608, section 3.1). Where a loop only
+    copies and multiplies, products run on while the next ones are prepared, and the result is near 0.
     """
     idle_clk = max(total.alone(0.0) - tensor_clk / turns, 0.0)
     return min(issue_clk, idle_clk * turns) if tensor_clk else 0.0
 
 
 def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
-    """Of a block on the tensor cores of an SM. Kinds that the device does not list take the rate of the slowest."""
+    """Clocks of a block on an SM's tensor cores. Instructions that the device does not list get the slowest rate."""
     rates: dict[str, float] = {" ".join(kind): rate for *kind, rate in matrix_rates(arch)}
     slowest = min(rates.values(), default=1.0)
     warp = sum(flops / rates.get(kind, slowest) for kind, flops in total.matrix.items())
@@ -137,7 +145,7 @@ def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
 
 
 def fits(facts: Facts, arch: Arch) -> str:
-    """Why no SM can hold a block of the kernel; empty where one can."""
+    """Why no SM can hold a block of the kernel; empty if one can."""
     if facts.shared_bytes > arch.smem_per_block_bytes:
         return f"it needs {facts.shared_bytes:,} bytes of shared memory, a block may have {arch.smem_per_block_bytes:,}"
     if facts.warps * arch.warp_size > arch.max_threads_per_block:
@@ -152,8 +160,8 @@ def fits(facts: Facts, arch: Arch) -> str:
 def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> Work:
     """Work of candidates that fit, from their facts.
 
-    All that a block does, in loops and outside of them, is spread over its steps: other blocks of the SM fill what it
-    leaves idle, and a block that is alone waits for all of it.
+    All instructions of a block, inside and outside of loops, are spread evenly over its steps. Other blocks of the SM
+    fill the time that a block leaves idle; a lone block is exposed to all its waits.
     """
     shapes = [shape_of(f, arch) for f in candidates]
 
@@ -204,10 +212,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
 
 
 def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float) -> float:
-    """Clocks of a block that has an SM to itself. `transfer_clk`: of the bytes of a step.
+    """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes.
 
-    The products of other warps cover what a warp waits for, if its loads were issued steps before; a wait that grows
-    with latency from the first clock on is for loads of the same step, and adds to them.
+    Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the
+    first clock on, they are for loads of the same step, and add to the products.
     """
     total = shape.total
     now = total.alone(0.0, cached)
@@ -219,7 +227,7 @@ def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float)
 
 
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """What the bytes of one step of one block take on their way, all SMs asking at once."""
+    """Transfer time of the bytes of one step of one block, when all SMs load at once. [clk]"""
     everywhere = work.l2_bytes * arch.sm_count * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
     out: FloatArray = np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
     return out
@@ -228,7 +236,7 @@ def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
 def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> FloatArray:
     """Bytes read from DRAM.
 
-    What waves read again, and what programs read a second time, comes from L2 as far as a wave's bytes fit it.
+    Bytes that later waves or the same program read again hit L2 as far as the bytes of a wave fit it.
     """
     once, waves, live, again = (
         np.array([getattr(f, name) for f in candidates])
@@ -241,14 +249,16 @@ def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float])
 
 
 def _pages(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Bytes that DRAM could have moved over those that are asked for: short runs open pages more often."""
+    """Factor on the time of DRAM reads, since short contiguous runs open pages more often."""
     loads = [(a.program_bytes, max(a.run_bytes, arch.sector_bytes)) for a in f.accesses if a.kind == "load"]
     asked = sum(n for n, _ in loads)
     return sum(n * (1.0 + k["dram_run_bytes"] / run) for n, run in loads) / asked if asked else 1.0
 
 
 def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
-    """Share of loaded bytes that L1 has from another load of the SM's blocks. Asynchronous copies pass it by."""
+    """Share of loaded bytes that hit L1 because another load of the SM's blocks fetched them.
+
+    Asynchronous copies bypass L1."""
     moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
     if not moved["load"] or any(a.path == "descriptor" for a in f.accesses if a.kind == "load"):
         return 0.0
@@ -259,16 +269,16 @@ def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
 
 
 def _l1_bytes(f: Facts, arch: Arch) -> float:
-    """What shared memory leaves of L1, which is cut in steps of CARVED_BYTES."""
+    """Size of L1 besides shared memory, which is carved out in steps of CARVED_BYTES."""
     taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
     return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
 
 
 def _cached(f: Facts, arch: Arch) -> float:
-    """Share of the plain loads of loops that L1 answers, since a pass before asked for the same sector: L1 fetches the
-    sectors asked for, not their lines.
+    """Share of the plain loads in loops that hit L1 because an earlier iteration fetched their sector. L1 fetches
+    sectors, not whole lines.
 
-    Where loops copy asynchronously, plain loads are those of fewest bytes.
+    Where loops also copy asynchronously, the loads of fewest bytes are taken as the plain ones.
     """
     loads = sorted((a for a in f.accesses if a.kind == "load" and a.loop >= 0), key=lambda a: a.program_bytes)
     copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in f.loops) * f.warps
@@ -284,15 +294,15 @@ def _cached(f: Facts, arch: Arch) -> float:
 
 
 def priors(arch: Arch) -> Mapping[str, float]:
-    """PRIORS on a device: an L2 rate that kernels reach is taken whole, as `constants.resolve` does."""
+    """PRIORS for a device. A measured L2 rate is used without a factor, as in `constants.resolve`."""
     return {**PRIORS, "l2_efficiency": 1.0} if arch.l2_achieved else PRIORS
 
 
 def price_compiled(
     candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] | None = None
 ) -> tuple[Work, Estimate]:  # fmt: skip
-    """Work and time of candidates, at the clock that the device keeps while its matrix units work, if they do. `k`:
-    constants in place of `priors`."""
+    """Work and time of candidates. If any uses matrix units, all are priced at the clock that the device sustains under
+    matrix load. `k` are constants to use instead of `priors`."""
     k = priors(arch) if k is None else k
     if any(f.dot_flops for f in candidates) and arch.matrix_clock_hz < arch.clock_hz:
         arch = arch.replace(clock_hz=arch.matrix_clock_hz)

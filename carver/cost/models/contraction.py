@@ -1,6 +1,6 @@
-"""Two operands contracted into a tile of the output: matmul, and anything that maps onto one.
+"""Contractions of two operands: matmul, and anything that maps onto it. A block computes a tile of the output.
 
-Reads the columns of `Tile`, and those of a block's step (`block.one_step`).
+The model reads the columns of `Tile` and those of a block's step (`block.one_step`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READS = frozenset({
 
 
 def contraction(space: Space, k: Mapping[str, float]) -> Work:
-    """What each candidate's tile asks of the device."""
+    """Demands of each candidate."""
     n = len(space)
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
     step: Step = kept(one_step, (Block, ThreadTile), space, k)
@@ -76,21 +76,22 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def body_overlap(space: Space, k: Mapping[str, float]) -> float | None:
-    """The exponent that joins arithmetic and reads of shared memory, where they alternate."""
+    """Exponent that joins arithmetic and reads of shared memory in kernels where they alternate; None elsewhere."""
     return k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
 
 
 def stored_bytes(t: Tile) -> FloatArray:
-    """What a block stores, in whole sectors."""
+    """Bytes that a block stores, in whole sectors."""
     arch, partial = t.arch, t.split > 1
     width = np.where(partial, t.acc_bytes, t.out_bytes)
     align = np.where(partial, 16, t.row_align_out)
-    inside = t.m / t.grid_m * t.n / t.grid_n  # of a tile, in the mean: the last ones of a ragged problem write less
+    inside = t.m / t.grid_m * t.n / t.grid_n  # mean over the tiles: those at the edge write less
     return inside * width * sector_waste(t.cols * width, align, arch.sector_bytes)
 
 
 def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
-    """Adding up split partial results: by a second kernel, or by compare-and-swap into a zeroed output. [s]"""
+    """Time to add up the partial results of split-K: by a second kernel, or by compare-and-swap into a zeroed output.
+    [s]"""
     arch = t.arch
     partial_bytes = t.split * t.b * t.m * t.n * t.acc_bytes
     in_l2 = partial_bytes < arch.l2_bytes * 0.5
@@ -102,7 +103,7 @@ def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
 
 
 def copying(t: Tile, k: Mapping[str, float]) -> FloatArray:
-    """Operands read and written once by a kernel before. [s]"""
+    """Time of a preceding kernel that reads operands and writes them in another layout. [s]"""
     rate = t.arch.dram_bytes_per_s * k["dram_efficiency"]
     return np.where(t.copied_bytes > 0, k["split_s"] + 2 * t.copied_bytes / rate, 0.0)
 

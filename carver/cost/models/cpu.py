@@ -1,6 +1,6 @@
-"""Kernels on CPU cores: a task is a block, a core is an SM that holds one block at a time.
+"""Kernels on CPU cores: a task takes the place of a block, and a core that of an SM that holds one block at a time.
 
-A core's prefetchers keep up with streams, so latency is hidden and bandwidth decides, but for the start of a run.
+Hardware prefetchers keep up with streams. They hide latency except at the start of a run, so bandwidth is the limit.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from ..model import Model, Part
 from ..work import Work
 
 FMA_LATENCY_CLK = 4.0
-"""Dependent vector FMA, Skylake to Zen 5 (Agner Fog, instruction tables)."""
+"""Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""
 PREFETCHED = 64.0
-"""Steps ahead: the hardware prefetcher hides latency for the streams that these kernels read."""
+"""Steps that loads run ahead: enough that no latency is exposed, since the hardware prefetches these streams."""
 STEPS = 16.0
-"""Parts of a task: what one computes and what the next one reads go on at once."""
+"""Steps of a task. The reads of a step overlap with the arithmetic of the step before."""
 PAGE_BYTES = 4096
-"""Prefetchers stop at its end, and start anew behind a jump."""
+"""Prefetchers stop at the end of a page and start anew after a jump."""
 WINDOW_INSTR = 112.0
-"""Instructions between the oldest load that a core waits for and the newest it has issued: Zen 4, tests/data/cpu."""
+"""Instructions between the oldest load for which a core waits and the newest one that it has issued. Source: Zen 4,
+tests/data/cpu."""
 
 
 def loads_per_clk(arch: Arch) -> float:
@@ -64,12 +65,12 @@ class CpuContraction:
 
 
 def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
-    """A packed, register-tiled matmul in the manner of BLIS (Van Zee and van de Geijn, 2015).
+    """A packed, register-tiled matmul as in BLIS (Van Zee and van de Geijn, 2015).
 
-    micro-kernel, a step of k:  max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
+        clocks of the micro-kernel per k = max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
     """
     arch, n, c = space.arch, len(space), read_columns(CpuContraction, space)
-    summed = "float32" if space.problem.accumulate == "float16" else space.problem.accumulate  # as the kernel does
+    summed = "float32" if space.problem.accumulate == "float16" else space.problem.accumulate  # the kernel's own type
     fma_per_clk = arch.vector_flops_per_clk(summed) / 2 / (arch.simd_bytes / BYTES[summed])
     m, nn, kk, batch = c.m, c.n, c.k, c.b
     mc, kc, nc, mr, nr = c.mc, c.kc, c.nc, c.mr, c.nr
@@ -85,11 +86,11 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     spill = np.where(c.registers > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
     compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
     pack = (rows * depth + cols * depth) * k["convert_instr"]
-    sums = np.where(steps > 1, 2 * rows * cols * word, 0.0)  # of the steps before, read and written
+    sums = np.where(steps > 1, 2 * rows * cols * word, 0.0)  # sums of earlier steps, read and written
     from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word + sums
     own_l2 = arch.l2_bytes / arch.l2_partitions
     packed = c.l2_bytes
-    spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # the share of a packed block that L2 cannot hold
+    spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # share of a packed block that misses L2
     read = rows * depth * ea + cols * depth * eb
     trips = tasks * steps
     compulsory = batch * (m * kk * ea + nn * kk * eb)
@@ -119,7 +120,8 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def _longest(extent: FloatArray, tile: FloatArray, rounds: FloatArray) -> FloatArray:
-    """Extent of a task's tile: the mean, and what a whole one has beyond it once over the rounds of tasks of a core."""
+    """Extent of a task's tile that counts for a core: the mean, plus the excess of a full tile over the mean, which is
+    exposed only once in a core's `rounds` of tasks."""
     mean = extent / np.ceil(extent / tile)
     return mean + (np.minimum(tile, extent) - mean) / rounds
 
@@ -158,14 +160,14 @@ class CpuStream:
 
 
 def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
-    """A pass over memory, shared out to cores in tasks: bandwidth, issue, and the cost of handing out a task."""
+    """Passes over memory, divided into tasks for the cores: bandwidth, instruction issue, and the cost of a task."""
     arch, n, c = space.arch, len(space), read_columns(CpuStream, space)
     tasks, lanes, unroll = c.tasks, c.lanes, c.unroll
     elements, reads, writes = c.elements, c.read_bytes, c.write_bytes
     passes = c.passes
     moved = (reads + writes) / tasks
     own_l2 = arch.l2_bytes / arch.l2_partitions
-    kept = c.l2_bytes < k["l2_usable"] * own_l2  # further passes find the task's data in the core's own cache
+    kept = c.l2_bytes < k["l2_usable"] * own_l2  # later passes find the task's data in the core's own cache
     run = np.maximum(c.run_elements, 1.0)
     broken, run_bytes = run < c.c, run * c.in_bytes
     apart = np.where(broken, k["dram_run_bytes"] / run_bytes, 0.0)
@@ -177,11 +179,12 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     chain = passes * FMA_LATENCY_CLK / c.sums
     each = np.maximum(passes * loads + instr / arch.fma_per_clk, chain) + passes / unroll * k["step_instr"]
     compute = vectors * each * np.maximum(c.largest * tasks / elements, 1.0)
-    # the end of each run that is folded into one result: vectors that fill no trip, elements that fill no vector, then
-    # partial results that meet by halves
+    # the end of each run that is reduced to one result: vectors beyond the unrolled iterations, elements beyond whole
+    # vectors, and the tree over the partial results
     folded = np.where(c.runs > 0, run, 0.0)
     left = folded // lanes % unroll + folded % lanes + unroll + np.log2(np.maximum(lanes, 1))
-    # the first page of a run that lies apart from the one before it: as many lines at once as the core looks ahead
+    # the first page of a run that does not continue the one before is not prefetched: the core loads as many lines at
+    # once as its instruction window holds
     lines = np.minimum(run_bytes, PAGE_BYTES) / arch.line_bytes * broken
     ahead = WINDOW_INSTR / (1 + 2 * k["step_instr"] / unroll)
     started = lines * arch.dram_latency_s * arch.clock_hz / ahead

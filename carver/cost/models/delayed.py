@@ -1,7 +1,7 @@
-"""Sums over channels that are each read at a delay of their own: dedispersion.
+"""Dedispersion: sums over channels, each of which is read at its own delay.
 
-A thread sums its outputs one after the other. For each channel it loads the channel's delay, scales and rounds it,
-loads one sample at that place and adds it. The statement is O[d,t] += I[h,t+d] * S[h], the option `max_delay` the
+A thread computes its outputs one after the other. For each channel it loads the channel's delay, scales and rounds it,
+loads the sample at that place and adds it. The statement is O[d,t] += I[h,t+d] * S[h]; the option `max_delay` is the
 longest delay.
 """
 
@@ -22,7 +22,7 @@ from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 RESULT_BYTES = 4
-"""A lane's register: L1 returns narrower values in the same slots."""
+"""Size of a sum: one register per lane."""
 MEAN_DELAY = 0.5
 """Mean delay over the channels, as a share of the longest."""
 
@@ -66,24 +66,24 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     grid = np.ceil(trials / tm) * np.ceil(samples / tn)
     resident = resident_blocks(arch, warps, c.smem_bytes, c.registers)
 
-    # where one load of a warp lands: lanes along time, and trials that a channel delays by less and more
+    # bytes over which the lanes of one load spread: along time, and by the different delays of their trials
     wide = np.minimum(lanes_x, arch.warp_size)
     delay = space.problem.options["max_delay"] * MEAN_DELAY / trials
     deep = np.minimum(arch.warp_size / wide, tm / c.thread_m)
     span = ((wide - 1) * c.apart_n + (deep - 1) * c.apart_m * delay + 1) * width
     lines = 1 + (span - width) / arch.line_bytes
-    # a scheduler hands over as many lanes a clock as it has arithmetic units
+    # a scheduler passes as many lanes per clock to the load/store units as it has arithmetic units
     handed = min(arch.lsu_per_clk, arch.lanes_per_sm / arch.schedulers_per_sm)
     request_clk = np.maximum(arch.warp_size / handed, lines * k["line_lookup_clk"])
 
-    # one step: a channel of one output
+    # one step: one channel of one output
     steps = channels * outputs
     load_clk = warps * (1 + c.uniform_loads / outputs) * request_clk * k["narrow_load"]
     convert_clk = warps * c.conversions * arch.warp_size / arch.sfu_per_clk
     instructions = k["channel_instr"] + c.uniform_loads / outputs
     block_span = ((lanes_x - 1) * c.apart_n + (tm / c.thread_m - 1) * c.apart_m * delay + 1) * width
     sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
-    # share of the input that a row of blocks finds in L2 because the row before it left it there
+    # share of the input that is still in L2 from the row of blocks before
     kept = np.clip(reused_share(arch, k) * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
     read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - kept))
     return Work(
@@ -102,7 +102,7 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         dram_bytes=read / (grid * steps),
         l3_bytes=read / (grid * steps),
         store_bytes=tm * tn * RESULT_BYTES * sector_waste(tn * RESULT_BYTES, one * RESULT_BYTES, arch.sector_bytes),
-        slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # the slowest of many, in standard deviations
+        slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # expected maximum of `warps` normal deviations
         facts={
             "dram_bytes": read + trials * samples * RESULT_BYTES,
             "compulsory_bytes": float(space.problem.compulsory_bytes),

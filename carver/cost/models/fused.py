@@ -1,7 +1,7 @@
-"""Matmuls that do more before they store: a second product that shares an operand, a softmax over whole rows.
+"""Fused matmuls: a second product that shares an operand (`gated`), a softmax over whole rows (`matmul_softmax`).
 
-Both are `contraction` over the tiles that the kernel really multiplies, with another epilogue. Left out: blocks of one
-cluster that share a row.
+Both are `contraction` over the tiles that the kernel actually multiplies, with another epilogue. Not modelled: blocks
+of a cluster that share a row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from .contraction import CONTRACTED, contraction
 from .stream import EXCHANGE_CLK
 
 GATE_OPS, GATE_SFU = 4.0, 2.0
-"""silu(x) * y = x * y / (1 + exp(-x)): negate and scale, add, two products; an exponential and a reciprocal."""
+"""Instructions per element of silu(x) * y = x * y / (1 + exp(-x)): negate and scale, add, two products on vector units;
+an exponential and a reciprocal on special-function units."""
 
 
 @dataclass(frozen=True)
 class Gated:
-    """What `gated` reads beside the columns of `contraction`."""
+    """Columns that `gated` reads besides those of `contraction`."""
 
     m: FloatArray = given("elements", "rows of the output")
     n: FloatArray = given("elements", "columns of the output")
@@ -40,9 +41,10 @@ class Gated:
 
 
 def gated(space: Space, k: Mapping[str, float]) -> Work:
-    """silu(A W0) * (A W1): a contraction with twice the columns, of which half are stored."""
+    """silu(A W0) * (A W1): a contraction with twice as many columns as it stores."""
     c = read_columns(Gated, space)
-    # the products are axes of the columns here, not of the sum: each row of the first operand is as long as its sum
+    # The statement sums over the axis `u` of the products as well. Here they are further columns instead, so k and the
+    # first operand shrink by u.
     inner = {
         "m": c.m, "n": c.u * c.n, "k": c.k // c.u, "b": np.ones(()), "a_reuse": c.u * c.a_reuse,
         "tile_n": c.u * c.tile_n,
@@ -63,7 +65,7 @@ def gated(space: Space, k: Mapping[str, float]) -> Work:
 
 @dataclass(frozen=True)
 class WholeRows:
-    """What `matmul_softmax` reads beside the columns of `contraction`."""
+    """Columns that `matmul_softmax` reads besides those of `contraction`."""
 
     m: FloatArray = given("elements", "rows of the output")
     n: FloatArray = given("elements", "columns of the output")
@@ -79,9 +81,10 @@ class WholeRows:
 
 
 def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
-    """softmax over the rows of A B, by blocks that own `tile_m` whole rows.
+    """Softmax over the rows of A B; a block owns `tile_m` whole rows.
 
-    One pass keeps the rows in registers. Two passes walk the columns twice, and multiply everything twice:
+    With one pass the rows stay in registers. With two passes a block loops over the columns twice, and multiplies
+    everything twice:
 
         steps = passes * column tiles * ceil(k / tile_k)
     """
@@ -91,7 +94,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
     column_tiles = np.ceil(n / tn)
     trips = passes * column_tiles
     grid, steps = work.grid / column_tiles, work.steps * trips
-    # every block reads all of B, in both passes; what L2 keeps of it, DRAM reads once
+    # every block reads all of B in each pass; the part that stays in L2 is read from DRAM only once
     a_bytes, b_bytes = batch * m * depth * c.a_bytes, batch * n * depth * c.b_bytes
     waves = np.maximum(grid / (arch.sm_count * work.resident), 1.0)
     hit = np.clip(reused_share(arch, k) * arch.l2_bytes * batch / np.maximum(b_bytes, 1.0), 0.0, 1.0)
@@ -120,7 +123,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, special: float) -> FloatArray:
-    """Clocks of an SM for a few operations on every element of a tile. [clk]"""
+    """Clocks of an SM for `vector_ops` and `special` operations on each element of a tile. [clk]"""
     out: FloatArray = elements * (vector_ops / space.arch.lanes_per_sm + special / space.arch.sfu_per_clk)
     return out
 

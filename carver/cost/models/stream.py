@@ -19,12 +19,14 @@ from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 EXCHANGE_CLK = 60.0
-"""Store to shared memory, barrier, load: two trips at about 30 clocks (shared-memory latency, arXiv 2402.13499)."""
+"""Time to exchange values through shared memory: store, barrier, load, at about 30 clocks for each access
+(shared-memory latency, arXiv 2402.13499)."""
 SHUFFLE_CLK = 27.0
-"""A shuffle and the addition behind it: 23 and 4 clocks (arXiv 1804.06826, table of latencies; alike since)."""
+"""Latency of a shuffle and an addition: 23 and 4 clocks (arXiv 1804.06826, table of latencies; similar since)."""
 
 SHUFFLE_LANES = 32.0
-"""Lanes that an SM shuffles a clock: CUDA C++ Programming Guide, throughput of native instructions, alike since 7.0."""
+"""Lanes that an SM shuffles per clock. Source: CUDA C++ Programming Guide, throughput of native instructions; the same
+since compute capability 7.0."""
 
 READS = frozenset({
     "access_instr", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
@@ -95,7 +97,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     read_bytes, write_bytes = c.read_bytes, c.write_bytes
     trips = blocks * steps
 
-    # bytes of one step of one block, in whole sectors; a tile as wide as a row goes on in the next one
+    # bytes of one step of one block, in whole sectors; a tile that covers whole rows is one contiguous run
     width = c.in_bytes
     run = c.run_elements
     run_bytes = np.minimum(np.where(run >= c.c, tile, run), elements) * width
@@ -104,24 +106,24 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     waste = sector_waste(walked_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
     fresh = read_bytes * waste
-    # rows that one tile stores in part: a partly written sector is written as a whole, and its page opened again
+    # a tile that stores only parts of rows: partly written sectors count whole, and pages are opened again
     stored: FloatArray | float = 1.0
     stored_page: FloatArray | float = 1.0
     if c.stored_run_elements is not None:
         stored_bytes = c.stored_run_elements * width
         stored = sector_waste(stored_bytes, c.stored_align, arch.sector_bytes)
         stored_page = 1 + k["dram_run_bytes"] / stored_bytes
-    # an operand that is not walked along its rows: each element is a sector of its own to L2, which joins them
+    # an operand that is read across its rows: each element takes a whole sector from L2, but DRAM reads sectors once
     alone_bytes = c.scattered_elements * (arch.sector_bytes - width)
     resident = resident_blocks(arch, warps, smem_bytes, registers)
-    live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # what blocks at work read a second time
+    live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # bytes in use by all resident blocks
     kept = np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
-    # an operand that lacks the outer axis: L2 gives it to every block anew, a block's other rows find it in L1
+    # an operand that lacks the outer axis: every block reads it from L2, and its later rows hit L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
     fill = (fresh * fetches + write_bytes * stored * c.stored_apart + alone_bytes + again) / trips
 
-    # arithmetic and instructions of one step; what is narrower than float32 is computed in float32
+    # arithmetic and instructions of one step; types narrower than float32 are computed in float32
     computed = "float64" if problem.itemsize(problem.statement.inputs[0].name) == 8 else "float32"
     lanes = warps * arch.warp_size
     inputs, outputs = c.inputs, c.outputs_per_element

@@ -1,6 +1,6 @@
-"""Overlapping windows summed directly: each thread multiplies a filter into its own few outputs.
+"""Direct convolution: each thread applies the whole filter to its own few outputs.
 
-A block may first copy the input under its outputs, halo included, into shared memory; otherwise the loads of the body
+A block may first copy the input of its outputs, with the halo, into shared memory; otherwise the loads of the loop body
 go through L1. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
 """
 
@@ -24,9 +24,9 @@ from ..traffic import reused_share, sector_waste
 from ..work import Work
 
 COPY_UNROLL = 4
-"""How far compilers unroll a loop whose trip count they do not know."""
+"""Factor by which compilers unroll a loop of unknown trip count."""
 LINES_AT_ONCE = 4
-"""Lines whose tags an L1 that is one array with shared memory looks up in a clock, 4 sectors of each. Source: NVIDIA's
+"""Lines that L1 looks up per clock, 4 sectors of each, where it is one array with shared memory. Source: NVIDIA's
 answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
 
 READS = frozenset({
@@ -79,12 +79,12 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     grid = np.ceil(y / tm) * np.ceil(x / tn)
     resident = resident_blocks(arch, warps, c.smem_bytes, registers)
 
-    # arithmetic, and the load/store port that feeds it
+    # arithmetic, and the load/store port that supplies it
     flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
     math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
     shared_clk = shared_request_clk(arch, threads_x, c.pitch, width)
     cached_clk = cached_request_clk(arch, threads_x, x + c.s - 1, width, k["line_lookup_clk"])
-    # a warp with no lane left in a row skips the copy
+    # a warp skips a copy for which none of its lanes is in the row
     wide = np.minimum(threads_x, arch.warp_size)
     copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
     lsu_clk = warps * loads * np.where(staged, shared_clk, cached_clk) + copies * (cached_clk + shared_clk)
@@ -101,7 +101,7 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
         + c.thread_m * c.thread_n * k["store_instr"]
         + spilled * 2
     )
-    # a SIMD that an arithmetic instruction keeps for several clocks issues loads of other warps meanwhile
+    # where an arithmetic instruction occupies a SIMD for several clocks, loads of other warps are issued meanwhile
     beside = loads + 2 * copies / warps if issue_per_clk(arch) < arch.schedulers_per_sm else 0.0
     issue_clk = warps * (warp_instr - beside) / issue_per_clk(arch)
     chain_clk = warp_instr * k["dependent_issue_clk"]
@@ -147,10 +147,10 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray) -> FloatArray:
-    """Clocks that shared memory takes for one load of a warp, each lane one element. [clk]
+    """Clocks of shared memory for one load of a warp, in which each lane reads one element. [clk]
 
-    Lanes go through the load/store units, words through the banks, and words of one bank take turns. A warp of
-    more lanes than banks goes in parts.
+    The load is limited by the load/store units, or by the banks, where different words of one bank conflict. A warp
+    with more lanes than there are banks is served in groups.
     """
     together = min(BANKS, arch.warp_size)
     key = np.stack([threads_x, pitch, width]).astype(np.int64)
@@ -161,7 +161,7 @@ def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, wid
 
 
 def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
-    """Most distinct words in one bank, in the mean over the groups of lanes that are served together."""
+    """Bank conflicts: the largest number of distinct words in one bank, averaged over groups of `together` lanes."""
     groups = threads_x // gcd(threads_x, together)
     lane: IntArray = np.arange(groups * together).reshape(groups, together)
     words = (lane // threads_x * pitch + lane % threads_x) * width // WORD_BYTES
@@ -169,10 +169,10 @@ def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
 
 
 def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
-    """Load latencies in a row, one after the other, while a warp copies one row of the halo.
+    """Number of load latencies that add up while a warp copies one row of the halo.
 
-    The loop over a row is unrolled by COPY_UNROLL, its loads together; what is left over goes one by one. The
-    block waits for its slowest warp, with one trip more than the others or one fewer.
+    The loop over a row is unrolled by COPY_UNROLL, and the loads of an unrolled iteration overlap; those of the
+    remaining iterations do not. The block waits for its slowest warp, whichever of two trip counts that has.
     """
     few, many = np.floor(halo_cols / threads_x), np.ceil(halo_cols / threads_x)
     out: FloatArray = np.maximum(_rounds(few), _rounds(many))
@@ -187,11 +187,11 @@ def _rounds(trips: FloatArray) -> FloatArray:
 def cached_request_clk(
     arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray, lookup_clk: float
 ) -> FloatArray:
-    """Clocks that L1 takes for one load of a warp, each lane one element, rows `pitch` elements apart. [clk]
+    """Clocks of L1 for one load of a warp, in which each lane reads one element; rows are `pitch` elements apart. [clk]
 
-    Lanes go at the port's rate, lines by tag lookup: a row of lanes that starts anywhere touches
-    1 + (bytes - width) / line in the mean. An L1 that is one array with shared memory looks up LINES_AT_ONCE a clock,
-    and then its banks take turns as they do for shared memory.
+    The load is limited by the port's lanes per clock, or by the tag lookup of its lines: a row of lanes that starts
+    anywhere touches 1 + (bytes - width) / line lines on average. An L1 that is one array with shared memory looks up
+    LINES_AT_ONCE lines per clock, and has the same bank conflicts.
     """
     lanes = np.minimum(threads_x, arch.warp_size)
     rows = np.ceil(arch.warp_size / lanes)
@@ -202,9 +202,10 @@ def cached_request_clk(
 
 
 def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, loads: FloatArray) -> FloatArray:
-    """Loaded values of a thread that pass through memory again because registers ran out.
+    """Number of a thread's loaded values that are spilled.
 
-    Every value waits alike, so the share of `waiting` registers that do not fit is the share of loads.
+    All values are assumed equally likely to be spilled: the share of loads is that of the `waiting` registers that do
+    not fit the budget.
     """
     share = np.clip((live - budget) / np.maximum(waiting, 1.0), 0.0, 1.0)
     return loads * share
