@@ -1,7 +1,7 @@
-"""Short ways: methods of rankings, hints, explanations and templates that are functions of higher layers.
+"""Methods of rankings, hints, explanations and templates that are implemented in higher layers.
 
 A ranking is data and knows nothing of plots, exporters or devices. `ranking.plot()` is `carver.view.plots.plot_terms`;
-this module, above all layers, makes it a method. Each class lists what it is given here.
+this module, above all layers, attaches it as a method. METHODS lists what each class gets.
 """
 
 from __future__ import annotations

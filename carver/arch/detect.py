@@ -1,7 +1,7 @@
-"""What device is in this machine, as its driver or operating system says. No third-party package.
+"""The device in this machine, as its driver or operating system reports it. Needs no third-party package.
 
-NVIDIA through the driver library, AMD through the kernel's topology files, a CPU through /proc, /sys, `lscpu`
-and `sysctl`. Nothing here knows a descriptor: `carver.arch.devices.from_device` joins the two.
+NVIDIA through the driver library, AMD through the kernel's topology files, a CPU through /proc, /sys, `lscpu` and
+`sysctl`. This module knows no descriptors: `carver.arch.devices.from_device` finds the one that matches.
 """
 
 from __future__ import annotations

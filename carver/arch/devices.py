@@ -1,8 +1,8 @@
 """Devices by name: `load("H200")`, `CUDA("NVIDIA H100 80GB HBM3")`, `HIP("gfx942")`, `CPU("auto")`.
 
-A descriptor answers to any name that people use for the device, and one of each ISA to that, as compilers spell it.
-Searched in this order: a path to a TOML file; the user's own folder (`own_folder()`), where calibration writes; the
-folder that ships with carver. No GPU is touched unless the name is "auto".
+A descriptor answers to every usual name of its device. One descriptor of each ISA also answers to the ISA, as compilers
+spell it. Searched in this order: a path to a TOML file; the user's own folder (`own_folder()`), where calibration
+writes; the folder that ships with carver. No GPU is touched unless the name is "auto".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What carver raises, and the nearest spellings that its sentences end in."""
+"""The errors that carver raises, and the nearest spellings that their messages suggest."""
 
 from __future__ import annotations
 

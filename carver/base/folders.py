@@ -1,5 +1,6 @@
-"""Where carver keeps what it can make again, compiled kernels and measurements, where users keep what is theirs, and
-who may use what at a time."""
+"""The folders for data that carver can make again, for compiled kernels and measurements, and for the user's own files,
+and the leases that say which process may use what.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What comes from outside, checked once and by what is declared: files by size and form, JSON by the fields of a
-dataclass, arguments by the annotations of a function."""
+"""Checks of everything that comes from outside, each done once and by what is declared: files by size and form, JSON by
+the fields of a dataclass, arguments by the annotations of a function.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fit a kernel's constants to measured problems, and say what that does for problems that the fit did not see."""
+"""Fit a kernel's constants to measured problems, and report the effect on held-out problems."""
 
 from __future__ import annotations
 

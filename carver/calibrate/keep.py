@@ -1,8 +1,8 @@
-"""From readings and fits to a descriptor: which fields and constants they give, and the file that keeps them.
+"""From readings and fits to a descriptor: the fields and constants that follow from them, and the file that keeps them.
 
-A datasheet's value that a measurement replaces stays in `[fitted.datasheet]` and in the source of its field. The
-constants of a kernel that was fitted against the datasheet's fields keep their products with them: what is known to
-work is not moved by a measurement that it never saw.
+A datasheet value that a measurement replaces is kept in `[fitted.datasheet]` and in the source of its field. If a
+kernel's constants were fitted against the datasheet's fields, their products with the fields are kept: a kernel that
+predicts well is not changed by a measurement that its fit never saw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small set of carver's own kernels, measured on the device, to fit what no microbenchmark shows by itself."""
+"""A small set of carver's own kernels, measured on the device, to fit constants that no microbenchmark can isolate."""
 
 from __future__ import annotations
 

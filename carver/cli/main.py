@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 success, 1 the question has no answer here, 2 it was asked wrongly."""
+"""The command line. Exit codes: 0 for success, 1 if there is no answer, 2 for wrong input."""
 
 from __future__ import annotations
 

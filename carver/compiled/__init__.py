@@ -1,1 +1,1 @@
-"""What a compiler made of a kernel: compiled offline for any GPU, read, evaluated over its grid, and priced."""
+"""Compiled kernels: compiled offline for any GPU, read, evaluated over the grid, and priced."""

@@ -1,4 +1,5 @@
-"""What a loop's body carries from one iteration to the next, and what of it addresses, masks and bounds depend on."""
+"""The values that a loop's body carries from one iteration to the next, if addresses, masks or bounds depend on them.
+"""
 
 from __future__ import annotations
 

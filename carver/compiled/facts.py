@@ -1,4 +1,4 @@
-"""What a compiler made of a kernel for one device, and what its programs do with it: loops matched, work added up."""
+"""Everything that is known of a compiled kernel on one device: its machine code, matched with what its programs do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct bytes: what programs touch together, from the walks of their accesses."""
+"""Distinct bytes that programs access together, computed from their access patterns."""
 
 from __future__ import annotations
 

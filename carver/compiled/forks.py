@@ -1,11 +1,11 @@
-"""Compile side by side in copies of this process, which need to import nothing: for kernels that are loaded already.
+"""Compile in parallel in copies of this process, which need to import nothing: for kernels that are loaded already.
 
-A copy is made for each request and ends with its reply, so that a compiler that hangs, dies or eats memory is one
-refused candidate here too. Copies never touch the GPU. For kernels that are not loaded, and systems without fork,
-there is `pool`.
+A copy is made for each request and ends with its reply. A compiler that hangs, dies or uses too much memory is
+therefore only one refused candidate. Copies never touch the GPU. For kernels that are not loaded, and for systems
+without fork, there is `pool`.
 
-The first compilation of a process takes some tenths of a second longer than others. This process has it while the first
-copies of its first list are at work; later copies inherit what it made.
+The first compilation of a process takes some tenths of a second longer than others. This process does one while the
+first copies of its first list are at work; later copies inherit the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Machine code in numbers: what one warp does in each loop and outside of all, and what it takes alone."""
+"""Numbers of a kernel's machine code: the work of one warp in each loop and outside, and the time of a single warp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loop of the machine code stands for which loop of the program, and how often each runs."""
+"""Match the loops of the machine code with the loops of the program, and find how often each runs."""
 
 from __future__ import annotations
 

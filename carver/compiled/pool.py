@@ -1,4 +1,4 @@
-"""Compile many kernels side by side, each bounded in time and memory; what was compiled before comes from disk."""
+"""Compile many kernels in parallel, each limited in time and memory; earlier results come from disk."""
 
 from __future__ import annotations
 

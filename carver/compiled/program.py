@@ -1,8 +1,8 @@
-"""Run the integer arithmetic of a kernel for all programs of its grid at once: trips of loops, accesses, products.
+"""Evaluate the integer arithmetic of a kernel for all programs of its grid at once: loop counts, accesses, products.
 
-Programs are lanes of NumPy columns. A loop's body is evaluated for (program, iteration) pairs: all of them where
-something in it is not affine in the iteration, else the first, one between and the last, which is exact for what is.
-Of a large grid some runs of consecutive programs are taken.
+Programs are lanes of NumPy columns. A loop's body is evaluated for pairs (program, iteration). If everything in it is
+affine in the iteration, the first, one between and the last iteration are enough and exact; otherwise all are
+evaluated. Of a large grid, some runs of consecutive programs are evaluated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A kernel with a little of everything that kernels have, to start Triton's compiler with."""
+"""A small kernel that uses most features, to warm up Triton's compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compilers made, kept on disk: text with its hash, written at once, read as data and never run."""
+"""Compiler output kept on disk: text with its hash, written at once, read as data and never run."""
 
 from __future__ import annotations
 

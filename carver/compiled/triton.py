@@ -1,4 +1,4 @@
-"""Compile a Triton function for a GPU that need not be there, as `function[grid](...)` would for these arguments."""
+"""Compile a Triton function for a GPU that need not be in the machine, as `function[grid](...)` would."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A process that compiles: a line of JSON in, a line of JSON out. Started by `pool`, never by hand.
+"""A process that compiles: one line of JSON in, one line of JSON out. `pool` starts it.
 
-It lives in a process of its own because a compiler may hang, die, or ask for all memory there is.
+It is a separate process because a compiler may hang, die, or use all memory.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The cost model: what a candidate asks for, and the time that takes."""
+"""The cost model: the demands of a candidate on the device, and the time that they take."""

@@ -1,1 +1,1 @@
-"""Measured tables, read through one adapter a vocabulary and ranked with the shipped model."""
+"""Measured tables, read through one adapter per format and ranked with the shipped model."""

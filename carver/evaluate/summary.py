@@ -1,4 +1,4 @@
-"""Scores of many problems, summed up by table, GPU, operator or shape."""
+"""Scores of many problems, summarised by table, GPU, operator or shape."""
 
 from __future__ import annotations
 

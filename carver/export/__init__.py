@@ -1,7 +1,7 @@
-"""Hints into other tools, and other tools' configurations into `rank`.
+"""Hints in the formats of other tools, and other tools' configurations as input of `rank`.
 
-One module a target. Each holds plain functions from hints, imports its target when one of them is called, and has
-a `from_config` that goes the other way (see `carver.kernels.foreign`). `adopt` finds the right one by what it is given.
+One module per target. Each holds plain functions of hints, imports its target when one of them is called, and has a
+`from_config` for the other direction (see `carver.kernels.foreign`). `adopt` finds the right one by what it is given.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What other tools call back into."""
+"""Callbacks for other tools."""

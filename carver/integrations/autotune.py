@@ -1,4 +1,4 @@
-"""Every `triton.autotune` kernel of a process: its list compiled side by side, ranked by what came out, a few timed.
+"""Every `triton.autotune` kernel of a process: compile its list in parallel, rank it by machine code, time a few.
 
 Copies of the process compile what Triton itself would launch, so that Triton finds all of it in its cache.
 

@@ -1,4 +1,4 @@
-"""Whose kernels a declaration describes: one record a backend, the ones that carver prefers first."""
+"""Whose kernels a declaration describes: one record per backend, in the order of carver's preference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that a compiler decides: functions in place of expressions, named by a declaration's key `compiler`."""
+"""Columns that a compiler decides: functions instead of expressions, selected by a declaration's key `compiler`."""
 
 from __future__ import annotations
 

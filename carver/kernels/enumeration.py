@@ -1,8 +1,9 @@
-"""A kernel's own candidates: what sizes have no part in is enumerated once, the rest is evaluated for a shape.
+"""A kernel's own candidates: the part that does not depend on sizes is enumerated once, the rest is evaluated per
+shape.
 
-Tiles, threads, shared memory, registers and the rules over them are the same for every shape of a problem on a device:
+Tiles, threads, shared memory, registers and the rules over them are the same for every shape of a problem on a device;
 `fixed_candidates` keeps them. A rule that needs sizes is evaluated once for each distinct combination of the fixed
-columns that it reads, of which there are far fewer than candidates, and a column when it is first asked for.
+columns that it reads, of which there are far fewer than candidates. A column is evaluated when it is first needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Other tools' configurations in the words of carver's declarations: one function a tool, and `adopt` that chooses."""
+"""Other tools' configurations with the keys of carver's declarations: one function per tool; `adopt` chooses one."""
 
 from __future__ import annotations
 

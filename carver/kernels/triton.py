@@ -1,9 +1,10 @@
-"""What Triton's compiler makes of a kernel: instruction, layout, copies, pipeline, shared memory, registers.
+"""What Triton's compiler decides for a kernel: instruction, layout, copies, pipeline, shared memory, registers.
 
-A declaration with `compiler = "triton"` takes its columns from here, but for those that its own [schedule] gives. Each
-function computes the column of its name, for all candidates at once, from the columns, tunables and scalars that its
-parameters are named after; a parameter with a default is for declarations that say more about their kernel. `num_warps`
-and `num_stages` are Triton's own options. Source: IR, PTX and SASS of Triton 3.6 for compute capability 7.5 to 10.0.
+A declaration with `compiler = "triton"` takes its columns from here, except those that its own [schedule] gives. Each
+function computes the column of its name, for all candidates at once. Its parameters are named after the columns,
+tunables and scalars that it reads; a parameter with a default is for declarations that say more about their kernel.
+`num_warps` and `num_stages` are Triton's own options. Source: IR, PTX and SASS of Triton 3.6 for compute capability 7.5
+to 10.0.
 """
 
 from __future__ import annotations

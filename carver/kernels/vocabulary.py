@@ -1,4 +1,4 @@
-"""What the names that a problem and a device give to the expressions of a declaration mean."""
+"""The meanings of the names that a problem and a device provide to the expressions of a declaration."""
 
 from __future__ import annotations
 

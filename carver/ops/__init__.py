@@ -1,1 +1,1 @@
-"""Operators under the names people use: one file an operator, which no other file needs to know of."""
+"""Operators under their usual names: one file per operator, which no other file needs to know."""

@@ -1,4 +1,4 @@
-"""A layer's convolution as the matmul it maps onto."""
+"""The convolution of a network's layer, as the matmul it maps onto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One image under one filter, summed directly."""
+"""The convolution of one image with one filter, computed directly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of a radio signal's channels, each delayed by its own time."""
+"""Sums over a radio signal's channels, each delayed by a different time."""
 
 from __future__ import annotations
 

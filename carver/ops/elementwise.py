@@ -1,4 +1,4 @@
-"""Operators that compute each element of the result from those in its place."""
+"""Operators that compute each element of the result from the elements at its place."""
 
 from __future__ import annotations
 

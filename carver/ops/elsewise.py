@@ -1,6 +1,6 @@
-"""What a change of the problem would bring, where it brings more than another tile could.
+"""What a change of the problem would bring, if it brings more than another tile could.
 
-Each change is priced as a problem of its own: its first pick against the first pick of the problem as it is.
+Each change is priced as a separate problem: its first pick against the first pick of the problem as given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrix products of groups of rows, each with weights of its own: the experts of a mixture."""
+"""Matrix products of groups of rows, each with its own weights: the experts of a mixture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any operator, by what its notation says."""
+"""Any operator, given by its notation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What carver knows of an operator besides its kernels: one `Operator` in one file of this folder.
+"""Everything that carver knows of an operator besides its kernels: one `Operator` in one file of this folder.
 
-A module here that has an `OPERATOR` is found by itself; nothing else lists operators. Its kernels are declared in the
-folder of templates/ that the problems of its template name.
+Every module here that has an `OPERATOR` is found; nothing else lists operators. Its kernels are declared in the folder
+of templates/ that the problems of its template name.
 """
 
 from __future__ import annotations

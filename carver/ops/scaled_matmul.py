@@ -1,4 +1,4 @@
-"""Matmuls of operands with scales: of 8 bits, or weights of few bits."""
+"""Matmuls of operands with scales: 8-bit types, or weights of few bits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is computed: index notation, and a problem of it with sizes and types."""
+"""Problems: index notation, bound to sizes and types."""

@@ -1,4 +1,4 @@
-"""Why a configuration takes the time it is predicted to take, and what its nearest changes would do."""
+"""Explain the predicted time of a configuration, and what its nearest changes would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hint: one configuration, what it is predicted to cost, and why."""
+"""A hint: one configuration, its predicted time, and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank the configurations of any Triton kernel by what its compiler makes of them, for a GPU that need not be there."""
+"""Rank the configurations of any Triton kernel by their machine code, for a GPU that need not be in the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels are there for a problem on a device, whose they are by default, and what to tell of them."""
+"""The kernels that exist for a problem on a device, the backend used by default, and the notes on both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measurements taught of one kernel on one device, as plain JSON: kept, sent, and given to the next ranking."""
+"""What measurements taught about one kernel on one device, as plain JSON: kept, sent, and given to the next ranking."""
 
 from __future__ import annotations
 

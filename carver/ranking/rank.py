@@ -1,4 +1,4 @@
-"""The user's own configurations in the order of their predicted times."""
+"""Rank the user's own configurations by their predicted times."""
 
 from __future__ import annotations
 

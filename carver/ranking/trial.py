@@ -1,4 +1,4 @@
-"""A declaration looked at as its author wants it: every fault at once with its line, and what it would recommend."""
+"""Check a declaration for its author: every mistake at once with its line, and what it would recommend."""
 
 from __future__ import annotations
 

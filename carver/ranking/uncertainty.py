@@ -1,9 +1,9 @@
-"""How far a prediction is to be trusted: where its constants come from, and a band that says how far off it may be.
+"""How far to trust a prediction: where its constants come from, and a band of its error.
 
-The band is the predicted time times exp(low) .. exp(high), made to hold the middle 80 % of measured times. On the
-device that a kernel's constants were fitted on, low and high are quantiles of errors on problems held out of the
-fit, which the kernel's `[fitted]` table states; elsewhere they are widened by what moving to another device was seen
-to add. `carver evaluate` prints the share of measured times that fell inside.
+The band is the predicted time times exp(low) .. exp(high), and should hold the middle 80 % of measured times. On the
+device on which a kernel's constants were fitted, low and high are quantiles of the errors on held-out problems, which
+the kernel's `[fitted]` table states. Elsewhere they are widened by the error that moving to another device was seen to
+add. `carver evaluate` prints the share of measured times that fell inside.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Kernels on a device: rendered, compiled, launched, checked, timed, recorded."""
+"""Kernels on a device: render, compile, launch, check, time, record."""

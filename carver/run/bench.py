@@ -1,9 +1,9 @@
-"""Confirm hints by running them: compile all, check each result, time them in turns, record every number.
+"""Confirm hints by running them: compile all, check each result, time them in rounds, record every number.
 
-Compilation fills all cores first and needs no device. Then one worker process at a time runs one candidate at
-a time: the order is drawn anew in each round, so that a drift of the clocks favours nobody. What a candidate
-does wrong becomes its recorded outcome; the worker is replaced and the others go on. A rerun with the same candidates
-and settings takes what is recorded and measures only what is missing.
+Compilation comes first, on all cores, and needs no device. Then one worker process at a time runs one candidate at a
+time. The order is drawn anew in each round, so that a drift of the clocks favours none. Whatever a candidate does wrong
+becomes its recorded outcome; the worker is replaced and the others continue. A rerun with the same candidates and
+settings takes what is recorded and measures only what is missing.
 """
 
 from __future__ import annotations

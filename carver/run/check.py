@@ -1,4 +1,4 @@
-"""Whether a candidate computed the right thing: against a reference, or by the user's own word."""
+"""Check a candidate's result: against a reference, or with the user's own function."""
 
 from __future__ import annotations
 

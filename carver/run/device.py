@@ -4,8 +4,8 @@
     kernel = compile_hint(hint, device)
     c = kernel(a, b)                              # torch tensors, PyCUDA arrays, NumPy arrays on the CPU
 
-Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported when
-a device first needs them.
+Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported when a
+device first needs them.
 """
 
 from __future__ import annotations

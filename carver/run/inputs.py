@@ -1,4 +1,4 @@
-"""What every candidate is run on: one set of inputs a tuning, given, supplied or drawn."""
+"""The inputs of a tuning, the same for every candidate: given, supplied or drawn."""
 
 from __future__ import annotations
 

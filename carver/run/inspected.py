@@ -1,4 +1,4 @@
-"""What a compiler made of a kernel: Triton functions as `compiled.inspect` has them, CUDA sources by nvcc or NVRTC."""
+"""Reports on compiled kernels: Triton functions through `compiled.inspect`, CUDA sources through nvcc or NVRTC."""
 
 from __future__ import annotations
 

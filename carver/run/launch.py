@@ -1,7 +1,7 @@
-"""NVIDIA's own libraries, through ctypes: launches, so that between Python and the driver lies as little as can be, and
-the one number that is asked of NVML.
+"""NVIDIA's own libraries, through ctypes: launches with as little as possible between Python and the driver, and the
+one number that is asked of NVML.
 
-PyCUDA makes the context and the memory; its launches know no stream of torch's, and take several times as long.
+PyCUDA makes the context and the memory; its launches do not know torch's streams, and take several times as long.
 """
 
 from __future__ import annotations

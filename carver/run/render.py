@@ -1,4 +1,4 @@
-"""From a hint to what a compiler and a driver take: source, macros and launches with all numbers filled in."""
+"""From a hint to the input of a compiler and a driver: source, macros and launches with all numbers filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicted against measured: how right a ranking was on one problem, as a table, a plot, JSON and HTML."""
+"""Compare predicted with measured times for one problem, as a table, a plot, JSON and HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One device under measurement, from the side of whoever measures: how, with which process, and the answers."""
+"""One device under measurement, as seen by the process that measures: settings, worker process, and answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a worker process does with a candidate: keep its inputs, load it, run it, look at its result, time it.
+"""The work of a worker process on a candidate: keep its inputs, load it, run it, check its result, time it.
 
-A kernel in C or CUDA comes as a `Program` and its binary. Anything else is Python code of the user's, which this
-process imports by name, or was forked with. Inputs are the tuner's, from files, and then the parent judges the outputs;
-or they are drawn here for a problem of carver's own, whose reference judges them here.
+A kernel in C or CUDA comes as a `Program` and its binary. Anything else is the user's Python code, which this process
+imports by name, or has from a fork. Inputs come from the tuner's files, and then the parent checks the outputs; or they
+are drawn here for a problem of carver's own, and checked here against its reference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes from one process to another: programs and descriptors as JSON, Python code by the name to import it by."""
+"""Data that goes between processes: programs and descriptors as JSON, Python code as the name to import it by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tune kernels: candidates from a ranking, compiled side by side, each run, checked and timed in a process of its own.
+"""Tune kernels: candidates from a ranking, compiled in parallel, each run, checked and timed in a worker process.
 
     with carver.set_autotune_inputs(a, b):
         kernel = matmul(4096, 4096, 4096)      # a function under @carver.autotune(configs=...) and @carver.jit

@@ -1,4 +1,4 @@
-"""Candidates that are one Triton function: the first of them compiled, and ranked by what came out, before any runs."""
+"""Candidates that are one Triton function: compile the first of them and rank them by machine code before any runs."""
 
 from __future__ import annotations
 

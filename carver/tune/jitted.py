@@ -1,4 +1,4 @@
-"""`carver.jit`: a function of sizes and tunables that gives back a kernel, and compiling many of them at once."""
+"""`carver.jit`: a function of sizes and tunables that returns a kernel, and compiling many of them in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tuned result is known by: the function with all that it closes over, the call, settings, device, versions."""
+"""The identity of a tuned result: the function with all that it reads, the call, settings, device, versions."""
 
 from __future__ import annotations
 

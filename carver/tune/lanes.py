@@ -1,4 +1,4 @@
-"""Where candidates are measured: lanes in this machine, one a device, or the workers of an executor."""
+"""Where candidates are measured: lanes in this machine, one per device, or the workers of an executor."""
 
 from __future__ import annotations
 

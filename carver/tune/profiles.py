@@ -1,4 +1,4 @@
-"""What tuning taught of kernels, kept beside tuned results: a file of JSON a kernel and device."""
+"""What tuning taught about kernels, kept beside tuned results: one JSON file per kernel and device."""
 
 from __future__ import annotations
 

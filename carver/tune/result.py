@@ -1,4 +1,4 @@
-"""What tuning gives back: the winner, ready to call, and everything that was tried."""
+"""The result of a tuning: the best configuration, ready to call, and everything that was tried."""
 
 from __future__ import annotations
 

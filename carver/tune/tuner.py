@@ -1,4 +1,4 @@
-"""The tuner: from a function and candidates to the fastest right one."""
+"""The tuner: from a function and candidates to the fastest correct one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A candidate that is chosen without a measurement: by what was tuned at other sizes and by the model alone."""
+"""Choose a candidate without measuring: by results for other sizes, and by the model alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What entered the key of a tuned result, and in what two keys differ."""
+"""Print what went into the key of a tuned result, and in what two keys differ."""
 
 from __future__ import annotations
 

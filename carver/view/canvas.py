@@ -1,6 +1,6 @@
-"""What every plot shares: figures and axes of one width, forms and colours, titles, legends, ticks, saving.
+"""The common parts of all plots: figures and axes of one width, shapes and colours, titles, legends, ticks, saving.
 
-Needs matplotlib: the extra `plot`. Colours are those of Okabe and Ito, whom most colour-blind readers can follow.
+Needs matplotlib: the extra `plot`. Colours are those of Okabe and Ito, which most colour-blind readers can distinguish.
 """
 
 from __future__ import annotations

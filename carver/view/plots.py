@@ -1,7 +1,7 @@
-"""Pictures of rankings, explanations and reports. They need matplotlib: the extra `plot`.
+"""Plots of rankings, explanations and reports. They need matplotlib: the extra `plot`.
 
-Colours are those of Okabe and Ito, whom most colour-blind readers can follow; what bounds a candidate has a form of
-its own as well, and a heat map goes from light to dark.
+Colours are those of Okabe and Ito, which most colour-blind readers can distinguish. What bounds a candidate also has
+its own marker, and heat maps go from light to dark.
 """
 
 from __future__ import annotations

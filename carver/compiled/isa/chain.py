@@ -1,13 +1,13 @@
-"""What a lone warp takes: its instructions issued in order, and which wait waits for which load.
+"""The time of a single warp: its instructions issued in order, and which wait waits for which load.
 
-The machine code says when each instruction may issue. On NVIDIA: stall counts, and scoreboards that loads release and
-later instructions wait for; counted groups of asynchronous copies and of matrix instructions. On AMD: counters that
-`s_waitcnt` and its successors wait for, and `s_nop`. The simulation below obeys these; what the code does not state
-(the clocks until a load returns, the FLOPs a clock of tensor cores) comes from the rates table, the device, and the
+The machine code says when each instruction may issue. On NVIDIA: stall counts, scoreboards that loads release and later
+instructions wait for, and counted groups of asynchronous copies and of matrix instructions. On AMD: counters that
+`s_waitcnt` and its successors wait for, and `s_nop`. The simulation below obeys these. What the code does not state
+(the clocks until a load returns, the FLOPs per clock of tensor cores) comes from the rates table, the device, and the
 caller.
 
-A loop runs until an iteration takes as long as the one before, or in a pattern of a few. Its waits then tell how many
-iterations before its use a load was issued: the prefetch distance is read, not guessed.
+A loop is simulated until an iteration takes as long as the one before, or until a few repeat in a pattern. Its waits
+then tell how many iterations before its use a load was issued: the prefetch distance is read from the code.
 """
 
 from __future__ import annotations

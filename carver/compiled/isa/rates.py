@@ -1,9 +1,9 @@
-"""What an instruction asks of the units of an SM (NVIDIA) or CU (AMD): tables in `arch/isa/*.toml`, one a family.
+"""Costs of instructions on the units of an SM (NVIDIA) or CU (AMD): tables in `arch/isa/*.toml`, one per family.
 
-A table lists groups of opcodes. `lanes` are the results a clock and SM that each pipe gives for a group, as vendors
-state throughputs: a warp of 32 holds a pipe of 16 lanes for 2 clocks. Where a group moves memory, `bytes_per_clk` says
-how many bytes the pipe moves, and the longer of the two counts. `latency` names what completes at a time that the code
-does not state; `[latency_clk]` has the clocks.
+A table lists groups of opcodes. `lanes` are the results per clock and SM that each pipe gives for a group, as vendors
+state throughputs: a warp of 32 occupies a pipe of 16 lanes for 2 clocks. If a group moves memory, `bytes_per_clk` is
+the number of bytes that the pipe moves, and the longer of the two times counts. `latency` names the operation whose
+completion time the code does not state; `[latency_clk]` has the clocks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a span of machine code asks of an SM: clocks by pipe, bytes by memory, matrix FLOPs. Pure functions.
+"""The demand of a span of machine code on an SM: clocks by pipe, bytes by memory, matrix FLOPs. Pure functions.
 
-All figures are of one warp (NVIDIA) or wave (AMD) that runs each instruction of the span once, with all of its lanes.
+All figures are for one warp (NVIDIA) or wave (AMD) that runs each instruction of the span once, with all of its lanes.
 """
 
 from __future__ import annotations
