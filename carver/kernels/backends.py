@@ -16,39 +16,39 @@ _TILES = {
     "SPLIT_K": ("split_k",),
 }
 _LAUNCH = {"nvidia": {"num_warps": 4, "num_stages": 3}, "amd": {"num_warps": 4, "num_stages": 2}}
-"""Defaults of Triton 3.6 for CUDA and for HIP."""
+"""Triton 3.6's default launch options for CUDA and for HIP."""
 _UNPRICED = {"amd": ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint")}
 _TILELANG = {"num_stages": 2, "thread_num": 128, "enable_rasteration": 0}
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A tool that kernels are written in, and where they run."""
+    """A tool that kernels are written in, and the devices that they run on."""
 
     name: str
     title: str
-    """Whose kernels these are, as a sentence begins with it."""
+    """The possessive that messages begin with: "Triton's"."""
     device_kind: str = "gpu"
-    """What they run on: "gpu" or "cpu"."""
+    """Kind of device that its kernels run on: "gpu" or "cpu"."""
     vendors: tuple[str, ...] = ()
-    """Of the devices that they run on; empty: any. On others their tiles are advice."""
+    """Vendors of the devices that its kernels run on; empty: any. On other devices their tiles serve as advice."""
     least_cc: tuple[int, int] = (0, 0)
-    """Compute capability of the oldest NVIDIA GPU that they are compiled for."""
+    """Oldest compute capability of NVIDIA that its compiler supports."""
     without_isas: tuple[str, ...] = ()
-    """ISAs of those vendors that its compiler fails for."""
+    """ISAs of these vendors that its compiler does not support."""
     source: str = ""
-    """What carver's own sources of it are compiled as, "cuda" or "c"; empty where another tool has the sources."""
+    """Language of carver's own sources for it, "cuda" or "c"; empty where the sources are another tool's."""
     by_default: bool = False
-    """Whether they are recommended where no backend is named."""
+    """Whether its kernels may be recommended when the caller names no backend."""
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other spellings in use for the keys of a configuration."""
+    """Other spellings in use, for each key of a configuration."""
     options: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By the device's vendor: keys that a configuration may lack, with the tool's default for them."""
+    """For each vendor, the keys that a configuration may lack, with the tool's defaults."""
     unpriced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By the device's vendor: options that the model has no part for; a ranking says that it left them out."""
+    """For each vendor, the options that the model ignores; a ranking says that it did."""
 
     def runs_on(self, arch: Arch) -> bool:
-        """Whether its kernels run on a device, rather than their tiles being advice for others."""
+        """Whether its kernels run on this device, rather than only advise on tiles."""
         known = self.device_kind == arch.kind and arch.vendor in (self.vendors or (arch.vendor,))
         return known and arch.isa not in self.without_isas and (arch.cc is None or arch.cc >= self.least_cc)
 
@@ -94,10 +94,10 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
 
 
 def preferred(arch: Arch, there: Iterable[str]) -> Backend:
-    """The backend that is recommended where none is named: of those that are `there`, one that runs on the device.
+    """The backend to use when the caller names none: the first in `there` that runs on the device.
 
-    Where none of them does, one for the vendor's devices or the first of the device's kind, so that what it lacks can
-    be told.
+    If none does, the first for the device's vendor, else the first for its kind of device, so that an error can say
+    what that backend needs.
     """
     names = set(there)
     kind = [backend for backend in BACKENDS.values() if backend.by_default and backend.device_kind == arch.kind]

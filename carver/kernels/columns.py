@@ -1,8 +1,9 @@
-"""Typed columns: what a cost model reads of its candidates, declared once.
+"""Typed columns: the inputs of a cost model, one value for each candidate.
 
-The columns of a model are the fields of a frozen dataclass. `column` declares one that a declaration gives, in its
-[schedule] or as a tunable of that name; `given` one that the problem and the device give, which a schedule may replace.
-`read_columns` takes them from a space. The same dataclass says which keys a [schedule] may have and which it must.
+The columns of a model are the fields of a frozen dataclass. `column` declares a field that a declaration gives, in its
+[schedule] or as a tunable of that name. `given` declares one that the problem and the device give, and that a schedule
+may replace. `read_columns` takes them from a space. The same dataclass defines which keys a [schedule] may and must
+have.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _REQUIRED = object()
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One number of each candidate: an array of shape (n,), or () where all have the same."""
+    """Description of one column: an array of shape (n,), or () if all candidates have the same value."""
 
     name: str
     unit: str
@@ -31,22 +32,22 @@ class Column:
     meaning: str
     required: bool
     default: FloatArray | None
-    """None where the model does without, or takes another column's value."""
+    """None if the model can do without the column, or derives its value from another one."""
     from_problem: bool
 
 
 def column(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
-    """A field that a declaration gives; without a default it must."""
+    """Declare a field that declarations give. It is required unless it has a default."""
     return field(metadata={"column": (unit, meaning, default, False)})
 
 
 def given(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
-    """A field that the problem and the device give."""
+    """Declare a field that the problem and the device give."""
     return field(metadata={"column": (unit, meaning, default, True)})
 
 
 def columns(schema: type) -> tuple[Column, ...]:
-    """The columns that a dataclass declares, in order; its other fields are left out."""
+    """The columns among the fields of a dataclass, in order."""
     return _columns(schema)
 
 
@@ -65,9 +66,9 @@ Schema = TypeVar("Schema")
 
 
 def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest: Any) -> Schema:
-    """The columns of a space as `schema` declares them, in floating point; all of shape (n,) where `whole`.
+    """Fill the dataclass `schema` with the columns of a space, as floats; with `whole`, all have shape (n,).
 
-    `rest` are the fields of the schema that are no columns.
+    `rest` are the fields of the schema that are not columns.
     """
     chosen = space.columns
     if isinstance(chosen, Columns) and not whole:
@@ -88,13 +89,13 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
 
 @dataclass(frozen=True)
 class Stack:
-    """Columns of one length below one another, those of a type together: rows of all are taken at once."""
+    """Columns of equal length, stacked into one matrix per dtype, so that rows of all are taken at once."""
 
     parts: tuple[tuple[tuple[str, ...], np.ndarray], ...]
 
     @classmethod
     def of(cls, columns: Mapping[str, np.ndarray]) -> Stack:
-        """Of columns of shape (n,)."""
+        """Stack columns of shape (n,)."""
         names: dict[Any, list[str]] = {}
         for name, column in columns.items():
             names.setdefault(column.dtype, []).append(name)
@@ -105,20 +106,20 @@ class Stack:
         return sum(part.nbytes for _, part in self.parts)
 
     def take(self, rows: IntArray) -> dict[str, np.ndarray]:
-        """Some rows of each column."""
+        """The given rows of each column."""
         return {name: row for names, part in self.parts for name, row in zip(names, part.take(rows, 1), strict=True)}
 
 
 @dataclass(frozen=True)
 class _Sources:
-    """Where the columns of a schema come from, for carver's own candidates of a kernel."""
+    """Where each column of a schema comes from, for carver's own candidates of a kernel."""
 
     known: Mapping[str, FloatArray | None]
-    """What is the same for all rows and shapes."""
+    """Values that are the same for all rows and shapes."""
     taken: Stack
-    """Fixed columns."""
+    """Columns that do not depend on sizes."""
     sized: tuple[str, ...]
-    """Columns that need sizes."""
+    """Columns that depend on sizes."""
     sizes: tuple[str, ...]
 
     @property
@@ -153,7 +154,7 @@ def _of_rows(sources: _Sources, chosen: Columns, space: Space) -> dict[str, Any]
 
 
 def by_name(schemas: Iterable[type]) -> dict[str, Column]:
-    """The columns of several dataclasses; the first to declare a name describes it."""
+    """The columns of several dataclasses, by name. If several declare a name, the first one counts."""
     out: dict[str, Column] = {}
     for schema in schemas:
         for each in columns(schema):
@@ -163,7 +164,7 @@ def by_name(schemas: Iterable[type]) -> dict[str, Column]:
 
 @dataclass(frozen=True)
 class Shown:
-    """Columns that a hint tells people and other tools, whatever the model. A schedule may have them."""
+    """Columns that hints show to people and other tools. Any schedule may give them, whatever its model."""
 
     threads: FloatArray = column("threads", "threads per block; checked against the limit of the device", None)
     smem_bytes: FloatArray = column("bytes", "shared memory of a block; checked against the limit of the device", 0)

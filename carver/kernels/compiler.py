@@ -13,12 +13,12 @@ from .expr import Expression, evaluated
 COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "triton": {**triton.COLUMNS, **triton_attention.COLUMNS}
 }
-"""For each compiler and each cost model, the function of every column."""
+"""For each compiler and cost model, the function that computes each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A column that a function computes; call it with the values of the names that its parameters are."""
+    """A column that a function computes. Its parameters are names of columns, tunables and scalars."""
 
     text: str
     """The name of the function."""
@@ -35,7 +35,7 @@ Formula: TypeAlias = Expression | Derivation
 def filled(compiler: str, model: str, declared: Collection[str]) -> dict[str, Derivation]:
     """The columns of a model that a compiler decides, without those that the declaration gives itself.
 
-    Parameters with a default are passed where a declaration has that name.
+    A parameter with a default is only filled if the declaration has that name.
     """
     functions = COMPILERS[compiler].get(model, {})
     return {

@@ -1,10 +1,15 @@
-"""Kernel declarations: `templates/<operator>/<kernel>.toml` read into a frozen `Kernel`.
+"""Kernel declarations: files `templates/<operator>/<kernel>.toml`, which are read into a frozen `Kernel`.
 
-A declaration says what a problem and a device have to be (`requires`), which tunables a kernel has, what they
-imply (`schedule`: the columns that its cost model reads, with helpers under `let`), which combinations it cannot run
-(`rules`), which are never worth recommending (`avoid`), and how it is launched. Kernels of other tools have a
-declaration without a source: that is all the model needs to rank their configurations. A kernel that nobody has fitted
-can take the constants of one that its compiler builds alike (`constants_of = "matmul/triton"`).
+A declaration says
+
+- what it needs of the problem and the device (`requires`);
+- which tunables the kernel has, and the columns that its cost model computes from them (`schedule`, with helpers under
+  `let`);
+- which combinations cannot run (`rules`), and which are never worth recommending (`avoid`);
+- how the kernel is launched.
+
+Kernels of other tools have a declaration without a source, which is enough to rank their configurations. A kernel that
+was never fitted can borrow the constants of a similar one of the same compiler (`constants_of = "matmul/triton"`).
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong in a declaration: the table and the key that it stands under, both empty for the file itself."""
+    """An error in a declaration, with its table and key; both are empty for an error of the whole file."""
 
     table: str
     key: str
@@ -46,7 +51,7 @@ class Fault:
 
 
 class DeclarationError(KernelError):
-    """Every fault of a declaration at once."""
+    """Raised with all faults of a declaration."""
 
     def __init__(self, path: Path, faults: Iterable[Fault]) -> None:
         self.path, self.faults = path, tuple(faults)
@@ -58,7 +63,7 @@ class DeclarationError(KernelError):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel launch of a declaration, its numbers still expressions."""
+    """One kernel launch of a declaration, with its grid, block and arguments as expressions."""
 
     entry: str
     grid: tuple[Expression, ...]
@@ -70,7 +75,7 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel as the model and the device layer see it. One object a declaration: compared by identity."""
+    """A declared kernel. There is one object per declaration, so kernels are compared by identity."""
 
     name: str
     operator: str
@@ -80,19 +85,18 @@ class Kernel:
     path: Path
     source: Path | None
     isa: str
-    """What the source is compiled for, where that is more than the device's own: "sm_90a"."""
+    """Target to compile the source for, if it differs from the device's own: "sm_90a"."""
     requires: Mapping[str, Expression]
-    """What a problem and a device have to be, by the sentence that says so."""
+    """Conditions on the problem and the device, by the sentence that explains each."""
     tunables: Mapping[str, tuple[int, ...] | Expression]
-    """Values that carver enumerates for each, or the expression that it derives one from."""
+    """For each tunable, the values to enumerate, or an expression that computes its value from others."""
     defaults: Mapping[str, int]
     let: Mapping[str, Expression]
-    """Helpers of other expressions."""
+    """Named expressions that other expressions use."""
     schedule: Mapping[str, Expression]
-    """The columns that the model reads."""
+    """The columns for the cost model."""
     derived: Mapping[str, Formula]
-    """Those, the helpers under [let] and what the compiler decides, in an order that computes each after what it
-    uses."""
+    """`schedule`, `let` and the columns that the compiler decides, ordered so that each comes after those it uses."""
     rules: Mapping[str, Expression]
     avoid: Mapping[str, Expression]
     launches: tuple[Launch, ...]
@@ -100,16 +104,16 @@ class Kernel:
     constants: Mapping[str, float]
     fitted: Mapping[str, Any]
     constants_of: str
-    """The kernel whose constants these are; empty where they are its own."""
+    """The kernel whose constants are borrowed; empty if they are its own."""
 
     @property
     def device_kind(self) -> str:
-        """What it runs on: "cpu", or "gpu"."""
+        """Kind of device that the kernel runs on: "cpu" or "gpu"."""
         return BACKENDS[self.backend].device_kind
 
     @property
     def every_expression(self) -> tuple[Formula, ...]:
-        """All that a declaration computes."""
+        """Every expression of the declaration."""
         return (
             *(e for table in (self.requires, self.rules, self.avoid) for e in table.values()),
             *self.derived.values(),
@@ -120,20 +124,20 @@ class Kernel:
         )
 
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
-        """The requirements that a problem and a device, as `space.static_scope` has them, do not meet."""
+        """The requirements that a problem and a device do not meet; `scope` is their `space.static_scope`."""
         return [why for why, need in self.requires.items() if not need(scope)]
 
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # compiled expressions do not travel; a copy is the object itself
+    def __reduce__(self) -> tuple[Any, ...]:  # compiled expressions cannot be pickled: load by name
         return load, (self.path, self.operator)
 
 
 def load(path: Path, operator: str = "") -> Kernel:
-    """Read one declaration, of the operator that its folder is named after unless one is given.
+    """Read one declaration. Its operator is the name of its folder unless one is given.
 
-    Raises DeclarationError with all that is wrong in it.
+    Raises DeclarationError with all its faults.
     """
     return _load(path, operator or path.parent.name)
 
@@ -147,7 +151,7 @@ def _load(path: Path, operator: str) -> Kernel:
 
 
 def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
-    """What can be read of a declaration, and what is wrong in it. Raises DeclarationError where it is no TOML."""
+    """Read a declaration as far as possible, with a list of its faults. Raises DeclarationError if it is not TOML."""
     try:
         raw = toml_of(text_of(path, KernelError), path, KernelError)
     except KernelError as e:
@@ -157,7 +161,7 @@ def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
 
 
 class _Reader:
-    """One declaration being read: what cannot be is noted, and reading goes on."""
+    """Reads one declaration. It collects faults and goes on, so that all are reported at once."""
 
     def __init__(self, path: Path, raw: Mapping[str, Any], operator: str) -> None:
         self.path, self.raw, self.operator = path, raw, operator
@@ -283,7 +287,7 @@ class _Reader:
         )
 
     def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Formula]:
-        """Those and what the compiler decides, in an order that computes each after those it uses."""
+        """`declared` and the columns that the compiler decides, ordered so that each comes after those it uses."""
         out: dict[str, Formula] = {}
         rest: dict[str, Formula] = dict(declared)
         if compiler := self.text("compiler"):
@@ -301,7 +305,7 @@ class _Reader:
         return out
 
     def helpers(self, kernel: Kernel) -> None:
-        """Each name under [let] is new, and something uses it."""
+        """Check that each name under [let] is new, and that some expression uses it."""
         for name in kernel.let:
             if name in kernel.schedule or name in kernel.tunables:
                 self.fault("let", name, f"{name!r} is a {'column' if name in kernel.schedule else 'tunable'} too")
@@ -312,13 +316,13 @@ class _Reader:
 
 @lru_cache(maxsize=1)
 def operators() -> Mapping[str, str]:
-    """Every shipped operator and its index notation."""
+    """The index notation of every shipped operator, by its name."""
     return {name: words.computes for name, words in declared().items()}
 
 
 @lru_cache(maxsize=256)
 def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
-    """The kernels of one operator for one backend; KernelError lists the backends there are."""
+    """The kernels of an operator for a backend. Raises KernelError, which lists the backends that it has."""
     there = backends(operator)
     if backend not in there.values():
         known = ", ".join(sorted(set(there.values())))
@@ -327,7 +331,7 @@ def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
 
 
 def named(operator: str, backend: str, name: str) -> Kernel:
-    """The kernel that a hint is of; ConfigError where there is none."""
+    """The kernel of this name, as hints give it. Raises ConfigError if there is none."""
     known = {kernel.name: kernel for kernel in kernels(operator, backend)}
     if name not in known:
         raise ConfigError(f"{operator} has no {backend} kernel {name!r}; {nearest(name, known)}")
@@ -335,15 +339,15 @@ def named(operator: str, backend: str, name: str) -> Kernel:
 
 
 def every(operator: str) -> tuple[Kernel, ...]:
-    """All kernels of one operator, of any backend: those that ship with carver, then those of the user's own folder."""
+    """All kernels of an operator, of any backend: first those shipped with carver, then those in the user's folder."""
     return tuple(map(load, backends(operator)))
 
 
 @lru_cache(maxsize=256)
 def backends(operator: str) -> Mapping[Path, str]:
-    """The declarations of one operator and the backend of each, for which only the lines above sections are parsed.
+    """The backend of each declaration of an operator, by path. Only the lines above the first section are parsed.
 
-    One of the user's that has the name of a shipped one is used in its place. Folders are read once a process.
+    A user's declaration replaces a shipped one of the same name. Folders are read once per process.
     """
     home = folder("templates") / operator
     if operator not in operators():
@@ -356,18 +360,18 @@ def backends(operator: str) -> Mapping[Path, str]:
 def _backend(path: Path) -> str:
     try:
         head = toml_of(text_of(path, KernelError).partition("\n[")[0], path, KernelError)
-    except KernelError:  # reading all of it tells what is wrong
+    except KernelError:  # reported in full when the declaration is read
         return load(path).backend
     return str(head.get("backend"))
 
 
 def own_folder() -> Path:
-    """Where the user's declarations are, each as `<operator>/<kernel>.toml`."""
+    """Folder of the user's declarations, each in `<operator>/<kernel>.toml`."""
     return config_folder() / "templates"
 
 
 def kernel_named(operator: str, name: str) -> Kernel:
-    """A kernel of an operator, of whatever backend; ConfigError where there is none."""
+    """The kernel of this name, of any backend. Raises ConfigError if there is none."""
     known = {kernel.name: kernel for kernel in every(operator)}
     if name not in known:
         raise ConfigError(f"{operator} has no kernel {name!r}; {nearest(name, known)}")

@@ -27,9 +27,9 @@ from .expr import Expression
 from .space import Space, as_column, device_rules, size_columns, size_scope, static_scope
 
 MAX_CANDIDATES = 2_000_000
-"""Rows that enumeration may hold at any moment. A declaration that needs more lacks rules."""
+"""Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
 MAX_KEPT_BYTES = 256 * 2**20
-"""Of candidates that are kept from shape to shape, and of what is kept with them."""
+"""Limit on the size of the cache of fixed candidates and of what is cached with them."""
 
 
 Made = TypeVar("Made")
@@ -37,26 +37,25 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class SizedRule:
-    """A rule that needs sizes, over the distinct combinations of the fixed columns that it reads."""
+    """A rule that depends on sizes, with the u distinct combinations of the fixed columns that it reads."""
 
     why: str
     expression: Formula
     columns: tuple[tuple[str, Formula], ...]
-    """Columns that need sizes and that it reads, in the order in which they can be computed."""
+    """The columns that it reads and that depend on sizes, in the order in which they can be computed."""
     combinations: Mapping[str, IntArray]
-    """Values of the fixed columns, of shape (u,)."""
+    """Values of the fixed columns in each combination, of shape (u,)."""
     which: IntArray
-    """The combination of each candidate, of shape (n,)."""
+    """Index of each candidate's combination, of shape (n,)."""
 
     @property
     def size(self) -> int:
-        """How many combinations there are."""
+        """The number of combinations, u."""
         return max(map(len, self.combinations.values()), default=1)
 
     def holds(self, scope: Mapping[str, Any]) -> BoolArray:
-        """For each combination, of shape (u,), and of shape (p, u) where the sizes in `scope` have shape (p, 1).
-
-        Of shape () or (p, 1) where all combinations are alike.
+        """Whether the rule holds for each combination, of shape (u,), or (p, u) if the sizes in `scope` have shape
+        (p, 1). A rule that reads no fixed column gives shape () or (p, 1).
         """
         seen = {**scope, **self.combinations}
         for name, expression in self.columns:
@@ -66,19 +65,19 @@ class SizedRule:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A kernel's candidates on a device after all that sizes have no part in, and what is left to be evaluated."""
+    """A kernel's candidates on a device before sizes are known, and the columns and rules that depend on sizes."""
 
     kernel: Kernel
     arch: Arch
     problem: Problem
-    """Without its sizes."""
+    """The problem without its sizes."""
     scope: Mapping[str, Any]
     columns: Mapping[str, IntArray]
     index: IntArray
-    """The place of each among all combinations of the declared values."""
+    """Position of each candidate among all combinations of the declared values."""
     removed: Mapping[str, int]
     sized: Mapping[str, Formula]
-    """Columns that need sizes."""
+    """Columns that depend on sizes."""
     rules: tuple[SizedRule, ...]
     _made: dict[Hashable, Any] = field(default_factory=dict)
     _held: list[int] = field(default_factory=list)
@@ -87,7 +86,7 @@ class Fixed:
         self._held.extend(map(_bytes, (*self.columns.values(), *(rule.which for rule in self.rules))))
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """`make()` the first time that this key is asked for, which is kept as long as these candidates are."""
+        """The result of `make()`, cached under `key` as long as these candidates are."""
         if key not in self._made:
             self._made[key] = make()
             self._held.append(_bytes(self._made[key]))
@@ -96,13 +95,13 @@ class Fixed:
 
     @property
     def bytes(self) -> int:
-        """What is kept: the columns, the rules, and what was made once."""
+        """Size of the columns, the rules and the cached results."""
         return sum(self._held)
 
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
-        """Rows of the candidates that the rules leave of one shape, and what each rule removed.
+        """Rows of the candidates that all rules allow for one shape, and the number of candidates that each removed.
 
-        `holds` has, for each of `rules`, whether it holds for its combinations.
+        `holds` gives, for each of `rules`, the result of `SizedRule.holds`.
         """
         removed = dict(self.removed)
         rows: IntArray = np.arange(len(self.index))
@@ -121,16 +120,18 @@ class Fixed:
 
     @cached_property
     def ascending(self) -> bool:
-        """Whether `index` orders candidates as their tunables do, the first declared counting most."""
+        """Whether the order of `index` is the lexicographic order of the tunables, as declared."""
         lists = [values for values in self.kernel.tunables.values() if not isinstance(values, Expression)]
         return all(list(values) == sorted(set(values)) for values in lists)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # enumerated again where a copy goes
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is enumerated again
         return fixed_candidates, (self.kernel, self.arch, self.problem)
 
 
 class Columns(Mapping[str, IntArray]):
-    """Columns of some rows of fixed candidates. Sizes in `scope` are numbers, or arrays with one for each row."""
+    """The columns of some rows of fixed candidates, computed on first access.
+
+    A size in `scope` is a number, or an array with one value per row."""
 
     def __init__(self, fixed: Fixed, rows: IntArray, scope: Mapping[str, Any]) -> None:
         self.fixed = fixed
@@ -160,7 +161,7 @@ class Columns(Mapping[str, IntArray]):
 
 
 class Sizes(Mapping[str, Any]):
-    """A scope whose sizes are columns: each spread over the rows of its problem when it is first asked for."""
+    """A scope for rows of several problems: on first access, each size is repeated for all rows of its problem."""
 
     def __init__(self, fixed: Mapping[str, Any], sizes: Mapping[str, Any], owner: IntArray) -> None:
         self.fixed = fixed
@@ -188,7 +189,7 @@ class Sizes(Mapping[str, Any]):
 def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     """Every configuration of the kernel that its rules and the device allow.
 
-    Raises NoCandidates, with what each rule removed, when none is left.
+    Raises NoCandidates, with the number that each rule removed, if none is left.
     """
     many = enumerate_many([problem], arch, kernel)
     if not len(many.owner):
@@ -198,22 +199,22 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
 @dataclass(frozen=True, eq=False)
 class Many:
-    """Candidates of several problems that differ in sizes alone, as one space: its rows are problems x candidates."""
+    """Candidates of several problems that differ only in sizes, as one space; each row is one problem's candidate."""
 
     space: Space
-    """Its problem is the first; its sizes are columns unless there is one problem only."""
+    """The joined space. Its `problem` is the first one; with several problems, sizes are columns."""
     owner: IntArray
-    """Of which problem each row is a candidate, ascending."""
+    """Index of each row's problem, ascending."""
     removed: tuple[Mapping[str, int], ...]
-    """By problem, what each rule took."""
+    """For each problem, the number of candidates that each rule removed."""
 
     @property
     def counts(self) -> list[int]:
-        """Candidates by problem."""
+        """Number of candidates of each problem."""
         return [int(n) for n in np.bincount(self.owner, minlength=len(self.removed))]
 
     def rows(self, rows: IntArray) -> Space:
-        """Some of the rows."""
+        """The space of the given rows."""
         columns, scope = self.space.columns, self.space.scope
         assert isinstance(columns, Columns)
         if isinstance(scope, Sizes):
@@ -243,12 +244,13 @@ def enumerate_many(
 
 
 def sizes_of(problems: Sequence[Problem]) -> Mapping[str, Any]:
-    """What expressions see of the sizes of one problem; of several that differ in them alone, as arrays."""
+    """The values that sizes give to expressions: numbers for one problem, arrays for several."""
     return size_scope(problems[0]) if len(problems) == 1 else size_columns(problems)
 
 
 def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:
-    """One of each kind of problem that no rule tells apart, and the kind of each."""
+    """Group the problems for which all rules give equal results. Returns one problem of each group, and the group of
+    each problem."""
     if not sum(each.shape[1] for each in held):
         return np.zeros(1, np.int64), np.zeros(problems, np.int64)
     bits = np.packbits(np.concatenate(held, axis=1), axis=1)
@@ -261,7 +263,7 @@ def _space(problem: Problem, fixed: Fixed, rows: IntArray, scope: Mapping[str, A
 
 
 def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
-    """Kinds of instruction that the kernel's candidates multiply with, whatever the sizes; none if it declares none."""
+    """Kinds of multiply instruction among the kernel's candidates, for any sizes; empty if the kernel declares none."""
     said = kernel.derived.get("instruction")
     scope = static_scope(problem, arch)
     if said is None or said.names <= scope.keys():
@@ -271,10 +273,7 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
 
 
 def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
-    """Candidates after everything that sizes have no part in, and what still has to be evaluated.
-
-    Those last asked for are kept, as many as `MAX_KEPT_BYTES` hold.
-    """
+    """The kernel's candidates before sizes are known. The most recently used are cached, up to `MAX_KEPT_BYTES`."""
     key = kernel, arch, sizeless
     with _LOCK:
         if found := _KEPT.get(key):
@@ -320,7 +319,7 @@ def _enumerated(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
 def _sized_rules(
     rules: Sequence[tuple[str, Formula]], sized: Mapping[str, Formula], table: _Table
 ) -> tuple[SizedRule, ...]:
-    """In the order in which their columns can be computed: those that read only fixed columns come first."""
+    """The rules that depend on sizes, ordered by the depth of the columns that they read: cheap rules come first."""
     depth: dict[str, int] = {}
 
     def deep(expression: Formula) -> int:
@@ -350,9 +349,9 @@ def _bytes(value: Any) -> int:
 
 
 def distinct(column: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values of a column, ascending, and the place of each row's among them.
+    """The distinct values of a column, ascending, and the index of each row's value among them.
 
-    `np.unique` does the same, but imports masked arrays, which take a fifth of a first query.
+    `np.unique` does the same, but imports masked arrays, which takes a fifth of the time of a first query.
     """
     if len(column) and column.min() >= 0 and column.max() < 1 << 20:  # without sorting
         there = np.bincount(column) > 0
@@ -367,9 +366,9 @@ def distinct(column: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tuple[dict[str, IntArray], IntArray]:
-    """Combinations of the distinct values of some columns, and which of them each row has.
+    """Combinations of the distinct values of some columns, and the index of each row's combination.
 
-    All of them where they are fewer than the rows, else those that rows have.
+    All combinations if they are fewer than the rows, else only those that occur.
     """
     which, count = np.zeros(n, np.int64), 1
     for found, code in codes.values():
@@ -385,12 +384,12 @@ def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tup
 
 
 _Step: TypeAlias = tuple[str, Formula, bool]
-"""A column to compute, or, where the last entry is true, a rule to enforce."""
+"""A column to compute; if the last entry is true, a rule to enforce."""
 
 
 @dataclass
 class _Table:
-    """A space under construction."""
+    """The table of candidates during enumeration."""
 
     scope: Mapping[str, Any]
     columns: dict[str, Any]
@@ -398,14 +397,14 @@ class _Table:
     removed: dict[str, int]
 
     def cross(self, name: str, values: np.ndarray) -> None:
-        """Each row once with each value."""
+        """Add a column: combine each row with each value."""
         n = len(self.index)
         self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
         self.columns[name] = np.tile(values, n)
         self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
 
     def settle(self, steps: Iterable[_Step]) -> list[_Step]:
-        """Compute the columns and enforce the rules whose names are known; what is left needs more."""
+        """Compute the columns and enforce the rules whose inputs are known; returns the remaining steps."""
         left, names = list(steps), self.scope.keys() | self.columns.keys()
         while ready := [step for step in left if step[1].names <= names]:
             left = [step for step in left if step not in ready]

@@ -1,9 +1,9 @@
-"""Arithmetic over columns, as kernel declarations write it.
+"""The expression language of kernel declarations: arithmetic over columns.
 
-The language is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``,
-``a if c else b``, ``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a
-number of the device. Nothing else parses, and what parses is bounded in length, depth and the size of its numbers, so a
-declaration from elsewhere can compute and do no harm.
+It is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``, ``a if c else b``,
+``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a number of the device. Nothing else
+parses, and the length, depth and numbers of an expression are limited. So a declaration from an untrusted source can
+only compute numbers.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..base.errors import KernelError, nearest
 from ..base.given import shown
 
 MAX_LENGTH = 4096
-"""Characters of an expression."""
+"""Limit on the characters of an expression."""
 MAX_DEPTH = 64
-"""Operations within operations."""
+"""Limit on the nesting of operations."""
 MAX_POWER = 4
 MAX_INTEGER = 2**53
-"""Largest number that an expression may hold; floating point counts no further one by one."""
+"""Largest number in an expression; floating point represents every integer up to it."""
 MAX_VALUE = 2**63 - 1
-"""Largest result; columns are of 64 bits."""
+"""Largest result: columns are int64."""
 
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
-"""How many values each takes; 0: any number."""
+"""Number of arguments of each function; 0: any number."""
 _OPERATORS = (
     ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.And, ast.Or, ast.Load,
@@ -41,7 +41,7 @@ _OPERATORS = (
 
 
 def pow2(x: Any) -> Any:
-    """The least power of two that is not less; 1 for what is below."""
+    """The smallest power of two that is at least x; 1 for x below 1."""
     return 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64)
 
 
@@ -68,14 +68,14 @@ class Expression:
     code: CodeType
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
-        """Its value. Raises KernelError for names that the scope lacks and for what arithmetic cannot do."""
+        """The value of the expression. Raises KernelError for names that the scope lacks, and for arithmetic errors."""
         return evaluated(self.text, scope, self.names, lambda values: eval(self.code, _ENV, values))
 
 
 def evaluated(
     text: str, scope: Mapping[str, Any], names: Iterable[str], compute: Callable[[dict[str, Any]], Any]
 ) -> Any:
-    """What `compute` makes of the values of some names; whatever it cannot do is a KernelError that shows `text`."""
+    """`compute` called with the values of `names`. Any failure becomes a KernelError that shows `text`."""
     try:
         value = compute({name: scope[name] for name in names})
     except KeyError as error:
@@ -90,7 +90,7 @@ def evaluated(
 
 
 class _Vectorise(ast.NodeTransformer):
-    """Python's short-circuit forms, which want one truth value, as element-wise calls."""
+    """Replaces Python's short-circuit forms, which work on one truth value, by element-wise calls."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -114,7 +114,7 @@ class _Vectorise(ast.NodeTransformer):
 
 
 _PLACE = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
-"""What `compile` wants of every node."""
+"""Source positions that `compile` requires in every node."""
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
@@ -123,7 +123,7 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
 
 @cache
 def device_fields() -> frozenset[str]:
-    """What `arch.` may be followed by: the numbers of a descriptor."""
+    """The names that may follow `arch.`: the numbers of a descriptor."""
     kinds = {"int", "float", "bool"}
     stored = {f.name for f in fields(Arch) if f.type in kinds}
     getters = {name: value.fget for name, value in vars(Arch).items() if isinstance(value, property)}
@@ -131,7 +131,7 @@ def device_fields() -> frozenset[str]:
 
 
 def parse(text: str) -> Expression:
-    """Parse one expression. Raises KernelError that shows what is not allowed in it."""
+    """Parse one expression. Raises a KernelError that shows what is not allowed in it."""
     if not isinstance(text, str):
         raise KernelError(f"an expression is a string, got {shown(text)}")
     return _parse(text)
@@ -155,7 +155,7 @@ def _parse(text: str) -> Expression:
 
 
 def _forbidden(tree: ast.AST) -> str:
-    """Why a tree is no expression of ours; empty where it is one."""
+    """Why a tree is outside of the language; empty if it is not."""
     rest: list[tuple[ast.AST, int]] = [(tree, 0)]
     while rest:
         node, depth = rest.pop()

@@ -12,19 +12,19 @@ from ..base.given import shown
 from .backends import BACKENDS
 
 _NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "pre_hook": None}
-"""Launch options that the model has no part for, and the values at which that is exact."""
+"""Launch options that the model ignores, and the values for which it loses nothing by that."""
 
 MOST_COMBINATIONS = 1_000_000
 BLOCKS = {"m": "BLOCK_M", "n": "BLOCK_N", "k": "BLOCK_K"}
 SAID = ("rank", "kernel", "predicted_ms")
-"""Keys of an exported row that are none of the configuration."""
+"""Keys of an exported row that do not belong to the configuration."""
 
 
 def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Collection[str] = ()) -> dict[str, int]:
-    """A `triton.Config`, or a dict as vLLM and SGLang keep them, in the keys that `rank(backend="triton")` takes.
+    """Translate a `triton.Config`, or a dict as in vLLM and SGLang, to the keys that `rank(backend="triton")` takes.
 
-    Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to any other. Keys in
-    `ignore` are left out: compile-time switches that do not matter to the time.
+    Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to others. `ignore` lists
+    keys to leave out, such as compile-time switches that do not change the time.
     """
     ours = {alias: key for key, aliases in BACKENDS["triton"].aliases.items() for alias in aliases}
     ours |= {theirs: key for key, theirs in (names or {}).items()}
@@ -32,7 +32,7 @@ def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Col
 
 
 def triton_options(config: Any, ignore: Collection[str] = ()) -> dict[str, int]:
-    """A `triton.Config`, or a dict, without options at the values that the model is exact for, in the keys it has."""
+    """A `triton.Config` or dict under its own keys, without options whose value changes nothing (`_NEUTRAL`)."""
     given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
     out: dict[str, int] = {}
     for key, value in given.items():
@@ -51,8 +51,10 @@ def _all_kwargs(config: Any) -> dict[str, Any]:
 
 
 def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
-    """A Helion matmul configuration in the keys that `rank(backend="triton")` takes; what it leaves open is as in
-    Helion's default: 4 warps, 1 stage, no grouping. `tiles` is the order in which the kernel opens its tiles.
+    """Translate a Helion matmul configuration to the keys that `rank(backend="triton")` takes.
+
+    Missing options get Helion's defaults: 4 warps, 1 stage, no grouping. `tiles` is the order in which the kernel opens
+    its tiles.
     """
     given = dict(config) if isinstance(config, Mapping) else dict(config.config)
     sizes = given.get("block_sizes")
@@ -66,20 +68,21 @@ def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
 
 
 def order_of(tiles: str) -> str:
-    """The letters m, n and k in an order of the caller's; ConfigError for anything else."""
+    """Check that `tiles` is a permutation of the letters m, n and k. Raises ConfigError otherwise."""
     if sorted(tiles) != ["k", "m", "n"]:
         raise ConfigError(f"tiles is an order of the letters m, n and k, got {tiles!r}")
     return tiles
 
 
 def from_optuna(trial: Any, names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The parameters of a trial in carver's keys."""
+    """Translate the parameters of an Optuna trial to carver's keys."""
     ours = {theirs: key for key, theirs in (names or {}).items()}
     return {ours.get(key, key): value for key, value in trial.params.items()}
 
 
 def from_inductor(config: Any) -> dict[str, int]:
-    """A `GemmConfig`, or the keyword arguments of a template choice, in the keys of `rank(backend="triton")`."""
+    """Translate Inductor's `GemmConfig`, or the keyword arguments of a template choice, to the keys that
+    `rank(backend="triton")` takes."""
     given = dict(config) if isinstance(config, Mapping) else vars(config)
     blocks = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K", "group_m": "GROUP_M"}
     known = {*blocks.values(), "num_warps", "num_stages"}
@@ -87,7 +90,7 @@ def from_inductor(config: Any) -> dict[str, int]:
 
 
 def from_row(config: Mapping[str, Any]) -> dict[str, int]:
-    """A row of `to_json` or `to_csv` without what it says besides the configuration; numbers may be text."""
+    """The configuration in a row of `to_json` or `to_csv`; numbers may be text."""
     try:
         return {key: int(value) for key, value in config.items() if key not in SAID and value not in ("", None)}
     except (TypeError, ValueError):
@@ -95,7 +98,8 @@ def from_row(config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
-    """A TileLang dict in the keys that `rank(backend="tilelang")` takes, without what the model has no part for."""
+    """Translate a TileLang dict to the keys that `rank(backend="tilelang")` takes; options that the model ignores are
+    left out."""
     backend = BACKENDS["tilelang"]
     ours = {alias: key for key, aliases in backend.aliases.items() for alias in aliases}
     ours |= {theirs: key for key, theirs in (names or {}).items()}
@@ -104,10 +108,10 @@ def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = N
 
 
 def from_cutlass(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:
-    """A CUTLASS or CuTe DSL dict in the keys that `rank(backend="tilelang")` takes.
+    """Translate a CUTLASS or CuTe DSL dict to the keys that `rank(backend="tilelang")` takes.
 
-    CuTe DSL's examples fix the depth to 128 bytes (64 elements of 16 bits) and choose the stages themselves:
-    `num_stages` says how many to rank with.
+    The examples of CuTe DSL fix the depth at 128 bytes (64 elements of 16 bits) and choose the number of stages
+    themselves. `num_stages` is the number to rank with.
     """
     try:
         if "tile_shape" in config:
@@ -129,8 +133,9 @@ def from_cutlass(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, in
 
 
 def from_kernel_tuner(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """One result or parameter dict of Kernel Tuner in carver's keys; `names` maps carver's keys to those of the kernel
-    and, where it is given, other keys (times, constants) are left out.
+    """Translate a result or parameter dict of Kernel Tuner to carver's keys.
+
+    `names` maps carver's keys to those of the kernel. If it is given, other keys (times, constants) are left out.
     """
     if names is None:
         return dict(config)
@@ -140,18 +145,18 @@ def from_kernel_tuner(config: Mapping[str, Any], names: Mapping[str, str] | None
 _BY_KEY: Mapping[str, Callable[..., dict[str, int]]] = {
     "block_sizes": from_helion, "tile_shape": from_cutlass, "mma_tiler_mn": from_cutlass, "predicted_ms": from_row,
 }  # fmt: skip
-"""What reads a dict, by a key that gives it away."""
+"""The function that translates a dict, by a key that identifies its tool."""
 _BY_PACKAGE: Mapping[str, Callable[..., dict[str, Any]]] = {
     "triton": triton_options, "helion": from_helion, "optuna": from_optuna, "torch": from_inductor,
 }  # fmt: skip
-"""What reads an object, by the package that its class is from."""
+"""The function that translates an object, by the package of its class."""
 
 
 def adopt(config: Any, backend: str, ignore: Collection[str] = ()) -> Any:
-    """Another tool's configuration as a dict; what is in no tool's form comes back as it is.
+    """Translate another tool's configuration to a dict; a configuration in no known form is returned unchanged.
 
-    Takes triton.Config, helion.Config, optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
-    and the rows of `to_json` and `to_csv`. A dict for Triton loses options at which the model is exact.
+    Known are triton.Config, helion.Config, Optuna trials, Inductor's GemmConfig, the dicts of vLLM, Helion and CUTLASS,
+    and rows of `to_json` and `to_csv`. From a dict for Triton, ignored options whose value changes nothing are removed.
     """
     read = _BY_PACKAGE.get(type(config).__module__.partition(".")[0])
     if read is None and isinstance(config, Mapping):
@@ -167,12 +172,12 @@ def adopt(config: Any, backend: str, ignore: Collection[str] = ()) -> Any:
 
 
 def is_grid(config: Mapping[str, Any]) -> bool:
-    """Whether a dict is lists of values by key, rather than one configuration of a tool whose values are lists."""
+    """Whether a dict maps keys to lists of values to combine, rather than being one configuration with list values."""
     return any(isinstance(v, list | tuple | range) for v in config.values()) and not config.keys() & _BY_KEY.keys()
 
 
 def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ()) -> Any:
-    """A configuration with its keys renamed, without those to ignore; what is no dict comes back as it is."""
+    """A configuration with its keys renamed and those in `ignore` removed. Other objects are returned unchanged."""
     if not isinstance(config, Mapping):
         return config
     out = {ours.get(key, key): value for key, value in config.items() if key not in ignore}
@@ -182,7 +187,7 @@ def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ())
 
 
 def listed(configs: object) -> list[Any]:
-    """The configurations that were given, or of lists of values by key every combination.
+    """A list of the given configurations; a dict of lists stands for every combination of their values.
 
     Raises ConfigError for anything else, and for more than MOST_COMBINATIONS.
     """
@@ -196,7 +201,7 @@ def listed(configs: object) -> list[Any]:
 
 
 def combinations(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of the values listed for each key; a single value stands for a list of one."""
+    """Every combination of the values listed for each key. A single value counts as a list of one."""
     if not is_grid(lists):
         raise ConfigError(f"rank takes a list of configurations, or lists of values by key; got {shown(dict(lists))}")
     values = {

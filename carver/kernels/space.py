@@ -1,6 +1,7 @@
-"""The candidate space: one column per tunable or derived quantity, one row per candidate; what expressions see.
+"""The candidate space, with a column per tunable or derived quantity and a row per candidate, and the scalars that
+expressions read.
 
-Spaces of carver's own candidates are made in `enumeration`, those of the user's here.
+Spaces of a kernel's own candidates are built in `enumeration`, spaces of the user's configurations here.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .declaration import Kernel, operators
 from .expr import Expression, parse
 
 MAX_TUNABLE = 2**31
-"""Largest value of a tunable; products of a few of them stay in int64."""
+"""Largest value of a tunable, so that products of a few of them fit int64."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Space:
     """Candidates of one kernel for one problem on one device.
 
     `columns` holds the tunables and the schedule of the declaration, each an int64 array of shape (n,).
-    `scope` holds the scalars its expressions see: sizes, element widths, flags, the device.
-    `index` is the place of each row in what was enumerated or given; `removed` counts what each rule took.
+    `scope` holds the scalars that its expressions read: sizes, element widths, flags, the device.
+    `index` is the position of each row among the enumerated or given configurations.
+    `removed` counts the candidates that each rule removed.
     """
 
     problem: Problem
@@ -58,20 +60,20 @@ class Space:
         return self.columns.get(name, self.scope.get(name, default))
 
     def at(self, row: int, name: str, default: int) -> int:
-        """The value in one row."""
+        """The value of a column in one row; the default if there is no such column."""
         value = self.get(name, default)
         return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
 
     def column(self, name: str, default: float | FloatArray | None = None) -> FloatArray:
-        """In floating point, of shape (n,) or (); without a default it must be there."""
+        """A column as floats, of shape (n,) or (). Raises KeyError if it is missing and has no default."""
         return np.asarray(self[name] if default is None else self.get(name, default), np.float64)
 
     def broadcast(self, name: str, default: float | None = None) -> FloatArray:
-        """As `column`, always of shape (n,)."""
+        """As `column`, but always of shape (n,)."""
         return np.broadcast_to(self.column(name, default), len(self))
 
     def config(self, row: int) -> dict[str, int]:
-        """The tunables of one row, in the backend's vocabulary."""
+        """The tunables of one row, under the backend's keys."""
         return {name: int(self.columns[name][row]) for name in self.kernel.tunables}
 
     def where(self, keep: BoolArray) -> Space:
@@ -80,12 +82,12 @@ class Space:
 
 
 def roles(problem: Problem) -> dict[str, int]:
-    """The sizes of a statement's axes multiplied up by the role they play.
+    """Sizes of a statement by role: the product of the extents of all axes with the same role.
 
-    A contraction has `b` axes in the output and both inputs, `m` axes in the output and the first, `n` axes in
-    the output and the second, and reduced `k` axes: this is how an implicit GEMM sees any two-operand
-    statement. Anything else is a matrix of `r` rows and `c` columns as it lies in memory: the input of a reduction, the
-    output where nothing is reduced.
+    In a contraction, `b` axes are in the output and both inputs, `m` axes in the output and the first input, `n` axes
+    in the output and the second input, and `k` axes are reduced. So an implicit GEMM sees any statement of two
+    operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
+    or the output if nothing is reduced.
     """
     return {role: prod([problem.sizes[axis] for axis in axes]) for role, axes in _role_axes(problem.computes)}
 
@@ -114,12 +116,12 @@ def reduces_rows(problem: Problem) -> bool:
 
 
 def plain(problem: Problem) -> bool:
-    """Whether the statement is spelt as the operator is, so that a kernel's arguments mean what they are called.
+    """Whether the statement has the operator's own form, so that a kernel's arguments fit its tensors.
 
-    Where nothing is reduced, every operand is walked as the result is, or along its last axis. The operands of a
-    contraction have the names and axes that `op.toml` has; axes may be left out (the batch), and with trans_a (trans_b)
-    the last two dimensions of A (B) exchanged. A convolution is a matmul to the model, but no kernel of ours reads its
-    input so.
+    If nothing is reduced, every operand must have the axes of the output in order, or be read along its last axis. The
+    operands of a contraction must have the names and axes in `op.toml`; axes may be missing (the batch), and trans_a
+    (trans_b) swaps the last two dimensions of A (B). A convolution is not plain: the model prices it as a matmul, but
+    carver's matmul kernels cannot read its input.
     """
     s, declared = problem.statement, notation.parse(operators()[problem.operator])
     if not s.reduced:
@@ -141,7 +143,7 @@ def _spelt_as(tensor: Tensor, wanted: Tensor, problem: Problem) -> bool:
 
 
 def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
-    """What the expressions of a declaration see, sizes left out."""
+    """The scalars that a declaration's expressions may read, without sizes."""
     return _static_scope(problem.sizeless, arch)
 
 
@@ -153,7 +155,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
         scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
         scope |= _aligned(tensor.name.lower(), problem, tensor)
     scope |= _aligned("out", problem, s.output)
-    # a declaration's words are those of `op.toml`, whatever a statement of one's own calls its tensors
+    # declarations use the tensor names of `op.toml`, whatever names the user's own statement has
     for ours, theirs in zip(notation.parse(operators()[problem.operator]).tensors, s.tensors, strict=False):
         scope[f"{ours.name.lower()}_bytes"] = problem.itemsize(theirs.name)
         scope |= _aligned(ours.name.lower(), problem, theirs)
@@ -166,7 +168,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
         scope[instruction] = int(unit is not None and unit.instruction == instruction)
     by_warps = warp_matrix_unit(problem, arch) if unit else None
     rows, columns, depth = by_warps.shape if by_warps else (1, 1, 1)
-    # CDNA's instruction of 32 x 32 has a sibling of 16 x 16 at the same rate
+    # CDNA's instruction of 32 x 32 also exists as 16 x 16 at the same rate
     scope["mma_m"], scope["mma_n"], scope["mma_k"] = min(16, rows), min(16, columns), depth
     scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
@@ -192,9 +194,10 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
 
 
 def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
-    """`align_x`: what one copy may rely on, at most 16; `row_align_x`: what each row start is a multiple of. [bytes]
+    """Alignments of tensor x. `row_align_x` is that of all row starts; `align_x` the same, but at most 16, the width of
+    a copy. [bytes]
 
-    `by_16_x`: whether 16 elements divide the distance of rows, which is all that Triton asks of a stride.
+    `by_16_x` says whether the row stride is a multiple of 16 elements, which is all that Triton checks of a stride.
     """
     row_bytes = problem.align_bytes[tensor.name]
     by_16 = int(row_bytes >= 16 * problem.itemsize(tensor.name))
@@ -203,7 +206,7 @@ def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
 
 @lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
 def size_scope(problem: Problem) -> Mapping[str, float]:
-    """The extents of the axes, by name and, for a contraction, by role; what its operands look like in memory."""
+    """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
     s = problem.statement
     out, operands = s.output.name, dict[str, float]()
     most = problem.elements[out]
@@ -218,7 +221,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
     if problem.contracts:
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
             operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
-            # distinct elements over rows x depth: below 1 where windows overlap
+            # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
     traffic: dict[str, float] = {
@@ -231,15 +234,15 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:
-    """Whether an element-wise statement walks an operand across its rows while it walks the output along them."""
+    """Whether an element-wise statement reads this operand across its rows when it writes the output along its rows."""
     lanes = statement.output.axes[-1]
     return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
 
 
 def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
-    """Whether a tensor's innermost axis is reduced, and how many elements side by side axes of that kind walk.
+    """Whether a tensor's innermost axis is reduced, and the length of the contiguous run along axes of the same kind.
 
-    Axes of extent 1 do not count. A window (`2*q+s`) is walked by the longer of its axes of stride 1, and ends the run.
+    Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
     """
     if all(len(dim) == 1 for dim in tensor.index):
         live_axes = frozenset([axis for axis in tensor.axes if problem.sizes[axis] > 1])
@@ -261,7 +264,7 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
 @lru_cache(maxsize=1024)
 def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, tuple[str, ...]]:
-    """Of a tensor without windows: whether its innermost axis is reduced, and the axes of that kind side by side."""
+    """For a tensor without windows: whether its innermost axis is reduced, and the innermost axes of the same kind."""
     reduced, kind, axes = notation.parse(computes).reduced, None, list[str]()
     for ((axis, stride),) in reversed(tensor.index):
         if axis not in live:
@@ -275,7 +278,7 @@ def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, t
 
 
 def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
-    """`size_scope` of several problems that differ in sizes alone, as arrays with an entry for each."""
+    """`size_scope` of several problems that differ only in sizes, as arrays with one entry per problem."""
     first = problems[0]
     s = first.statement
     if not first.contracts or any(len(dim) > 1 for tensor in s.tensors for dim in tensor.index):
@@ -309,9 +312,9 @@ def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
 
 
 def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
-    """How a windowed operand is walked for one output: rows apart in memory, and how far the taps of one row reach.
+    """For one output of a windowed operand: the number of separate rows in memory, and the span of the taps in a row.
 
-    The innermost windowed dimension and what lies inside it is a row. [rows, elements]
+    A row is the innermost windowed dimension and everything inside it. [rows, elements]
     """
     s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
     windows = [i for i, dim in enumerate(tensor.index) if len(dim) > 1]
@@ -324,15 +327,15 @@ def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
 
 def multiply_dtype(problem: Problem) -> str:
-    """The type in which operands are multiplied: the widest of the inputs."""
+    """The type in which operands are multiplied: the widest input type."""
     types = [problem.dtypes[t.name] for t in problem.statement.inputs]
     return max(types, key=lambda t: (element_bytes(t), t == "tf32"))
 
 
 def vector_dtype(problem: Problem, arch: Arch) -> str:
-    """The type in which vector units multiply and add: half precision is widened first where its sum is wider.
+    """The type in which vector units multiply and add. Half precision is widened first if its sum is wider.
 
-    AMD's dot instructions take pairs of halves as they are and add them to a float32.
+    AMD's dot instructions instead multiply pairs of halves and add them to a float32.
     """
     dtype = multiply_dtype(problem)
     widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
@@ -340,9 +343,9 @@ def vector_dtype(problem: Problem, arch: Arch) -> str:
 
 
 def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
-    """The fastest matrix instruction whose sums are as wide as asked for, or wider; None without one.
+    """The fastest matrix instruction whose sums are at least as wide as the problem's; None if there is none.
 
-    8-bit floats on a device that has no instruction for them are widened to half precision.
+    On a device without instructions for 8-bit floats they are widened to half precision.
     """
     dtype = multiply_dtype(problem)
     sums = {None, "float16"} if problem.accumulate == "float16" else {None}
@@ -354,14 +357,14 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
 
 
 def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
-    """Peak rate of a contraction's arithmetic by unit: "matrix" where an instruction fits, and "vector". [FLOP/s]"""
+    """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]"""
     peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
     unit = matrix_unit(problem, arch) if problem.contracts else None
     return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
 
 
 def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
-    """The matrix instruction that single warps issue: where groups of warps or a whole block can, the one beside it."""
+    """The matrix instruction that single warps issue, also on devices that have one for warp groups or whole blocks."""
     unit = matrix_unit(problem, arch)
     if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
         return unit
@@ -371,7 +374,7 @@ def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
 def given_space(
     problem: Problem, arch: Arch, kernel: Kernel, configs: Iterable[Mapping[str, Any]]
 ) -> tuple[Space, dict[int, str]]:
-    """The user's own configurations, and for each that cannot run its place and the rule that says so.
+    """The space of the user's configurations, and the broken rule of each one that cannot run, by its position.
 
     Raises ConfigError for a configuration with missing, unknown or non-integer entries.
     """
@@ -410,7 +413,7 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str,
         if isinstance(value, bool | np.bool_):
             row[name] = int(value)
         elif isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TUNABLE:
-            row[name] = int(value)  # as a spreadsheet or a data frame with gaps holds it
+            row[name] = int(value)  # spreadsheets, and data frames with gaps, hold integers as floats
         elif (number := index(value)) is None or not 0 <= number <= MAX_TUNABLE:
             said = f"{name} must be a whole number from 0 to 2^31, got {shown(value)}"
             raise ConfigError(f"configuration {place}: {said}")
@@ -428,7 +431,7 @@ _DEVICE_RULES = {
         f"tensor memory of one block has {TMEM_COLUMNS} columns", f"tmem_columns <= {TMEM_COLUMNS}",
     ),
 }  # fmt: skip
-"""What the device itself refuses, for any kernel that says how many threads and how much memory it takes."""
+"""Limits of the device, which apply to every kernel that declares its threads and memory."""
 
 
 def device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:

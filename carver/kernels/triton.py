@@ -18,22 +18,23 @@ from ..arch.descriptor import Arch
 from .expr import pow2
 
 VECTOR, MMA, WGMMA, TCGEN05 = range(4)
-"""What the column `instruction` holds."""
+"""Values of the column `instruction`."""
 Values: TypeAlias = Any
-"""An integer array over candidates, of 0 and 1 for what is true or not, or an integer that is the same for all."""
+"""An integer array over candidates, or one integer for all. Flags are 0 or 1."""
 WIDEST_COPY_BYTES = 16
 BANKS_BYTES = 128
-"""One word of each bank of shared memory."""
+"""Bytes that shared memory moves in one pass: one word of each bank."""
 LEAST_ASYNC_BYTES = 4
-"""cp.async takes 4, 8 or 16 bytes. On AMD the compiler prefetches nothing narrower on CDNA before CDNA 4."""
+"""Least width of an asynchronous copy: cp.async takes 4, 8 or 16 bytes. On CDNA before CDNA 4 the compiler prefetches
+nothing narrower either."""
 DIRECT_TO_LDS = ("gfx950",)
-"""CDNA's instruction sets whose loads may go to LDS directly: CDNA 4."""
+"""Instruction sets of CDNA with loads directly to LDS: CDNA 4."""
 SCALE_BYTES = 4
 BARRIER_BYTES = 8
-"""In shared memory, of which tcgen05 has one or two that say when it has read its operands."""
+"""Size of a barrier in shared memory. tcgen05 uses one or two to signal that it has read its operands."""
 
 
-# every kernel
+# for every kernel
 
 
 def warps(num_warps: Values) -> Values:
@@ -47,10 +48,11 @@ def threads(num_warps: Values, arch: Arch) -> Values:
 def instruction_of(
     arch: Arch, units: Mapping[str, int], rows: Values, num_warps: Values, wide: Values, element_bytes: Values
 ) -> Values:  # fmt: skip
-    """What tl.dot becomes, of a tile of so many rows; `wide`: whether operands and types are tcgen05's.
+    """The instruction that tl.dot becomes, for a tile of `rows` rows; `wide` says whether tcgen05 takes the operands.
 
-    tcgen05 takes floats, and its sums are read back by four or eight warps; all else is mma.sync. Before compute
-    capability 8.0, and float64 from 10.0 on, the compiler multiplies on the vector units, tensor cores or not.
+    tcgen05 takes floats, and needs four or eight warps to read back its sums; otherwise wgmma or mma.sync is used.
+    Before compute capability 8.0, and for float64 from 10.0 on, the compiler uses the vector units even if there are
+    tensor cores.
     """
     whole_block = (units["tcgen05"] > 0) & (rows >= 64) & ((num_warps == 4) | (num_warps == 8)) & wide
     whole_group = (units["wgmma"] > 0) & (rows >= 64) & (num_warps % 4 == 0)
@@ -60,42 +62,42 @@ def instruction_of(
 
 
 def pipelines(arch: Arch) -> bool:
-    """Whether the compiler prefetches a loop's loads: by asynchronous copies, on AMD through registers."""
+    """Whether the compiler prefetches the loads of a loop: by asynchronous copies, or through registers on AMD."""
     return bool(arch.async_copy) or arch.vendor == "amd"
 
 
 def ahead(arch: Arch, num_stages: Values, async_a: Values, async_b: Values) -> Values:
-    """Only what the pipeline copies is ahead; the other operand is loaded, waited for and used within the step.
+    """Steps by which the pipelined loads run ahead. An operand outside the pipeline is loaded and used in one step.
 
-    On AMD a step loads for a later one into registers and stores those to LDS before it ends: however many buffers
-    there are, a load has one step's time. Source: Triton 3.6's IR for gfx90a to gfx1200.
+    On AMD a step loads data of a later step into registers, and stores them to LDS before it ends. So a load has the
+    time of one step, however many buffers there are. Source: Triton 3.6's IR for gfx90a to gfx1200.
     """
     steps = 1 if arch.vendor == "amd" else np.maximum(num_stages - 1, 1)
     return np.where((async_a > 0) | (async_b > 0), steps, 1)
 
 
 def buffers(num_stages: Values, instruction: Values) -> Values:
-    """Copies of a tile in shared memory.
+    """Number of buffers of a tile in shared memory.
 
-    wgmma and tcgen05 read it while the copies of the last stage land; mma.sync, mfma and wmma have loaded their
-    fragments by then. One stage is no pipeline, and one copy.
+    wgmma and tcgen05 still read one buffer when the copies of the last stage arrive, so they need one per stage.
+    mma.sync, mfma and wmma have loaded their fragments by then, and need one less. One stage means no pipeline.
     """
     return np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, np.maximum(num_stages - 1, 1))
 
 
 def rounded(need: Values) -> Values:
-    """Registers are allocated by eights."""
+    """Registers rounded up to 8, the unit of allocation."""
     return -(-need // 8) * 8
 
 
 def amd_instruction_rows(arch: Arch, rows: Values, columns: Values, element_bytes: Values = 2) -> Values:
-    """Rows, and columns, of the matrix instruction that a tile is multiplied with: CDNA's has a sibling of 32 x 32, but
-    for float64."""
+    """Rows (and columns) of the matrix instruction for a tile: 16, or 32 on CDNA if the tile has as many, except for
+    float64."""
     wide = (arch.warp_size == 64) & (np.minimum(rows, columns) >= 32) & (np.asarray(element_bytes) < 8)
     return np.where(wide, 32, 16)
 
 
-# one tl.dot, or several that share their first operand, in a loop over K
+# for kernels with one tl.dot, or several with a common first operand, in a loop over K
 
 
 def instruction(
@@ -111,8 +113,8 @@ def warps_n(
     arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, num_warps: Values, a_bytes: Values,
     b_tiles: Values = 1,
 ) -> Values:  # fmt: skip
-    """The grid of warps over the tile follows its aspect ratio; of a step with two products, on NVIDIA, all warps stand
-    along the longer side."""
+    """Warps along the columns. The grid of warps follows the tile's aspect ratio. If a step has several products, on
+    NVIDIA all warps are placed along the longer side."""
     if arch.vendor == "amd":
         return np.where(instruction == MMA, _amd_warps_n(arch, tile_m, tile_n, num_warps, a_bytes), 1)
     across = pow2(np.maximum(1, tile_n * num_warps // tile_m) ** 0.5 * 0.7072)
@@ -121,7 +123,8 @@ def warps_n(
 
 
 def _amd_warps_n(arch: Arch, tile_m: Values, tile_n: Values, num_warps: Values, element_bytes: Values) -> Values:
-    """Warps are dealt out one doubling at a time, to the rows while a warp has twice as many of them as of columns."""
+    """Warps along the columns on AMD. The compiler doubles the grid of warps step by step: along the rows while a warp
+    has at least twice as many instructions there as along the columns, else along the columns."""
     size = amd_instruction_rows(arch, tile_m, tile_n, element_bytes)
     down = across = np.ones_like(tile_m * tile_n * num_warps)
     for _ in range(int(np.max(num_warps)).bit_length() - 1):
@@ -138,21 +141,22 @@ def warps_m(num_warps: Values, warps_n: Values) -> Values:
 def product_copies(
     arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, warps_m: Values, warps_n: Values
 ) -> Values:
-    """Warps are laid beyond a tile that has fewer instructions along a side, and multiply what others do.
+    """Number of warps that compute the same products. If a side of the tile has fewer instructions than warps, the
+    surplus warps repeat those of others.
 
-    On AMD it is no term: its tuned files have eight warps on tiles of 16 rows, and would rank far lower with it.
+    Left out on AMD: its tuned files use eight warps for tiles of 16 rows, and would rank far lower with this term.
     """
     copies = np.maximum(warps_m * 16 // tile_m, 1) * np.maximum(warps_n * 8 // tile_n, 1)
     return np.where((instruction == MMA) & (arch.vendor != "amd"), copies, 1)
 
 
 def bytewise(one_type: Values, a_bytes: Values) -> Values:
-    """Whether both operands have elements of a byte."""
+    """Whether both operands have elements of one byte."""
     return (one_type > 0) & (a_bytes == 1)
 
 
 def narrow_b(b_bytes: Values, b_converts: Values) -> Values:
-    """Whether the second operand has elements of a byte and is converted to the type of the first."""
+    """Whether the second operand has elements of one byte and is converted to the type of the first."""
     return (b_bytes == 1) & (b_converts > 0)
 
 
@@ -160,11 +164,11 @@ def turns(
     bytewise: Values, narrow_b: Values, a_bytes: Values, mma: Values, wgmma: Values, tcgen05: Values,
     a_k_last: Values, b_k_last: Values,
 ) -> Values:  # fmt: skip
-    """Whether an operand lies the other way round than the instruction takes it.
+    """Whether an operand must be transposed because K is not contiguous in memory.
 
-    NVIDIA's instructions take elements of 8 and 32 bits only with K contiguous. Where memory holds an operand the
-    other way round its elements are moved one at a time: as the tile is copied, if wgmma or tcgen05 reads it, else as
-    each warp reads its share.
+    NVIDIA's instructions take elements of 8 and 32 bits only with K contiguous. An operand stored otherwise is moved
+    element by element: during the copy into shared memory if wgmma or tcgen05 reads it, else when each warp reads its
+    share.
     """
     nvidia = (mma > 0) | (wgmma > 0) | (tcgen05 > 0)
     return (bytewise | narrow_b | (a_bytes == 4)) & nvidia & ((a_k_last == 0) | (b_k_last == 0))
@@ -189,8 +193,9 @@ def singles_b(turned_b: Values, instruction: Values, warps_m: Values) -> Values:
 
 
 def _single_conflicts(instruction: Values, a_bytes: Values, extent: Values) -> Values:
-    """Copies of 4 bytes a lane go to a line each: 32 passes at most, 24 to 28 measured on an H200; the bytes of a
-    vector along m or n go to one bank."""
+    """Passes of the shared-memory port when a warp copies single elements. Copies of 4 bytes go to a different line for
+    each lane: at most 32 passes, 24 to 28 measured on an H200. Of bytes, those of one vector along m or n fall into one
+    bank."""
     return np.where(instruction < WGMMA, 1, np.where(a_bytes == 4, 24, np.maximum(1, extent // 16)))
 
 
@@ -205,7 +210,8 @@ def single_conflicts_b(instruction: Values, a_bytes: Values, tile_n: Values) -> 
 def _copy_bytes(
     known: Values, thread_bytes: Values, turned: Values, turns: Values, a_bytes: Values, instruction: Values
 ) -> Values:  # fmt: skip
-    """`thread_bytes`: a thread's share of the tile, which it copies in one piece at most."""
+    """Width of a copy: at most the known alignment, a thread's share of the tile (`thread_bytes`), and the widest copy
+    for its layout."""
     by_type = np.where(instruction >= WGMMA, np.where(a_bytes == 4, 4, 16), np.where(a_bytes == 4, 16, 8))
     return np.minimum(np.minimum(known, thread_bytes), np.where(turns & turned, by_type, WIDEST_COPY_BYTES))
 
@@ -215,8 +221,8 @@ def _thread_bytes(rows: Values, tile_k: Values, element: Values, threads: Values
 
 
 def _known(align: Values, by_16: Values, element: Values, static_shapes: Values) -> Values:
-    """Bytes that a row starts on a multiple of, as far as the compiler knows: of a stride that is an argument it
-    learns only whether 16 divides it."""
+    """Alignment of rows as far as the compiler knows it. [bytes] If a stride is an argument, the compiler only knows
+    whether 16 divides it."""
     return np.where((static_shapes > 0) | (by_16 > 0), align, element)
 
 
@@ -260,18 +266,18 @@ def exposed_loads(async_a: Values, async_b: Values) -> Values:
 
 
 def synchronous_copies(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
-    """Without asynchronous copies, or with one stage, nothing is pipelined."""
+    """Whether nothing is pipelined: without asynchronous copies, or with one stage."""
     return np.asarray(pipelines(arch)) & (((async_a == 0) & (async_b == 0)) | (num_stages == 1))
 
 
 def single_copy_instr() -> Values:
-    """Of one element: pointer, load, packing, store; 7 to 9 in the SASS."""
+    """Instructions to copy one element: pointer, load, packing, store. The SASS has 7 to 9."""
     return 8
 
 
 def scattered_a(a_k_last: Values, static_shapes: Values, by_16_a: Values) -> Values:
-    """Of an index m % M the compiler knows no neighbours unless 16 divides M: then lanes go along K, which is another
-    row for each."""
+    """Whether the lanes of a load go to different rows. The compiler does not know that indices m % M are contiguous
+    unless 16 divides M, and then places the lanes along K."""
     return (a_k_last == 0) & (static_shapes == 0) & (by_16_a == 0)
 
 
@@ -280,17 +286,17 @@ def scattered_b(b_k_last: Values, static_shapes: Values, by_16_b: Values) -> Val
 
 
 def padded_loads() -> Values:
-    """Rows past the edge are those at the start again: m % M."""
+    """Always: rows past the edge wrap around to the first ones (m % M), and are loaded."""
     return 1
 
 
 def converted_b(instruction: Values, b_converts: Values) -> Values:
-    """wgmma and tcgen05 read a second operand that is converted on the way from a buffer of its own."""
+    """Whether the second operand is converted into a separate buffer, from which wgmma and tcgen05 read it."""
     return (instruction >= WGMMA) & (b_converts > 0)
 
 
 def _unprefetched(instruction: Values, num_stages: Values) -> Values:
-    """Buffers of an operand that is no pipeline's: tcgen05 reads one while the next is stored."""
+    """Buffers of an operand outside the pipeline: two for tcgen05, which reads one while the other is written."""
     return np.where((instruction == TCGEN05) & (num_stages > 1), 2, 1)
 
 
@@ -306,18 +312,18 @@ def buffers_b(
 
 
 def _lane_extent(tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    """Rows and columns that a lane holds side by side, on vector units: [4, 4], or less of a small tile."""
+    """Contiguous rows and columns that a lane holds, on vector units: 4 x 4, or fewer in a small tile."""
     share = tile_m * tile_n // threads
     return np.select([share >= 16, share >= 4], [4, 2], 1)
 
 
 def lanes_across(arch: Arch, tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    """Lanes of a warp along the columns, on vector units: they go along a row first."""
+    """Lanes of a warp along the columns, on vector units. Lanes fill a row first."""
     return np.minimum(arch.warp_size, np.maximum(1, tile_n // _lane_extent(tile_m, tile_n, threads)))
 
 
 def _lane_width(k_contiguous: Values, element: Values, extent: Values) -> Values:
-    """Bytes of one read: along K where that is contiguous, else across the lane's rows or columns."""
+    """Bytes of one read: along K if it is contiguous, else along the lane's rows or columns."""
     return np.where(k_contiguous > 0, WIDEST_COPY_BYTES, np.minimum(extent * element, WIDEST_COPY_BYTES))
 
 
@@ -332,7 +338,7 @@ def lane_read_b_bytes(b_k_last: Values, b_bytes: Values, tile_m: Values, tile_n:
 def lane_reads_a(
     tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, a_bytes: Values, lane_read_a_bytes: Values
 ) -> Values:  # fmt: skip
-    """A lane reads its rows of each step once: those above each other that its columns' width leaves it."""
+    """Reads per lane and step for all rows of its share of the tile."""
     rows = np.maximum(1, tile_m * tile_n // threads // _lane_extent(tile_m, tile_n, threads))
     return -(-rows * tile_k * a_bytes // lane_read_a_bytes)
 
@@ -344,8 +350,8 @@ def lane_reads_b(
 
 
 def _passes(k_contiguous: Values, lanes: Values, width: Values) -> Values:
-    """Shared memory is not swizzled for vector units: rows of K lie a multiple of its banks apart, so that lanes on
-    different rows take turns. Lanes across them read side by side."""
+    """Passes of the port for one read of a warp. Shared memory is not swizzled for vector units. With K contiguous,
+    rows start at the same bank, and lanes on different rows conflict; otherwise lanes read contiguous words."""
     return np.where(k_contiguous > 0, lanes, -(-lanes * width // BANKS_BYTES))
 
 
@@ -361,13 +367,17 @@ def leaving_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, threads: Values, num_warps: Values, warps_m: Values, out_bytes: Values,
     by_16_out: Values, static_shapes: Values, instruction: Values,
 ) -> Values:  # fmt: skip
-    """Shared memory that sums pass on their way out, from the layout of the products to one of whole rows.
+    """Shared memory in which sums are rearranged from the layout of the products to one that stores whole rows.
 
-    What both layouts have in registers of one thread, rows mostly, passes piece by piece, but for what makes up one
-    access of 16 bytes. Of halves stmatrix (from compute capability 9.0), which writes pairs, leaves more pieces, and
-    so does ldmatrix where registers of a product hold what neighbouring lanes store: pairs in a row where all of its
-    columns are one warp's, single ones, transposed, where a warp stores 256 columns; so does stmatrix, transposed,
-    where all rows of a column are one lane's. AMD's products are stored as they are.
+    The tile passes in pieces that reuse one buffer. It is divided along what each thread holds in several registers in
+    both layouts, mostly rows, but the elements of one 16-byte access stay together. Halves are accessed in smaller
+    units, which allows more pieces and a smaller buffer:
+
+    - by stmatrix, from compute capability 9.0, in pairs; transposed, where one lane has all rows of a column, singly;
+    - by ldmatrix, before, in pairs if one warp has all columns of the tile; transposed, if a warp stores 256 columns,
+      singly.
+
+    AMD's products are stored from their own layout.
     """
     widest = np.where((static_shapes > 0) | (by_16_out > 0), WIDEST_COPY_BYTES // out_bytes, 1)
     wide = np.minimum(widest, np.maximum(tile_m * tile_n // threads, 1))
@@ -393,20 +403,21 @@ def smem_bytes(
     num_stages: Values, threads: Values, async_b: Values, b_converts: Values, b_tiles: Values = 1,
     kept_sums: Values = 0, staged_bytes: Values = 0,
 ) -> Values:  # fmt: skip
-    """`b_tiles`: tiles of the second operand in a step, each with its own product; without a pipeline they pass
-    through one buffer. Where products are scaled before
-    they are added (`kept_sums`), scales that are loaded once for the block pass shared memory. `staged_bytes`: what
-    else the pipeline copies for a step.
+    """Shared memory of a block.
 
-    On AMD the operands of a loop without a pipeline pass through one buffer, one after the other; beside a pipeline
-    the second one is converted before it.
+    `b_tiles` is the number of products in a step, each with its own tile of the second operand; without a pipeline
+    these tiles share a buffer. With `kept_sums`, products are scaled before they are added; scales that are loaded once
+    per block then pass through shared memory. `staged_bytes` is what else the pipeline copies in a step.
+
+    On AMD, the operands of a loop without a pipeline share one buffer. A second operand outside of the pipeline is
+    converted before it is written.
     """
     apart = (async_b == 0) & (synchronous_copies == 0) & (tile_n * tile_k >= threads)
     element = np.where((arch.vendor == "amd") & (b_converts > 0) & apart, a_bytes, b_bytes)
     of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * element + converted_b * a_bytes)
     one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA)
     barriers = np.where(instruction == TCGEN05, b_tiles * np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
-    # the lanes of tensor memory are rows: scales of rows are where they are needed
+    # each lane of tensor memory holds one row, so scales of rows need no exchange
     of_columns = np.where((tile_n >= threads) | (instruction == TCGEN05), tile_n, 0)
     of_rows = np.where((tile_m >= threads) & (instruction != TCGEN05), tile_m, 0)
     scales = np.where(np.asarray(kept_sums) > 0, SCALE_BYTES * np.maximum(of_rows, of_columns), 0)
@@ -420,25 +431,25 @@ def serialized(
     instruction: Values, num_warps: Values, tile_n: Values, out_bytes: Values, a_k_last: Values, b_k_last: Values,
     a_integer: Values, static_shapes: Values,
 ) -> Values:  # fmt: skip
-    """Triton 3.6 copies sums within such a loop: ptxas says C7515 and lets each wgmma wait for the one before (3.9
-    does not, nor does 3.6 where sizes are constants)."""
+    """Whether each wgmma waits for the one before. Triton 3.6 copies the sums within such loops, and ptxas then
+    serialises (warning C7515). Triton 3.9 does not, nor does 3.6 if sizes are constants."""
     layout = (a_k_last > 0) & (b_k_last > 0) & (a_integer == 0) & (static_shapes == 0)
     return (instruction == WGMMA) & (num_warps >= 8) & (tile_n * out_bytes == 512) & layout
 
 
 def accumulators(tile_m: Values, tile_n: Values, threads: Values, acc_bytes: Values, b_tiles: Values = 1) -> Values:
-    """Registers of a thread's sums."""
+    """Registers that hold a thread's sums."""
     return b_tiles * tile_m * tile_n // threads * np.maximum(1, acc_bytes // 4)
 
 
 def tmem_columns(instruction: Values, tile_m: Values, tile_n: Values, b_tiles: Values = 1) -> Values:
-    """Columns of tensor memory, 128 lanes high, that hold the sums of tcgen05; at least 32 are allocated."""
+    """Columns of tensor memory, of 128 lanes each, that hold the sums of tcgen05."""
     columns = b_tiles * np.maximum(32, tile_n) * -(-tile_m // 128)
     return np.where(instruction == TCGEN05, allocated_columns(columns), 0)
 
 
 def allocated_columns(columns: Values) -> Values:
-    """Tensor memory is allocated by powers of two, 32 columns at least."""
+    """Columns rounded up to an allocation of tensor memory: a power of two, at least 32."""
     return np.maximum(32, pow2(columns))
 
 
@@ -446,8 +457,10 @@ def warp_instr(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, a_bytes: Values, b_bytes: Values,
     copy_a_bytes: Values, copy_b_bytes: Values, b_tiles: Values = 1,
 ) -> Values:  # fmt: skip
-    """Arithmetic instructions of a warp in a step, beside its products, on AMD: 5 a copy on CDNA 3, 7 on CDNA 2, 3 to 4
-    on RDNA 3, hardly any else. Loads, LDS and scalar instructions are issued beside them."""
+    """Vector instructions of a warp and step besides its products, on AMD; 0 elsewhere.
+
+    There are 5 per copy on CDNA 3, 7 on CDNA 2, 3 to 4 on RDNA 3, and few others. Loads, LDS and scalar instructions
+    have their own issue slots."""
     if arch.vendor != "amd":
         return 0
     copied = tile_m * a_bytes // copy_a_bytes + b_tiles * tile_n * b_bytes // copy_b_bytes
@@ -459,11 +472,11 @@ def registers(
     a_bytes: Values, b_bytes: Values, copy_a_bytes: Values, copy_b_bytes: Values, accumulators: Values,
     instruction: Values, num_stages: Values, b_tiles: Values = 1, kept_sums: Values = 0,
 ) -> Values:  # fmt: skip
-    """`kept_sums`: registers of sums that a step adds its own to, where tl.dot does not."""
+    """Registers per thread. `kept_sums` are registers of sums that tl.dot does not accumulate itself."""
     copied = tile_m * a_bytes // copy_a_bytes + b_tiles * tile_n * b_bytes // copy_b_bytes
     copies = tile_k * copied // threads
     if arch.vendor == "amd":
-        # a step's fragments are loaded before the first product, and the copies of the next wait in registers
+        # all fragments of a step are loaded before its first product, and the next step's copies wait in registers
         lane_bytes = (tile_m // warps_m * a_bytes + b_tiles * tile_n // warps_n * b_bytes) * tile_k // arch.warp_size
         fragments = lane_bytes // 4
         waiting = tile_m * np.maximum(a_bytes, 4 * a_bytes // copy_a_bytes)
@@ -477,12 +490,13 @@ def registers(
         by_warps = 32 + accumulators + accumulators // 8 + fragments + 3 * copies_a + 7 * (copies - copies_a) // 4
     by_groups = accumulators + accumulators // 6 + 5 * copies // 2 + 21
     by_threads = 37 + accumulators + 6 * (accumulators // b_tiles) // 5 + 8 * copies // 5
-    # sums come out of tensor memory when the loop is over, many of them in parts
+    # sums are read from tensor memory after the loop, large numbers of them in parts
     by_block = 20 + np.minimum(accumulators, 128) + 5 * np.maximum(accumulators - 128, 0) // 8 + copies // 3
     by_block = by_block + 8 * -(-tile_m // threads)  # rows of each thread
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
     need = kept_sums + np.select(kinds, [by_block, by_groups, by_warps], by_threads)
-    # of a step of two instructions ptxas can take one part of the tile after another: a part's own sums live shortly
+    # if a step has at most two instructions along K, ptxas can multiply the tile part by part: its own sums are then
+    # live for one part at a time
     most = arch.max_regs_per_thread
     shallow = (instruction == MMA) & (np.asarray(kept_sums) > 0) & (tile_k * a_bytes <= 64) & (arch.vendor != "amd")
     return rounded(np.where(shallow & (need > most), np.maximum(need - accumulators, most), need))
@@ -492,8 +506,8 @@ def _amd_registers(
     arch: Arch, threads: Values, num_stages: Values, tile_k: Values, accumulators: Values, fragments: Values,
     copies: Values, loads: Values,
 ) -> Values:  # fmt: skip
-    """Of matrix instructions. Where a thread may have all that the instruction set names, LLVM keeps sums twice; RDNA 3
-    keeps operands twice, in both halves of a wave."""
+    """`registers` for AMD's matrix instructions. On CDNA, LLVM keeps sums twice if threads may have all registers of
+    the instruction set. On RDNA 3, both halves of a wave hold the operands."""
     if arch.warp_size == 64:
         few = 24 + 2 * accumulators + 3 * fragments // 5 + loads
         many = 26 + 3 * accumulators // 4 + 2 * fragments // 3 + 3 * copies // 2
@@ -507,26 +521,25 @@ def _amd_registers(
 def scale_columns(
     tile_m: Values, tile_n: Values, threads: Values, warps: Values, instruction: Values, warps_n: Values
 ) -> Values:
-    """Columns whose scales each thread loads for itself in every step, where products are scaled before they are added.
+    """Columns whose scales each thread loads in every step, for kernels that scale products before they add them.
 
-    Triton takes a load of fewer elements than the block has threads to be cheap, and gives it the layout of the sums:
-    each thread loads the scales of all of its columns, through a pointer of two registers each. Of as many elements as
-    threads or more each is loaded once and read back from shared memory: 0 here. Groups of four warps share out the
-    rows first.
+    If the tile has fewer columns than the block has threads, Triton gives the load the layout of the sums: each thread
+    loads the scales of all its columns, through a pointer of two registers each. Otherwise each scale is loaded once
+    and read back from shared memory, and the result is 0. Warp groups are placed along the rows first.
     """
     groups = np.maximum(warps // 4, 1)
     across = np.where(instruction >= WGMMA, groups // np.minimum(groups, np.maximum(tile_m // 64, 1)), warps_n)
     return np.where(tile_n < threads, np.maximum(tile_n // (4 * across), 1), 0)
 
 
-# element by element
+# for element-wise kernels
 
 
 def access_elements(
     tile_elements: Values, threads: Values, in_bytes: Values, tile_c: Values = 2**31, by_16: Values = 1
 ) -> Values:
-    """A thread's elements side by side, at most 16 bytes of them and a row of the tile; one where the size that masks
-    the loads is an argument that 16 does not divide, of which the compiler knows nothing."""
+    """Elements that one access of a thread moves: at most 16 bytes, a row of the tile, or its share of the tile. Only
+    one if loads are masked by a size that 16 does not divide, since the compiler then knows nothing of the mask."""
     widest = np.minimum(WIDEST_COPY_BYTES // in_bytes, tile_c)
     return np.where(by_16, np.maximum(1, np.minimum(widest, tile_elements // threads)), 1)
 
@@ -549,4 +562,4 @@ COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "matmul_softmax": _DOT,
     "stream": named(warps, threads, access_elements),
 }  # fmt: skip
-"""The functions that fill the columns of a cost model, by its name."""
+"""The functions that compute columns, by cost model."""

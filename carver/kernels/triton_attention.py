@@ -1,7 +1,7 @@
-"""What Triton's compiler makes of attention: two products with a softmax between them, in one loop over the keys.
+"""What Triton's compiler decides for attention: two products with a softmax between them, in one loop over the keys.
 
-As `triton.py`, whose functions these are for the cost model `attention`. Source: IR, PTX, SASS and AMD's assembly of
-Triton 3.6 for compute capability 8.0 to 12.0, gfx90a, gfx942, gfx950, gfx1100 and gfx1201.
+The functions follow the rules of `triton.py`, for the cost model `attention`. Source: IR, PTX, SASS and AMD's assembly
+of Triton 3.6 for compute capability 8.0 to 12.0, gfx90a, gfx942, gfx950, gfx1100 and gfx1201.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .triton import (
 )  # fmt: skip
 
 CHAINED_STAGES = 4
-"""At which the compiler for AMD takes a schedule of its own for two products one after the other."""
+"""Number of stages at which AMD's compiler uses a special schedule for two dependent products."""
 AMD_REGISTERS = {
     "cdna": (
         (40, 1.7, 1.7, 0, 0, 0, 0.8), (30, 1.3, 1.55, 1.5, 0, 0, 1.6), (30, 1.3, 1.55, 1.5, 0, 0, 1.6),
@@ -48,8 +48,8 @@ AMD_REGISTERS = {
         (16, 3.4, 0.65, 2, 0.4, 1.1, 0.3),
     ),
 }  # fmt: skip
-"""Registers of a thread for 1, 2, 3 and 4 stages: a base, and for each that scores, sums, queries, a step's keys and
-values take, and its copies. Fitted to what Triton 3.6 makes of its attention (`benchmarks/agreement.py`)."""
+"""Registers per thread for 1, 2, 3 and 4 stages: a base, then factors on the registers of scores, sums, queries, a
+step's keys, its values, and its copies. Fitted to Triton 3.6's compiled attention (`benchmarks/agreement.py`)."""
 
 
 def instruction(
@@ -62,8 +62,8 @@ def instruction(
 
 
 def warps_m(arch: Arch, instruction: Values, num_warps: Values, tile_m: Values, value: Values) -> Values:
-    """Of the second product. On NVIDIA warps stand along the queries where its tile is not wider than tall, on AMD as
-    many of them as there are rows of the matrix instruction."""
+    """Warps along the queries in the second product. On NVIDIA all of them, but only one with mma.sync and a tile wider
+    than it is tall; on AMD as many as the queries fill matrix instructions."""
     if arch.vendor == "amd":
         rows = amd_instruction_rows(arch, tile_m, value)
         return np.where(instruction == MMA, np.minimum(num_warps, -(-tile_m // rows)), num_warps)
@@ -75,16 +75,18 @@ def warps_n(num_warps: Values, warps_m: Values) -> Values:
 
 
 def score_copies(arch: Arch, warps_n: Values) -> Values:
-    """On AMD all warps stand along the queries in the first product: those that find no rows compute others' again."""
+    """Number of warps that compute the same scores. On AMD, all warps are placed along the queries in the first
+    product, and warps without rows repeat those of others."""
     return warps_n if arch.vendor == "amd" else 1
 
 
 def p_bytes(
     arch: Arch, q_bytes: Values, warps_m: Values, warps_n: Values, tile_m: Values, tile_k: Values, value: Values
 ) -> Values:  # fmt: skip
-    """Probabilities of 16 bits pass from product to product in registers if each warp owns whole rows.
+    """Shared memory for the probabilities; 0 if they stay in registers between the products.
 
-    On AMD a warp of the second product has the rows that it needs where it has all, or those of its own in both.
+    They do on NVIDIA if they have 16 bits and each warp owns whole rows. On AMD they do if each warp of the second
+    product computed the rows that it needs: it has all rows, or the same rows in both products.
     """
     exchanged = tile_m * tile_k * q_bytes
     if arch.vendor == "amd":
@@ -99,8 +101,8 @@ def async_copies(arch: Arch) -> Values:
 
 
 def ahead(arch: Arch, num_stages: Values) -> Values:
-    """AMD's schedule for two products loads two steps before a product, whose operands then wait in registers; any
-    other of its schedules one step, as in a matmul."""
+    """Steps by which loads run ahead. AMD's schedule for two dependent products loads two steps ahead, and keeps the
+    operands in registers; its other schedules load one step ahead, as in a matmul."""
     if arch.vendor == "amd":
         return np.where(num_stages == CHAINED_STAGES, 2, 1)
     return np.where(pipelines(arch), np.maximum(num_stages - 1, 1), 1)
@@ -110,9 +112,9 @@ def smem_bytes(
     arch: Arch, instruction: Values, num_warps: Values, num_stages: Values, ahead: Values, tile_m: Values,
     tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
-    """On AMD queries pass shared memory once, before the loop, and stay in registers; where one warp has them all and
-    few lanes change places, CDNA 4 swaps them instead. Keys and values of a loop that is no pipeline pass through one
-    buffer, the one after the other."""
+    """Shared memory of a block. On AMD, the queries pass through it once, before the loop, and then stay in registers;
+    CDNA 4 instead swaps registers if one warp has all queries and few lanes exchange places. Without a pipeline, keys
+    and values pass through one buffer, one after the other."""
     of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
     queries = tile_m * head * q_bytes
     if arch.vendor == "amd":
@@ -122,7 +124,7 @@ def smem_bytes(
         swapped = (num_warps == 1) & (loaded <= 2 * multiplied) & (arch.isa == "gfx950")
         queries = np.where(swapped, 0, queries)
         return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
-    # where two groups of warps share rows they exchange a number for each lane of tensor memory
+    # warp groups that share rows exchange a number for each lane of tensor memory
     shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * np.maximum(tile_m, 128), 0)
     beside = np.where(instruction == TCGEN05, np.where(num_stages > 1, 4, 1) * BARRIER_BYTES + shared_rows, 0)
     kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
@@ -132,14 +134,14 @@ def smem_bytes(
 
 
 def tmem_columns(instruction: Values, tile_m: Values, tile_k: Values, value: Values, q_bytes: Values) -> Values:
-    """Scores, sums and probabilities; 64 rows take half the lanes."""
+    """Columns of tensor memory for scores, sums and probabilities; 64 rows take half of the lanes."""
     columns = (tile_k + value + tile_k * q_bytes // 4) * tile_m // 128
     return np.where(instruction == TCGEN05, allocated_columns(columns), 0)
 
 
 def _amd_family(arch: Arch) -> str:
-    """RDNA 3 keeps operands of its matrix instruction twice, in both halves of a wave; on gfx942 alone the compiler
-    transposes within threads what it copies to LDS."""
+    """Key of AMD_REGISTERS. RDNA 3 holds operands twice, in both halves of a wave. Only on gfx942 does the compiler
+    transpose data within threads before it stores them to LDS."""
     if arch.warp_size == 64:
         return "transposing" if arch.isa == "gfx942" else "cdna"
     return "twice" if arch.isa.startswith("gfx11") else "rdna"
@@ -149,10 +151,10 @@ def registers(
     arch: Arch, instruction: Values, threads: Values, num_warps: Values, num_stages: Values, warps_m: Values,
     warps_n: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
-    """The scores turn into probabilities of half their width while the next product starts.
+    """Registers per thread. Scores become probabilities of half their width while the second product starts.
 
-    On AMD the queries stay in registers, and a warp has the rows of one matrix instruction at least; the next step's
-    keys and values wait there. Where a thread may have all registers of the instruction set, LLVM takes more.
+    On AMD a warp has at least the rows of one matrix instruction, and keeps the queries and the next step's keys and
+    values in registers. LLVM takes more registers if threads may have all of the instruction set.
     """
     if arch.vendor == "amd":
         first = np.maximum(tile_m // num_warps, amd_instruction_rows(arch, tile_m, tile_k))
@@ -171,11 +173,11 @@ def registers(
     rows = np.maximum(tile_m // warps_m, 16)
     scores, sums = rows * tile_k // (32 * warps_n), rows * value // (32 * warps_n)
     queries = rows * head * q_bytes // (4 * 32)
-    base = 8 if arch.cc == (8, 0) else 22  # ptxas takes a few more for what came after compute capability 8.0
+    base = 8 if arch.cc == (8, 0) else 22  # ptxas takes a few more for compute capabilities after 8.0
     by_warps = base + 9 * scores // 5 + 6 * sums // 5 + np.minimum(sums, 16) + 3 * queries // 4
     by_warps = by_warps + (tile_k + value) // (16 * warps_n)
     by_block = 9 + 19 * scores // 10 + 13 * sums // 12
-    # of many scores that wgmma leaves in registers the first are probabilities before the last are exponentiated
+    # wgmma leaves scores in registers: of many, the first are already probabilities when the last are exponentiated
     by_groups = by_block - 6 * np.maximum(scores - 64, 0) // 5
     by_threads = 40 + sums + scores + scores * np.minimum(q_bytes, 4) // 8
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
@@ -188,4 +190,4 @@ COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         tmem_columns, registers,
     ),
 }  # fmt: skip
-"""The functions that fill the columns of a cost model, by its name."""
+"""The functions that compute columns, by cost model."""

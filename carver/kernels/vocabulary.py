@@ -62,11 +62,11 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "repeated": "number of inputs of an element-wise statement that lack an axis of the output",
     "repeated_bytes": "size of those inputs that lack the outer axis, times its extent [bytes]",
 })  # fmt: skip
-"""By name, or by pattern: `<tensor>` stands for a tensor's name in lower case, or `out`."""
+"""Meanings by name or pattern: `<tensor>` stands for a tensor's name in lower case, or `out`."""
 
 
 def meaning(name: str) -> str | None:
-    """Of a name in scope; None for axes and options, which an operator's op.toml has words for."""
+    """Meaning of a name in scope; None for axes and options, which are described in the operator's `op.toml`."""
     if name in MEANINGS:
         return MEANINGS[name]
     if re.match(r"b_(converts|float8|e4m3|integer|unsigned|k_last|k_contiguous|run|reuse)$", name):
