@@ -23,14 +23,14 @@ from .hint import Hint
 from .making import make_hint
 
 BAR = 30
-"""Longest bar. [characters]"""
+"""Length of the longest bar. [characters]"""
 WIDTH = 100
 """Longest line. [characters]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One tunable set to another value. `ms` is None where the result cannot run, and `why` names the broken rule."""
+    """One tunable set to another value. If the result cannot run, `ms` is None and `why` is the broken rule."""
 
     tunable: str
     old: int
@@ -39,7 +39,7 @@ class Change:
     bound: str
     why: str = ""
     avoided: str = ""
-    """The rule that keeps it out of carver's own candidates though it can run."""
+    """The [avoid] rule that excludes it from carver's own candidates although it can run."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Explanation:
     arch: Arch
     kernel_title: str
     loop_ms: Mapping[str, float]
-    """The main loop if each resource alone had to be waited for; of DRAM, which works beyond it, all bytes."""
+    """For each resource, the time of the main loop if it were the only bound. For DRAM, the time of all bytes."""
     limits: Mapping[str, int]
-    """Blocks that one SM could hold by each limit of occupancy alone."""
+    """For each limit of occupancy, the resident blocks per SM if it were the only limit."""
     roofline_ms: float
     arithmetic_ms: float
     traffic_ms: float
@@ -74,7 +74,7 @@ class Explanation:
         }
 
     def lines(self) -> Iterator[str]:
-        """The text, a line at a time, of at most `WIDTH` characters."""
+        """The lines of the text, each of at most `WIDTH` characters."""
         h = self.hint
         yield from wrap(f"{h.problem} on {self.arch.title}", WIDTH, subsequent_indent="    ")
         yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
@@ -115,10 +115,10 @@ class Explanation:
             yield from wrap(note, WIDTH, subsequent_indent="    ")
 
     plot: ClassVar[Callable[..., Any]]
-    """Where the time goes, and what the nearest changes would do; see `carver._methods`. Needs matplotlib."""
+    """Plot the terms of the time and the effect of changing each tunable; see `carver._methods`. Needs matplotlib."""
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Occupancy, waves, waste, traffic and roofline, in words."""
+        """Occupancy, waves, waste, traffic and roofline as (name, text)."""
         h, d, arch = self.hint, self.hint.details, self.arch
         slots = arch.sm_count * d["blocks_per_sm"]
         blocks = d["waves"] * slots
@@ -178,7 +178,7 @@ class Explanation:
             yield "  none: this kernel has nothing to tune"
 
     def _time(self, ms: float) -> str:
-        """In one unit throughout, with four digits of the whole time."""
+        """Format a time, with the unit and decimals that give the whole time four digits."""
         whole = self.hint.predicted_ms
         scale, unit = (1.0, "ms") if whole >= 0.1 else (1e3, "us")
         decimals = max(0, 3 - floor(log10(whole * scale)))

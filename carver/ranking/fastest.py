@@ -15,19 +15,21 @@ from ..kernels.enumeration import Columns, Many
 from ..kernels.space import Space
 
 Order = tuple[tuple[int, int], ...]
-"""(part, row) of candidates, best first."""
+"""Candidates as pairs (part, row), best first."""
 
 FEW = 1024
-"""Candidates of one problem that are priced as fast as they are bounded."""
+"""Up to this many candidates of a single problem are priced without bounds: bounding them would take as long."""
 REACH, REACH_ALONE = 1.05, 1.2
-"""Priced first is what is bounded by less than this over the least bound of its problem: of many problems little, for a
-second pass over all of them costs less; of one more, so that there is mostly no second."""
+"""The first pass prices candidates whose lower bound is within this factor of the least bound of their problem. With
+many problems the factor is small, since a second pass over all of them together is cheap. A problem alone gets a larger
+one, so that it rarely needs a second pass."""
 
 
 def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Priced, ...], list[Order]]:
-    """What was priced, and the `topk` fastest of each problem. They are those that pricing all would find.
+    """All candidates that were priced, and the `topk` fastest of each problem: the same as if all had been priced.
 
-    Equal times: less shared memory first, then fewer warps, then the kernel declared first, then smaller tunables.
+    Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
+    tunables.
     """
     spaces = [many for many in spaces if len(many.owner)]
     bounds = _bounds(spaces, problems, topk)
@@ -46,7 +48,7 @@ def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Pri
 
 
 def in_order(parts: Sequence[Priced], topk: int) -> Order:
-    """The `topk` fastest of one problem's candidates, all of which are priced."""
+    """The `topk` fastest candidates of one problem, if all of them are priced."""
     owners = [np.zeros(len(part.space), np.int64) for part in parts]
     wanted = np.array([min(topk, sum(map(len, owners)))])
     times = np.concatenate([part.estimate.seconds for part in parts])
@@ -55,7 +57,10 @@ def in_order(parts: Sequence[Priced], topk: int) -> Order:
 
 
 def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray]:
-    """0, which leaves nothing out, where bounding costs more than pricing."""
+    """Lower bounds of the candidates' times, for each space. [s]
+
+    They are 0, and exclude no candidate, if the model has no bound or if pricing all costs less than bounding them.
+    """
     out = []
     for many in spaces:
         bound = model_of(many.space.kernel).bound
@@ -67,7 +72,7 @@ def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray
 
 
 def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: IntArray) -> list[BoolArray]:
-    """Candidates to price first, at least as many as are wanted of each problem."""
+    """Whether each candidate is priced in the first pass: at least `wanted` of each problem."""
     least = np.full(len(wanted), np.inf)
     for many, bound in zip(spaces, bounds, strict=True):
         np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
@@ -85,7 +90,7 @@ def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: 
 def _priced(
     spaces: Sequence[Many], chosen: Sequence[BoolArray]
 ) -> tuple[list[Priced], list[IntArray], list[int]]:
-    """The chosen rows of each space priced, the problems they belong to, and the place of their kernel."""
+    """Price the chosen rows of each space. Returns the priced parts, each row's problem, and each part's kernel."""
     parts, owners, kernels = [], [], []
     for place, (many, some) in enumerate(zip(spaces, chosen, strict=True)):
         if some.any():
@@ -97,7 +102,7 @@ def _priced(
 
 
 def _kth(times: FloatArray, owner: IntArray, wanted: IntArray) -> FloatArray:
-    """The wanted-th smallest time of each problem."""
+    """The `wanted`-th smallest time of each problem."""
     if len(wanted) == 1:
         return np.partition(times, wanted - 1)[wanted - 1]
     counts = np.bincount(owner, minlength=len(wanted))
@@ -128,7 +133,7 @@ def _orders(
 
 
 def _place(space: Space, rows: IntArray) -> FloatArray:
-    """Places of rows in the order of their tunables, the first declared counting most."""
+    """Positions of rows in the lexicographic order of their tunables, as declared."""
     if isinstance(space.columns, Columns) and space.columns.fixed.ascending:
         return space.index[rows].astype(np.float64)
     tunables = [np.asarray(space.columns[name])[rows] for name in reversed(list(space.kernel.tunables))]

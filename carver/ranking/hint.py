@@ -83,33 +83,33 @@ class Hint:
     terms_ms: Mapping[str, float]
     launch: Launch
     block: tuple[int, ...]
-    """Of one block."""
+    """Tile of a block."""
     warp: tuple[int, ...] | None
-    """Of one warp that multiplies with a matrix instruction."""
+    """Tile of a warp, for kernels with matrix instructions."""
     thread: tuple[int, ...] | None
-    """Of one thread that has a tile of its own."""
+    """Tile of a thread, for kernels whose threads have their own tiles."""
     rstep: tuple[int, ...] | None
-    """Elements of the sum that a block takes in one step of its loop."""
+    """Elements along each summed axis that a block processes in one step of its loop."""
     reduce_thread: tuple[int, ...] | None
-    """Threads that share the sum of one output."""
+    """Threads that share the reduction of one output."""
     num_warps: int | None
-    """Of a block of a GPU, without those that only copy, which `launch.threads` counts too."""
+    """Warps per block, on GPUs, without those that only copy. `launch.threads` counts both."""
     pipeline_stage: int | None
-    """Buffers that the tiles of a contraction's loop pass through."""
+    """Number of buffers for the tiles of a contraction's main loop."""
     use_async: bool
     use_tc: bool
     vectorize: Mapping[str, int]
-    """Elements that one instruction moves of each input."""
+    """For each input, the number of elements that one load moves."""
     rasterization_plan: RasterizationPlan
     split_k: int | None
-    """Parts that a sum is split into over blocks."""
+    """Number of blocks that share the reduction of one output tile."""
     cluster: tuple[int, ...]
-    """Blocks that run together."""
+    """Blocks per cluster."""
     cached_tensors: tuple[str, ...]
     details: Mapping[str, float]
     limited_by: str
     band_ms: tuple[float, float]
-    """Made to hold the measured time in 80 % of cases; see carver.ranking.uncertainty."""
+    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.uncertainty."""
     calibrated: str
     """Where the constants behind the prediction come from: this device, another, or priors."""
     notes: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Hint:
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Where the predicted time goes. [ms]"""
+        """The terms of the predicted time. [ms]"""
         return self.terms_ms
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ from .ranking import Told
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
-"""Configurations that are compiled where a template picks them."""
+"""Default number of configurations to compile when a template's ranking selects them."""
 _NONE: Mapping[str, Any] = FrozenDict()
 
 
@@ -51,7 +51,7 @@ class Call:
     values: Mapping[str, Any] = _NONE
 
     def rank(self, configs: Iterable[Any], arch: Arch, first: Sequence[int]) -> KernelRanking:
-        """Those at the places `first` of the list compiled for the device and ranked by what came out."""
+        """Compile the configurations at the positions `first` for the device, and rank them by their compiled code."""
         return rank_kernel(
             self.kernel, configs, args=self.args, grid=self.grid, arch=arch, constants=self.constants,
             values=self.values, screen=first,
@@ -76,17 +76,17 @@ class KernelHint:
     launch: Launch
     facts: Facts
     loop_ms: Mapping[str, float]
-    """The main loop if each resource alone had to be waited for."""
+    """For each resource, the time of the main loop if it were the only bound."""
     details: Mapping[str, float]
     also: tuple[int, ...] = ()
     band_ms: tuple[float, float] | None = None
-    """What holds four times of five, after what was learnt; None where nothing was."""
+    """Range that is meant to contain four of five measured times; None unless measurements were learnt."""
     calibrated: str = "not measured"
-    """What the prediction rests on."""
+    """Measurements that the prediction is based on."""
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Where the predicted time goes. [ms]"""
+        """The terms of the predicted time. [ms]"""
         return self.terms_ms
 
     def explain(self) -> str:
@@ -94,7 +94,7 @@ class KernelHint:
         return "\n".join(_explained(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, without the facts."""
+        """Plain values, without the facts of the compiled code."""
         return {
             "rank": self.rank, "index": self.index, "kernel": self.kernel, "arch": self.arch.name,
             "config": dict(self.config), "predicted_ms": self.predicted_ms, "bound": self.bound,
@@ -109,7 +109,8 @@ class KernelHint:
 
 @dataclass(frozen=True, eq=False)
 class KernelRanking(Sequence[KernelHint]):
-    """Configurations of one kernel, best first. `rejected` counts why others are missing, `reasons` has each."""
+    """Configurations of one kernel, best first. `rejected` counts the reasons for missing ones; `reasons` has that of
+    each."""
 
     kernel: str
     arch: Arch
@@ -118,9 +119,9 @@ class KernelRanking(Sequence[KernelHint]):
     reasons: Mapping[int, str] = field(default_factory=dict)
     given: int = 0
     source: str = ""
-    """A hash of the kernel's source and all that it calls."""
+    """A hash of the source of the kernel and of all functions that it calls."""
     problem: Mapping[str, Any] = _NONE
-    """The arguments, as profiles have them: numbers, shapes and strides by name, and of what kind they are."""
+    """The arguments in the form of profiles: numbers, shapes and strides by name, and a key "kind"."""
     learnt: Profile | None = None
 
     def __len__(self) -> int:
@@ -138,7 +139,7 @@ class KernelRanking(Sequence[KernelHint]):
 
     @property
     def indices(self) -> list[int]:
-        """Places of the ranked configurations in the list that was given, best first."""
+        """Positions of the ranked configurations in the given list, best first."""
         return [hint.index for hint in self.hints]
 
     @property
@@ -148,7 +149,7 @@ class KernelRanking(Sequence[KernelHint]):
 
     @property
     def half_bands(self) -> FloatArray:
-        """Half the width of each hint's band in logarithms, best first."""
+        """Half of the width of each hint's band in logarithms, best first."""
         low, high = np.array([hint.band_ms for hint in self.hints]).T
         out: FloatArray = np.log(high / low) / 2
         return out
@@ -278,7 +279,7 @@ def rank_kernel(
 
 
 def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a launch as profiles have a problem."""
+    """Arguments of a launch in the form that profiles use for problems."""
     out: dict[str, Any] = {}
     kinds = []
     for name, value in args.items():
@@ -297,7 +298,7 @@ def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
 
 
 def _subject(ranking: KernelRanking) -> str:
-    """What a profile of such a ranking is of."""
+    """Name of a profile's subject."""
     return f"{ranking.kernel}/compiled"
 
 
@@ -327,7 +328,7 @@ def _ranked(ranking: KernelRanking, part: Part, profile: Profile) -> KernelRanki
 
 
 def _retold(hint: KernelHint, told: Told) -> KernelHint:
-    """With the time that was learnt, the terms in proportion."""
+    """The hint with the learnt time, and its terms scaled in proportion."""
     ms = told.seconds * 1e3
     factor, width = ms / hint.predicted_ms, math.exp(told.half_band)
     return replace(

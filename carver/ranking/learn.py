@@ -25,7 +25,7 @@ from .profile import Given, Measured, Profile, profile_of
 from .ranking import Learnt, Ranking, Told
 
 WITHIN = 1.2816
-"""Standard deviations to either side that hold the middle 80 % of a normal distribution."""
+"""Standard deviations to either side of the mean that contain 80 % of a normal distribution."""
 
 Times = Mapping[int, float | None] | Mapping[Hint, float | None]
 Place: TypeAlias = tuple[int, int]
@@ -34,7 +34,7 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """Candidates of one kernel, as the model prices them from where its constants start."""
+    """Candidates of one kernel, with their predicted times by the unchanged model."""
 
     kernel: str
     start: str
@@ -46,7 +46,7 @@ class Part:
         cls, kernel: str, start: str, configs: Sequence[Mapping[str, Any]], problem: Mapping[str, Any],
         seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str], constants: Mapping[str, float],
     ) -> Part:  # fmt: skip
-        """`seconds` are the predicted times of the configurations by constants, `names` those that may move."""
+        """`seconds` predicts the times of the configurations from constants; `names` are those that may change."""
         axes, where = places(configs)
         log_s, steep = np.log(seconds(constants)), slopes(seconds, names, constants)
         rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
@@ -54,12 +54,12 @@ class Part:
 
     @property
     def seconds(self) -> FloatArray:
-        """As the model predicts them from its start."""
+        """Times that the unchanged model predicts. [s]"""
         out: FloatArray = np.exp(self.rows.log_s)
         return out
 
     def measured(self, row: int, ms: object) -> Measured:
-        """Raises ConfigError for what is no time."""
+        """The record of one measurement. Raises ConfigError if `ms` is not a time."""
         rows, config = self.rows, self.configs[row]
         return Measured(
             self.kernel, self.start, rows.problems[row], dict(config), _time(ms, config),
@@ -67,7 +67,8 @@ class Part:
         )  # fmt: skip
 
     def told(self, profile: Profile) -> tuple[Profile, dict[int, Told], set[int]]:
-        """The constants that a profile moves, what it says of these candidates by row, and those that did not run."""
+        """Apply a profile. Returns it with the constants that it changed, its predictions for these candidates by row,
+        and the rows that did not run."""
         seen = profile.rows(self.kernel, self.start)
         found = learnt(self.rows, *seen) if seen is not None else None
         out: dict[int, Told] = {}
@@ -107,7 +108,7 @@ def learn(ranking: Ranking, times: Times) -> Ranking:
 
 
 def with_profile(ranking: Ranking, profile: Given | None) -> Ranking:
-    """A new ranking by what was learnt before; as it is where nothing was."""
+    """A new ranking by an earlier profile; the same ranking if that has no measurements."""
     if profile is None:
         return ranking
     found = profile_of(profile, subject(ranking), ranking.arch.name)
@@ -115,22 +116,22 @@ def with_profile(ranking: Ranking, profile: Given | None) -> Ranking:
 
 
 def subject(ranking: Ranking) -> str:
-    """What a profile of such a ranking is of."""
+    """Name of a profile's subject: the operator and backend."""
     return f"{ranking.problem.operator}/{ranking.backend}"
 
 
 def described(problem: Problem) -> dict[str, Any]:
-    """A problem as profiles have it: its sizes, and of what kind it is."""
+    """A problem in the form of profiles: its sizes and its kind."""
     return {**problem.sizes, "kind": str(problem.sizeless)}
 
 
 def started(constants: Mapping[str, float]) -> str:
-    """What tells one start from another."""
+    """An identifier of the constants that a model starts from."""
     return sha256(json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _parts(ranking: Ranking) -> list[tuple[list[Place], Part]]:
-    """The hints of each kernel, and what is to be learnt of."""
+    """For each kernel, the places of its hints, and its candidates to learn from."""
     out = []
     for number in sorted({part for part, _ in ranking.order}):
         space = ranking.parts[number].space
@@ -152,7 +153,7 @@ def _rows(space: Space, keep: Any) -> Space:
 
 
 def _places(ranking: Ranking, times: Times) -> dict[Place, float | None]:
-    """Which candidate of the ranking each time is of."""
+    """The times by the place of their candidate in the ranking."""
     check_times(times)
     by_index: dict[int, list[Place]] = {}
     for part, row in ranking.order:
@@ -171,7 +172,7 @@ def _places(ranking: Ranking, times: Times) -> dict[Place, float | None]:
 
 
 def check_times(times: object) -> None:
-    """Raises ConfigError for what is no mapping."""
+    """Raises ConfigError unless `times` is a mapping."""
     if not isinstance(times, Mapping):
         raise ConfigError(f"learn takes a mapping of places (hint.index) or hints to ms, got {type(times).__name__}")
 
@@ -207,7 +208,7 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place
 
 
 class Learning(Protocol):
-    """A ranking of either kind: hints by their places in the list that was given, best first."""
+    """The common interface of `Ranking` and `KernelRanking`: positions in the given list, times, bands, best first."""
 
     @property
     def indices(self) -> list[int]: ...
@@ -218,16 +219,16 @@ class Learning(Protocol):
 
 
 def chances(ranking: Learning, seconds: float) -> FloatArray:
-    """For each hint, in order, the chance that it takes less than so many seconds."""
+    """For each hint, in order, the probability that it takes less than `seconds`."""
     return _below(_deviations(ranking, seconds)[0])
 
 
 def to_measure(ranking: Learning, tried: Collection[int], best_s: float, count: int) -> list[int]:
-    """Places (`Hint.index`) of the candidates to measure next, `count` at most.
+    """Positions (`Hint.index`) of the candidates to measure next, at most `count`.
 
-    The one that is predicted fastest, and those that are expected to be faster by most than it and than `best_s`, the
-    best of the times so far. While that is inf, those that are predicted fastest. Source of the criterion: Jones,
-    Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998.
+    They are the one with the least predicted time, and those with the largest expected improvement over it and over
+    `best_s`, the best measured time so far. If `best_s` is inf, they are those with the least predicted times. Source
+    of the criterion: Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998.
     """
     left = np.array([place for place, i in enumerate(ranking.indices) if i not in tried], int)
     if math.isfinite(best_s) and count < len(left):
@@ -238,14 +239,14 @@ def to_measure(ranking: Learning, tried: Collection[int], best_s: float, count: 
 
 
 def _deviations(ranking: Learning, seconds: float) -> tuple[FloatArray, FloatArray]:
-    """How many standard deviations of ln(time) each hint's is below so many seconds, and the deviations."""
+    """For each hint, by how many standard deviations its ln(time) is below that of `seconds`, and these deviations."""
     bands = ranking.half_bands
     widths = np.where(np.isnan(bands), KERNEL_OFFSET, bands / WITHIN)
     return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths
 
 
 def _below(z: FloatArray) -> FloatArray:
-    """The share of a normal distribution below so many standard deviations."""
+    """Cumulative distribution function of the standard normal distribution."""
     out: FloatArray = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
     return out
 

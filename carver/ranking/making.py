@@ -21,18 +21,18 @@ from .uncertainty import trust
 def make_hint(
     problem: Problem, part: Priced, row: int, rank: int, backend: str, notes: tuple[str, ...] = ()
 ) -> Hint:
-    """The hint of one candidate of a problem."""
+    """Build the hint of one priced candidate."""
     space, work, est = part.space, part.work, part.estimate
     arch, kernel = space.arch, space.kernel
     col = partial(space.at, row)
     warps = int(work.warps[row])
     smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", warps * arch.warp_size)
-    held = max(warps, -(-threads // arch.warp_size))  # those that only copy too
+    held = max(warps, -(-threads // arch.warp_size))  # includes warps that only copy
     limits = occupancy_limits(
         arch, np.array([float(held)]), np.array([float(smem_bytes)]), np.array([float(registers)])
     )
-    if arch.kind == "gpu":  # the compiler spills what is more
+    if arch.kind == "gpu":  # registers beyond these limits are spilled
         registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
     limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, kind, tile = col("split", 1), col("instruction", 0), _Tile.of(space, row)
@@ -68,7 +68,7 @@ def make_hint(
 
 
 def retold(hint: Hint, seconds: float, half_band: float, text: str) -> Hint:
-    """The hint with the time [s] and band that measurements gave it; its terms take the same factor."""
+    """The hint with the time [s] and band that measurements gave it, and its terms scaled by the same factor."""
     factor = seconds * 1e3 / hint.predicted_ms
     details = dict(hint.details) | {name: hint.details[name] / factor for name in ("tflops", "roofline_share")}
     return replace(
@@ -80,7 +80,7 @@ def retold(hint: Hint, seconds: float, half_band: float, text: str) -> Hint:
 
 @dataclass(frozen=True)
 class _Tile:
-    """The fields of a hint that say what a block, a warp, a thread and a step have."""
+    """The fields of a hint for the tiles of a block, a warp, a thread and a step."""
 
     block: tuple[int, ...]
     warp: tuple[int, ...] | None
@@ -90,9 +90,9 @@ class _Tile:
 
     @classmethod
     def of(cls, space: Space, row: int) -> _Tile:
-        """From the columns of a declaration: `tile_m tile_n tile_k` of a contraction; `tile_r tile_c` of a matrix as it
-        lies in memory, whose columns are summed where `axis` is 1, its rows where it is 0, if anything is summed;
-        `tile_elements` of what is walked as a line.
+        """Derive them from a declaration's columns: `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a
+        matrix as stored in memory; `tile_elements` for a tensor that is processed as one line. If a reduction has
+        `axis` 1, it sums over the matrix's columns, with 0 over its rows.
         """
 
         def those(*names: str) -> tuple[int, ...] | None:
@@ -115,7 +115,7 @@ class _Tile:
 
 
 def _stages(space: Space, row: int) -> int | None:
-    """As the declaration says; else one more than the steps that a contraction's loads run ahead."""
+    """Pipeline stages as declared; otherwise, for a contraction, one more than the steps that its loads run ahead."""
     if "stages" in space.columns:
         return space.at(row, "stages", 1)
     looped = space.problem.contracts and {"tile_m", "tile_k", "ahead"} <= space.columns.keys()
@@ -123,14 +123,15 @@ def _stages(space: Space, row: int) -> int | None:
 
 
 def _bound(terms: Mapping[str, float], loop: str) -> str:
-    """The largest term; of the main loop, which the tail wave is part of, what bounds that."""
+    """What bounds the time: the largest term, or the resource that bounds the loop (`loop`) if that is the main loop.
+    The tail wave counts as part of the main loop."""
     largest = max(terms, key=terms.__getitem__)
     in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
     return loop if in_loop or largest in ("main loop", "tail wave") else largest
 
 
 def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
-    """Elements that one instruction moves of each input; empty where the declaration does not say."""
+    """For each input, the elements that one load moves; empty if the declaration does not say."""
     inputs = [t.name for t in problem.statement.inputs]
     copies: dict[str, int] = {}
     if "access_elements" in space.columns:
@@ -142,8 +143,8 @@ def _vectorize(problem: Problem, space: Space, row: int) -> dict[str, int]:
 
 
 def _grid(part: Priced, row: int, split: int) -> tuple[int, int, int]:
-    """Blocks of the launch that every candidate has, as its declaration deals them out; of another tool's kernel, tiles
-    by parts."""
+    """Grid of the launch that is made for every candidate, as declared. For another tool's kernel, which declares no
+    launch: (tiles, parts of the reduction, 1)."""
     always = [launch.grid for launch in part.space.kernel.launches if not launch.when.names]
     if not always:
         return int(part.work.grid[row]) // max(split, 1), split, 1

@@ -15,21 +15,21 @@ from ..kernels.space import multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
 
 TILES = "triton"
-"""Whose tiles are the better advice where kernels of ours cannot run, or leave the fastest unit idle."""
+"""Backend to advise if carver's own kernels cannot run, or leave the fastest arithmetic unit idle."""
 FULL_RATE = 0.95
-"""Kernels that reach this share of the fastest unit's rate are taken to use it."""
+"""Kernels that can reach this share of the fastest unit's rate count as using it."""
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
-    """carver's own kernels where it has some for the operator and the vendor, else those of the first tool that has."""
+    """carver's own backend for the device, if it has kernels for the operator; otherwise the first backend that has."""
     return preferred(arch, backends(operator).values()).name
 
 
 def default_backend(problem: Problem, arch: Arch) -> str:
-    """carver's own kernels, unless they cannot run the problem as it is spelt or leave the fastest unit idle.
+    """carver's own kernels, unless they cannot run the problem as it is written, or leave the fastest unit idle.
 
-    Tiles for Triton are then the better advice, but where Triton copies operands element by element: that mostly
-    costs more than the unit gains.
+    Then tiles for Triton are better advice. But if Triton would copy operands element by element, carver's own kernels
+    stay: such copies usually cost more than the faster unit gains.
     """
     return _default_backend(problem.sizeless, arch)
 
@@ -52,7 +52,7 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
-    """The kernels of a backend that this problem and device meet the requirements of, and what to tell of them."""
+    """The kernels of a backend whose requirements this problem and device meet, and notes for the user."""
     offered, notes = _offered(problem.sizeless, arch, backend)
     if not offered:
         scope = static_scope(problem, arch)
@@ -64,9 +64,9 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
 
 
 def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
-    """What to tell the user of a problem that the device has no memory for; else nothing."""
+    """A note for the user if the problem exceeds the device's memory; otherwise empty."""
     if sum(problem.elements.values()) * 8 <= arch.dram_bytes or problem.compulsory_bytes <= arch.dram_bytes:
-        return ()  # the first of the two is quick, and mostly settles it
+        return ()  # the first condition is cheap and usually decides
     needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
     return (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted",)
 
@@ -97,7 +97,7 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
 
 
 def copied_singly(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> list[str]:
-    """The inputs that kernels of Triton copy element by element, because 16 does not divide a stride."""
+    """The inputs that Triton's kernels copy element by element because a stride is not a multiple of 16."""
     scope = static_scope(problem, arch)
     reads = any("by_16_a" in column.names for kernel in offered for column in kernel.derived.values())
     odd = [t.name for t in problem.statement.inputs if not scope[f"by_16_{t.name.lower()}"]]
@@ -105,9 +105,9 @@ def copied_singly(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> li
 
 
 def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float:
-    """Rate of the fastest arithmetic instruction that these kernels can issue, over that of the device's fastest.
+    """Rate of the fastest arithmetic unit that these kernels can use, over that of the device's fastest unit.
 
-    1 for problems that no matrix instruction is for.
+    1 for problems without a matrix instruction.
     """
     used = {kind for kernel in offered for kind in instructions(problem, arch, kernel)}
     if not static_scope(problem, arch)["matrix"] or not used:

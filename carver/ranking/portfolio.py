@@ -30,7 +30,7 @@ from .recommend import recommend_problems
 
 
 class Timed(Protocol):
-    """What `Portfolio.measured` reads of a record, as `carver.run.records.Measurement` has it."""
+    """The fields of `carver.run.records.Measurement` that `Portfolio.measured` reads."""
 
     @property
     def operator(self) -> str: ...
@@ -49,20 +49,20 @@ class Timed(Protocol):
 
 
 SAMPLES = 128
-"""Sizes that a portfolio is chosen on; it is checked on them and on as many between them."""
+"""Number of sizes on which a portfolio is chosen. Its loss is computed on them and on as many sizes in between."""
 FROM_EACH = 16
-"""Candidates that each sampled size contributes."""
+"""Number of candidates from each sampled size: its fastest."""
 STARTS = 64
-"""Candidates that the search starts from, besides the best of each sampled size."""
+"""Number of candidates from which the search starts, besides the best one of each sampled size."""
 NEVER = 1e6
-"""Loss of a configuration that cannot run: no mean over sizes outweighs it."""
+"""Loss of a configuration that cannot run: large enough to exclude it, whatever the mean over other sizes."""
 WORTH_A_CHANGE = 0.001
-"""Mean loss that a table must save by each change from one configuration to another."""
+"""Mean loss that each further bucket of a table must save."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Sizes up to `upto` (and beyond the bucket before it) use configuration `config` of the portfolio."""
+    """Sizes up to `upto`, and above the bucket before, use configuration number `config` of the portfolio."""
 
     upto: int
     config: int
@@ -82,12 +82,12 @@ class Portfolio:
     backend: str
     axis: str
     configs: tuple[tuple[str, Mapping[str, int]], ...]
-    """(kernel, configuration)."""
+    """Pairs (kernel, configuration)."""
     table: tuple[Bucket, ...]
     loss: float
     worst: float
     single_loss: float
-    """The same for the best single configuration."""
+    """Loss of the best single configuration."""
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -97,17 +97,17 @@ class Portfolio:
         return self.configs[self.place(size)][1]
 
     def place(self, size: int) -> int:
-        """The configuration that a size is dispatched to; the last bucket takes all larger sizes."""
+        """Index of the configuration for a size. The last bucket also takes all larger sizes."""
         return next((b.config for b in self.table if size <= b.upto), self.table[-1].config)
 
     def hints(self) -> Ranking:
-        """The configurations, ranked for the largest size, in the form that every exporter takes."""
+        """The configurations as a ranking for the largest size, which every exporter accepts."""
         largest = max(b.upto for b in self.table)
         every = [_hint(self, place, largest) for place in range(len(self))]
         return rank(at(self.problem, self.axis, largest), self.arch, every, self.backend)
 
     def hint(self, size: int) -> Hint:
-        """The hint of a size, predicted for that size."""
+        """The hint of the configuration for a size, with the time predicted for that size."""
         return _hint(self, self.place(size), size)
 
     def measured(self, timings: Iterable[Timed | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
@@ -155,7 +155,7 @@ class Portfolio:
         return json.dumps(self.to_dict(), indent=1)
 
     def to_python(self, name: str = "choose") -> str:
-        """Python source of a function from a size to a configuration, for a kernel's own repository."""
+        """Python source of a function that maps a size to its configuration, to copy into a kernel's repository."""
         lines = [f"def {name}({self.axis}):"]
         for bucket in self.table[:-1]:
             config = dict(self.configs[bucket.config][1])
@@ -236,11 +236,11 @@ def portfolio(
 
 
 def _axis(problem: Problem, name: str) -> str:
-    """The axis that the user calls so, in capitals or not; one that is masked stands for both where they are equal."""
+    """The axis with this name, in any case. If both masked axes have one size, the name of either means both."""
     sizes = problem.sizes
     ours = {word: axis for axis, word in problem.words.axes.items() if axis in sizes} | {a: a for a in sizes}
     ours |= {problem.names[axis]: axis for axis in sizes if axis in problem.names}
-    if len({sizes[axis] for axis in problem.words.mask}) == 1:  # queries and keys are one sequence
+    if len({sizes[axis] for axis in problem.words.mask}) == 1:  # self-attention: queries and keys are one sequence
         word = problem.words.axes[problem.words.mask[0]]
         ours[word] = word
     for word in (name, name.lower()):
@@ -254,7 +254,7 @@ def _varied(problem: Problem, axis: str) -> tuple[str, ...]:
 
 
 def at(problem: Problem, axis: str, size: int) -> Problem:
-    """The problem with another size of one axis; rows along that axis are dense."""
+    """The problem with another size of one axis, and dense rows along it."""
     axes = _varied(problem, axis)
     varies = {t.name for t in problem.statement.tensors if any(a in axes for a, _ in problem.stored(t).index[-1])}
     align = {name: n for name, n in problem.align_bytes.items() if name not in varies}
@@ -264,7 +264,7 @@ def at(problem: Problem, axis: str, size: int) -> Problem:
 def _sampled(
     axis: str, sizes: Iterable[int] | Mapping[int, float], samples: int
 ) -> tuple[list[int], FloatArray, list[int], FloatArray]:
-    """Sizes to choose on and sizes to check on, each with weights that sum to 1."""
+    """Sizes on which to choose, and sizes on which to compute the loss, each with weights that sum to 1."""
     if isinstance(sizes, range):
         low, high, step = (*sorted((sizes[0], sizes[-1])), abs(sizes.step)) if sizes else (0, 0, 1)
         if low < 1:
@@ -286,7 +286,7 @@ def _sampled(
 
 
 def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int], FloatArray]:
-    """At most so many of the sizes, spread by weight; each stands for those that are closest to it."""
+    """At most `most` of the sizes, spread by weight, each with the weight of all sizes closest to it."""
     if len(keys) <= most:
         return keys, weights
     cuts = np.unique(np.searchsorted(np.cumsum(weights), (np.arange(most) + 0.5) / most))
@@ -298,7 +298,7 @@ def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int]
 
 
 def _octaves(sizes: IntArray) -> FloatArray:
-    """Each size's share of the range on a logarithmic scale."""
+    """Weights of the sizes of a range: each one's share on a logarithmic scale."""
     logs = np.log(sizes.astype(float))
     edges = np.concatenate([logs[:1], (logs[1:] + logs[:-1]) / 2, logs[-1:]])
     width = np.diff(edges) if len(sizes) > 1 else np.ones(1)
@@ -309,7 +309,7 @@ def _octaves(sizes: IntArray) -> FloatArray:
 def _times(
     problem: Problem, arch: Arch, axis: str, sizes: Sequence[int], candidates: Sequence[Hint], backend: str
 ) -> FloatArray:
-    """Predicted seconds of every candidate (rows) at every size (columns); infinite where it cannot run. [s]"""
+    """Predicted times of every candidate (rows) at every size (columns); inf if it cannot run. [s]"""
     out = np.full((len(candidates), len(sizes)), np.inf)
     for column, n in enumerate(sizes):
         here = at(problem, axis, n)
@@ -329,9 +329,11 @@ def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapp
 
 
 def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
-    """`k` rows whose lowest entries have the least mean: greedy from each of the best starts, then exchanges.
+    """`k` rows that minimise the mean over columns of the least entry: greedy from each of several starts, then
+    exchanges.
 
-    Greedy alone starts from a compromise that a good set has no place for, and exchanges do not always get rid of it.
+    Greedy from a single start first picks a compromise that a good set does not contain, and exchanges do not always
+    remove it.
     """
     starts = np.argsort(loss @ weights, kind="stable")[:STARTS].tolist()
     starts += [int(np.argmin(column)) for column in loss.T]
@@ -340,7 +342,7 @@ def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
 
 
 def _greedy(loss: FloatArray, weights: FloatArray, k: int, first: int) -> list[int]:
-    """Rows one after the other, each the one that lowers the mean most."""
+    """Add rows one at a time, each time the one that lowers the mean most."""
     order = [first]
     covered = loss[first]
     while len(order) < min(k, len(loss)):
@@ -350,7 +352,7 @@ def _greedy(loss: FloatArray, weights: FloatArray, k: int, first: int) -> list[i
 
 
 def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[int]:
-    """Swap one configuration at a time for a better one until none is."""
+    """Exchange one configuration at a time for another, as long as that lowers the mean."""
     best = float(np.min(loss[order], axis=0) @ weights)
     improved = True
     while improved:
@@ -366,9 +368,9 @@ def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[i
 
 
 def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple[Bucket, ...]:
-    """From size to size the configuration that loses least, where each change to another must win `WORTH_A_CHANGE`.
+    """The buckets with the least total loss, where each change of configuration costs `WORTH_A_CHANGE` (Viterbi).
 
-    The best such path (Viterbi): what a size here and there would gain alone, for its alignment, makes no bucket.
+    So single sizes that would gain a little, due to their alignment, get no bucket of their own.
     """
     spent, came = loss[:, 0] * weights[0], []
     for i in range(1, len(sizes)):
@@ -386,7 +388,7 @@ def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple
 def _refined(
     table: tuple[Bucket, ...], sizes: Sequence[int], times: Callable[[Sequence[int], Sequence[int]], FloatArray]
 ) -> tuple[Bucket, ...]:
-    """The same buckets, each ending where, between two sampled sizes, the next configuration becomes the better one."""
+    """The same buckets with exact ends: where between two sampled sizes the next configuration becomes faster."""
     out = list(table)
     for i, (here, after) in enumerate(pairwise(table)):
         following = sizes[sizes.index(here.upto) + 1]
@@ -400,7 +402,7 @@ def _refined(
 
 
 def _steps(low: int, high: int) -> list[int]:
-    """Some 16 sizes above `low`: multiples of a power of two, which is where tiles end."""
+    """About 16 sizes between `low` and `high`: multiples of a power of two, since tiles end there."""
     step = 1 << max(0, ((high - low) // 16).bit_length())
     return list(range((low // step + 1) * step, high, step))
 

@@ -17,31 +17,31 @@ from ..cost.learn import MOST_SEEN, Posterior, Rows, places
 
 FORMAT = 1
 SHOWN = 0.02
-"""Constants that moved by less, in logarithms, are not listed."""
+"""Constants whose logarithm changed by less are not listed."""
 
 Given: TypeAlias = "Profile | Mapping[str, Any] | str | Path"
-"""A profile, the JSON value of one, or the file that holds it."""
+"""A profile, its JSON value, or the path of a file with it."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured candidate, with what the model said of it from its start."""
+    """One measured candidate, with the predictions of the unchanged model."""
 
     kernel: str
     start: str
-    """Which constants the model started from; what another start says of the candidate is not comparable."""
+    """Identifier of the constants that the model started from. Predictions from different starts are not comparable."""
     problem: Mapping[str, Any]
-    """Sizes, and what kind of problem it is."""
+    """Sizes and kind of the problem."""
     config: Mapping[str, Any]
     ms: float | None
-    """None where it did not run."""
+    """Measured time; None if the candidate did not run."""
     predicted_ms: float
     slopes: Mapping[str, float]
     """d ln(predicted) / d ln(constant)."""
 
     @property
     def key(self) -> str:
-        """The same for one candidate measured twice."""
+        """Identifier of the candidate, the same for each measurement of it."""
         return json.dumps([self.kernel, dict(self.problem), dict(self.config)], sort_keys=True, default=str)
 
 
@@ -50,14 +50,15 @@ class Profile:
     """Measurements of a kernel, latest last, and the constants that they moved."""
 
     of: str
-    """The operator and backend, or a kernel's own name."""
+    """The subject: operator and backend, or a kernel's own name."""
     device: str
     measured: tuple[Measured, ...] = ()
     constants: Mapping[str, Mapping[str, float]] = field(default_factory=FrozenDict)
-    """For each kernel's constant that moved: "factor" on its start, and the "deviation" of that factor's logarithm."""
+    """For each constant that changed, the "factor" on its start, and the "deviation" of that factor's logarithm."""
 
     def with_measured(self, more: Sequence[Measured]) -> Profile:
-        """A candidate that was measured before is what it is now; the latest MOST_SEEN of each kernel stay."""
+        """Add measurements. They replace earlier ones of the same candidates; of each kernel, only the latest MOST_SEEN
+        are kept."""
         every = {m.key: m for m in self.measured}
         for m in more:
             every.pop(m.key, None)
@@ -71,7 +72,7 @@ class Profile:
         return replace(self, measured=tuple(reversed(kept)))
 
     def rows(self, kernel: str, start: str) -> tuple[Rows, FloatArray] | None:
-        """What ran of one kernel, as the regression takes it; None where nothing did."""
+        """The candidates of one kernel that ran, as inputs of the Gaussian process, and ln(seconds); None if none ran."""
         ran = [m for m in self.measured if (m.kernel, m.start) == (kernel, start) and m.ms is not None]
         if not ran:
             return None
@@ -83,7 +84,7 @@ class Profile:
         return seen, np.log([m.ms / 1e3 for m in ran if m.ms is not None])
 
     def told(self, kernel: str, found: Posterior) -> Profile:
-        """With the constants of one kernel as they are now believed to be."""
+        """The profile with the constants of one kernel replaced by those of `found`."""
         moved = {
             f"{kernel}.{name}": {"factor": float(f"{np.exp(x):.4g}"), "deviation": float(f"{d:.3g}")}
             for name, x, d in zip(found.names, found.moved, found.moved_deviation, strict=True)
@@ -107,7 +108,7 @@ class Profile:
 
     @classmethod
     def from_dict(cls, given: object) -> Profile:
-        """Raises ConfigError for what `to_dict` did not write."""
+        """The profile that `to_dict` wrote. Raises ConfigError for anything else."""
         if not isinstance(given, Mapping):
             raise ConfigError(f"a profile is an object of keys and values, got {type(given).__name__}")
         rest = {name: value for name, value in given.items() if name != "format"}
@@ -130,7 +131,7 @@ class _Written:
 
 
 def profile_of(given: Given | None, of: str, device: str) -> Profile:
-    """The profile that was given, or an empty one. Raises ConfigError where it is none, or of something else."""
+    """The given profile, or an empty one for None. Raises ConfigError if it is no profile, or has another subject."""
     if given is None:
         return Profile(of, device)
     if isinstance(given, str | Path):

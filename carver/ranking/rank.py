@@ -90,14 +90,14 @@ def rank(
 
 
 def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:
-    """Options of the backend's tool in some configuration that the model has no part for, and no kernel a tunable."""
+    """Options in some configuration that the model ignores and that are no kernel's tunable."""
     tunables = {key for kernel in offered for key in kernel.tunables}
     found = {key for config in configs if isinstance(config, Mapping) for key in config}
     return [key for key in unpriced if key in found - tunables]
 
 
 def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dict[str, str]:
-    """The kernels' keys by other spellings: the user's, and those in use that are no key of a kernel themselves."""
+    """The kernels' keys by other spellings: the user's `names`, and common ones that are no kernel's own key."""
     known = {key for kernel in offered for key in kernel.tunables}
     if names and (odd := names.keys() - known):
         raise ConfigError(f"names maps {min(odd)!r}, which is no key of these kernels; {nearest(min(odd), known)}")
@@ -109,9 +109,9 @@ def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dic
 def by_kernel(
     given: Sequence[Mapping[str, Any] | Hint], offered: Sequence[Kernel], usual: Collection[str] = ()
 ) -> dict[Kernel, list[int]]:
-    """The places of the configurations that belong to each kernel, for the kernels that have any.
+    """The positions of the configurations that belong to each kernel, for kernels that have any.
 
-    Keys that are `usual` may be lacking.
+    Keys in `usual` may be missing.
     """
     places: dict[Kernel, list[int]] = {}
     for i, config in enumerate(given):
@@ -120,7 +120,8 @@ def by_kernel(
 
 
 def _owner(config: object, place: int, offered: Sequence[Kernel], usual: Collection[str]) -> Kernel:
-    """The kernel that a configuration names (a hint does; a dict may, by `kernel`), else whose vocabulary it speaks."""
+    """The kernel of a configuration: the one that it names (a hint does; a dict may, by `kernel`), otherwise the one
+    that has its keys."""
     name = config.kernel if isinstance(config, Hint) else config.get("kernel") if isinstance(config, Mapping) else None
     if name is not None:
         for kernel in offered:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Told:
-    """What was learnt of one candidate: its time [s], half its band's width in logarithms, and from what."""
+    """What was learnt of one candidate: its time [s], half of its band's width in logarithms, and the source."""
 
     seconds: float
     half_band: float
@@ -30,11 +30,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What measurements say of a ranking's candidates: see `carver.ranking.learn`."""
+    """What measurements say of a ranking's candidates; see `carver.ranking.learn`."""
 
     profile: Profile
     told: Mapping[tuple[int, int], Told]
-    """By (part, row); a candidate of which nothing was learnt is not in it."""
+    """By (part, row), only for candidates of which something was learnt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +52,20 @@ class Ranking(Sequence[Hint]):
     arch: Arch
     backend: str
     parts: tuple[Priced, ...]
-    """What was priced: all candidates that the user gave, of carver's own those that may be among the fastest."""
+    """The priced candidates: all that the user gave, or those of carver's own that may be among the fastest."""
     order: tuple[tuple[int, int], ...]
     """(part, row) of each hint."""
     candidates: int
-    """How many can run."""
+    """Number of candidates that can run."""
     rejected: Mapping[str, int]
     reasons: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     given: int = 0
-    """How many configurations the user gave; 0 where carver chose among its own."""
+    """Number of configurations that the user gave; 0 if carver chose among its own."""
     learnt: Learnt | None = None
-    """What measurements taught; None where the model alone has spoken."""
+    """What was learnt from measurements; None if the ranking is the model's alone."""
     _hints: dict[int, Hint] = field(default_factory=dict, init=False, repr=False)
-    """Those that were looked at, by place."""
+    """Hints that were accessed, by position."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -90,7 +90,7 @@ class Ranking(Sequence[Hint]):
 
     @property
     def indices(self) -> list[int]:
-        """Places of the ranked configurations in the given list, best first."""
+        """Positions of the ranked configurations in the given list, best first."""
         return [int(self.parts[part].space.index[row]) for part, row in self.order]
 
     @property
@@ -103,7 +103,7 @@ class Ranking(Sequence[Hint]):
 
     @property
     def half_bands(self) -> FloatArray:
-        """Half the width of each hint's band in logarithms, best first; nan where no measurement changed it."""
+        """Half of the width of each hint's band in logarithms, best first; nan if no measurement changed it."""
         told = self.learnt.told if self.learnt else {}
         return np.array([told[at].half_band if at in told else np.nan for at in self.order])
 
@@ -119,7 +119,7 @@ class Ranking(Sequence[Hint]):
             return Profile(f"{self.problem.operator}/{self.backend}", self.arch.name).to_dict()
         return self.learnt.profile.to_dict()
 
-    # What `carver._methods` adds; the functions stand in the layers that they are named after.
+    # Added by `carver._methods`; each function is defined in the layer that it is named after.
     explain: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Ranking]]
     benchmark: ClassVar[Callable[..., Any]]

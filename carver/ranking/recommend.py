@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .profile import Given
 
 RECONSIDERED = 200
-"""Candidates that a profile puts in order."""
+"""Number of candidates that a profile reorders: the fastest by the model alone."""
 TOGETHER = 64
-"""Problems that are priced at once: their columns fit a core's cache."""
+"""Number of problems that are priced at once, so that their columns fit a core's cache."""
 
 
 @takes(ConfigError, besides="topk")
@@ -61,7 +61,7 @@ def recommend(
 def recommend_problems(
     problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, profile: Given | None = None
 ) -> list[Ranking]:
-    """`recommend` of each problem, in the order given. Problems that differ in sizes alone are priced in one pass."""
+    """`recommend` for each problem, in the given order. Problems that differ only in sizes are priced in one pass."""
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     kinds: dict[Problem, list[int]] = {}
@@ -90,7 +90,7 @@ def _recalled(ranking: Ranking, profile: Given | None) -> Ranking:
 def _recommend(
     problems: Sequence[Problem], arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
 ) -> list[Ranking]:
-    """Of problems that differ in sizes alone, with these kernels."""
+    """`recommend` for problems that differ only in sizes, with the given kernels."""
     sizes = sizes_of(problems)
     spaces = [enumerate_many(problems, arch, kernel, sizes) for kernel in offered]
     removed = [Counter[str]() for _ in problems]
@@ -110,6 +110,6 @@ def _recommend(
 
 
 def _none(problem: Problem, arch: Arch, backend: str, offered: Sequence[Kernel], removed: Counter[str]) -> NoCandidates:
-    avoided = {why for kernel in offered for why in kernel.avoid}  # what can never run is told first
+    avoided = {why for kernel in offered for why in kernel.avoid}  # rules that can never be met are listed first
     told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
     return NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)

@@ -26,26 +26,26 @@ from ..problem import notation, words
 from ..problem.problem import Problem
 
 DEVICES = ("h200_sxm", "a100_sxm_80", "rtx_4090", "t4", "mi300x", "cpu_avx512", "cpu_avx2")
-"""What a declaration is tried on, as far as its backend runs there."""
+"""Devices on which a declaration is tried, if its backend runs there."""
 EXTENT = 512
-"""Of an axis that an operator's example does not give."""
+"""Extent of an axis that is not in the operator's [example]."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a declaration makes of its operator's example on one device."""
+    """Result of ranking a declaration's candidates for its operator's example on one device."""
 
     arch: Arch
     candidates: int
     config: Mapping[str, int]
-    """The first of them; empty where there is none."""
+    """The best configuration; empty if there is no candidate."""
     predicted_ms: float
     why: str
-    """What is left out, and by which rules, where no candidate is."""
+    """If there is no candidate, how many each rule removed."""
 
 
 def example(operator: str, dtype: str = "float16") -> Problem:
-    """A problem of the size that people have: as `op.toml` gives it under [example], else `EXTENT` of each axis."""
+    """A problem of realistic size: [example] of `op.toml`, with `EXTENT` for axes that it does not give."""
     dtype = canonical(dtype)
     declared = words.of(operator)
     statement = notation.parse(declared.computes)
@@ -56,7 +56,7 @@ def example(operator: str, dtype: str = "float16") -> Problem:
 
 
 def checked(path: Path, operator: str = "") -> Kernel:
-    """The kernel of a declaration that has no fault. Raises DeclarationError with all that it has."""
+    """Read and check a declaration. Raises DeclarationError with all its faults."""
     kernel, faults = read(path, operator)
     names = words.declared()
     if kernel.operator in names:
@@ -70,7 +70,7 @@ def checked(path: Path, operator: str = "") -> Kernel:
 
 
 def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
-    """Names in a declaration's expressions that neither it nor its operator has."""
+    """Names in a declaration's expressions that neither it nor its operator defines."""
     of_problem = {*static_scope(problem, load_arch(DEVICES[0])), *size_scope(problem)}
     known = of_problem | kernel.tunables.keys() | kernel.derived.keys()
     out: dict[Fault, None] = {}
@@ -83,7 +83,7 @@ def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
 
 
 def formulas(kernel: Kernel) -> Iterator[tuple[str, str, Formula]]:
-    """All that a declaration computes but launch arguments, with the table and the key it stands under."""
+    """Every expression of a declaration except launch arguments, with its table and key."""
     yield from (("tunables", name, e) for name, e in kernel.tunables.items() if isinstance(e, Expression))
     for name, formula in kernel.derived.items():
         if isinstance(formula, Derivation):
@@ -100,7 +100,7 @@ def formulas(kernel: Kernel) -> Iterator[tuple[str, str, Formula]]:
 
 
 def trials(kernel: Kernel, problem: Problem) -> Iterator[Trial]:
-    """The kernel on each device that its backend runs on."""
+    """Try the kernel on each of DEVICES that its backend runs on."""
     for arch in map(load_arch, DEVICES):
         if BACKENDS[kernel.backend].runs_on(arch):
             yield trial(kernel, problem, arch)
@@ -122,7 +122,7 @@ def trial(kernel: Kernel, problem: Problem, arch: Arch) -> Trial:
 
 
 def line_of(text: str, fault: Fault) -> int | None:
-    """The line of a TOML file that a fault is about, from 1: of its key, else of its table; None for the whole file."""
+    """The line of a fault in a TOML file, from 1: that of its key, else that of its table; None for the whole file."""
     if broken := re.search(r"\(at line (\d+)", fault.says):
         return int(broken[1])
     table, header = "", None

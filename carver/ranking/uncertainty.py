@@ -21,9 +21,9 @@ from ..base.types import FloatArray
 from ..kernels.declaration import Kernel
 
 COVERAGE = 0.8
-"""Share of measured times that a band is made to hold."""
+"""Share of measured times that a band is meant to contain."""
 NEAR = 1.5
-"""Bands are for candidates that are shown: those predicted within this factor of the best."""
+"""Bands are fitted to candidates predicted within this factor of the best, since these are the ones shown."""
 
 Kind = Literal[
     "this device", "same kind", "other type", "family", "other device", "other vendor", "other kernel", "priors"
@@ -32,19 +32,20 @@ WIDENED: dict[Kind, float] = {
     "this device": 0.0, "same kind": 0.0, "other type": 0.2, "family": 0.1, "other device": 0.45, "other vendor": 0.9,
     "other kernel": 0.45, "priors": 0.7,
 }  # fmt: skip
-"""Joined to both sides of a band, as independent errors are, for constants from elsewhere. In logarithms.
+"""Error that is added to both sides of a band, as an independent error, if constants come from elsewhere. [ln]
 
-For other devices, other vendors and priors it is the least that holds `COVERAGE` of the times of every family left out
-(`benchmarks/bands.py`); docs/calibration.md has the families, and the one table that no width of use would hold."""
+For other devices, other vendors and priors it is the smallest value with which bands contain `COVERAGE` of the times of
+every family left out (`benchmarks/bands.py`). docs/calibration.md lists the families, and the one table for which no
+useful width is enough."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
     "family": "same family", "other device": "datasheet only", "other vendor": "datasheet only",
     "other kernel": "datasheet only", "priors": "datasheet only",
 }  # fmt: skip
-"""What a ranking rests on: times of this kernel on the device or one of its kind, on one of its family or with other
-types, or nothing but what documents say of the device."""
+"""Basis of a ranking: times of this kernel on the device or one of its kind; times on its family or with other types;
+or only the device's datasheet."""
 UNSTATED = 0.35
-"""Either side of the band of a fitted kernel whose table does not state that side."""
+"""One side of the band of a fitted kernel whose `[fitted]` table does not state that side. [ln]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,12 @@ def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
 
 
 def widened(band: tuple[float, float], more: float) -> tuple[float, float]:
-    """A band with an independent error of `more` joined to either side, about the error in it that is nearest none."""
+    """Widen both sides of a band by an independent error of `more`, measured from the error in the band nearest to 0."""
     low, high = band
     middle = min(max(0.0, low), high)
     return middle - hypot(middle - low, more), middle + hypot(high - middle, more)
 
 
 def share_within(errors: FloatArray, band: tuple[float, float]) -> float:
-    """Share of log errors inside a band; NaN of none."""
+    """Share of log errors inside a band; NaN if there are no errors."""
     return float(np.mean((errors >= band[0]) & (errors <= band[1]))) if len(errors) else float("nan")
