@@ -22,13 +22,13 @@ from ..base.errors import NotationError
 from ..base.given import shown
 
 Affine: TypeAlias = tuple[tuple[str, int], ...]
-"""2*p+r is (("p", 2), ("r", 1))."""
+"""The index of a dimension as (axis, stride) pairs: 2*p+r is (("p", 2), ("r", 1))."""
 
 _STATEMENT = re.compile(r"\s*(?P<left>[^=]*?)\s*(?P<op>\+=|max=|min=|=)\s*(?P<right>.+?)\s*")
 _TENSOR = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\[(?P<index>[^\[\]]*)\]\s*")
 _TERM = re.compile(r"\s*(?:(?P<stride>\d+)\s*\*\s*)?(?P<axis>[A-Za-z_]\w*)\s*")
 MAX_LENGTH = 4096
-"""Characters of a statement."""
+"""Limit on the characters of a statement."""
 MAX_TENSORS = 64
 _EXAMPLE = "write for example 'C[m,n] += A[m,k] * B[k,n]'"
 
@@ -51,8 +51,8 @@ class Tensor:
     def footprint(self, extent: Mapping[str, Any]) -> Any:
         """Distinct elements touched when each axis runs over `extent` values. [elements]
 
-        A dimension reached by several axes counts its reach once, so that overlapping windows of a
-        convolution are not counted twice; it never counts more points than the axes have.
+        A dimension that is indexed by several axes counts its span once, so that overlapping windows of a convolution
+        are not counted twice, and at most the product of the axes' extents.
         """
         size: Any = 1
         for dim in self.index:
@@ -83,9 +83,9 @@ class Statement:
 
     output: Tensor
     summands: tuple[tuple[Tensor, ...], ...]
-    """Products that are added up; more than one only where nothing is reduced."""
+    """The products that are added up; more than one only if nothing is reduced."""
     combine: str
-    """How reduced values join: "+=", "max=", "min=", or "=" where nothing is reduced."""
+    """Operator that reduces values: "+=", "max=", "min="; "=" if nothing is reduced."""
 
     @cached_property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -110,18 +110,18 @@ class Statement:
 
     @cached_property
     def contracts(self) -> bool:
-        """Whether it sums products of operands that are walked differently."""
+        """Whether it is a contraction: a reduction over operands that have different indices."""
         return bool(self.reduced) and len({t.index for t in self.inputs}) > 1
 
     def __str__(self) -> str:
         return f"{self.output} {self.combine} {self.spelt(str)}"
 
     def spelt(self, write: Callable[[Tensor], str]) -> str:
-        """The right side, each tensor as `write` has it."""
+        """The right side as text, with each tensor formatted by `write`."""
         return " + ".join(" * ".join(map(write, product)) for product in self.summands)
 
     def without(self, axes: Collection[str]) -> Statement:
-        """The same where each of these axes, which must index a dimension alone, has one value."""
+        """The statement without these axes and their dimensions; each must be the only axis of its dimensions."""
 
         def cut(tensor: Tensor) -> Tensor:
             return Tensor(tensor.name, tuple(dim for dim in tensor.index if dim[0][0] not in axes))
@@ -130,15 +130,15 @@ class Statement:
 
 
 def _extent(tensor: Tensor) -> list[int]:
-    """How many axes each dimension is a sum of."""
+    """The number of axes in each dimension's index."""
     return [len(dim) for dim in tensor.index]
 
 
 def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
-    """What `written` calls each tensor and axis of `declared`, where both say the same; None where they do not.
+    """The names in `written` of each tensor and axis of `declared`; None if they are not the same statement.
 
-    Tensors and axes may have any names, factors and summands any order; axes that all tensors of `declared` begin
-    with, a batch, may be left out.
+    Tensors and axes may have any names, and factors and summands any order. Leading axes that all tensors of `declared`
+    have in common (a batch) may be missing.
     """
     batch = []
     for dims in zip(*(t.index for t in declared.tensors), strict=False):
@@ -147,7 +147,7 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
         batch.append(dims[0][0][0])
     for form in (declared, declared.without(batch)):
         if sorted(map(_extent, form.inputs)) != sorted(map(_extent, written.inputs)):
-            continue  # permutations of many inputs are many
+            continue  # rules out most forms before the many permutations of inputs are tried
         for inputs in permutations(written.inputs):
             tensors = list(zip(form.tensors, (written.output, *inputs), strict=False))
             pairs = {
@@ -171,12 +171,12 @@ def renaming(declared: Statement, written: Statement) -> dict[str, str] | None:
 
 
 def parse(text: str) -> Statement:
-    """Parse one statement. Raises NotationError that shows where it stops making sense."""
+    """Parse one statement. Raises a NotationError that shows where parsing failed."""
     return _parse(bounded(text))
 
 
 def bounded(text: object) -> str:
-    """The text of a statement without the blanks around it; NotationError where it is none, or too long to be one."""
+    """The text of a statement, stripped. Raises NotationError if it is not text, or longer than MAX_LENGTH."""
     if not isinstance(text, str):
         raise NotationError(f"{shown(text)} is not a statement, which is a string; {_EXAMPLE}")
     if len(text := text.strip()) > MAX_LENGTH:

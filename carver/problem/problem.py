@@ -18,22 +18,25 @@ from .notation import Statement, Tensor
 MAX_SIZE = 2**48
 """Largest extent of one axis."""
 MAX_COUNT = 2**62
-"""Most points of an iteration space, and bits of a tensor: what columns count stays in int64."""
+"""Limit on the points of an iteration space and on the bits of a tensor, so that columns of counts fit int64."""
 
 MAX_ALIGN_BYTES = 128
-"""A cache line; no copy is wider."""
+"""A cache line: no copy is wider, so larger alignments do not matter."""
 
 _NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is computed, in full. Index order is storage order: the last index is contiguous.
+    """A complete description of a computation. Index order is storage order: the last index is contiguous.
 
-    `operator` names the folder in templates/ whose kernels can run it. `dtypes` maps each tensor to its
-    element type. `options` holds the operator's integer flags (trans_a, bias, activation, ...).
-    `align_bytes` maps a tensor to the alignment that every row of it is known to start on. `written` is the statement
-    as the user wrote it, where `computes` says the same under other names: for people only, neither compared nor saved.
+    - `operator`: the folder in templates/ whose kernels can run it.
+    - `computes`: the statement in index notation, and `sizes`, the extent of each of its axes.
+    - `dtypes`: the element type of each tensor.
+    - `options`: the operator's integer flags (trans_a, bias, activation, ...).
+    - `align_bytes`: the known alignment of each tensor's rows.
+    - `written`: the statement with the user's own names, if `computes` has other ones. It is only shown, neither
+      compared nor saved.
     """
 
     operator: str
@@ -67,7 +70,7 @@ class Problem:
             raise ProblemError(f"{self} is too large to count: at most 2^62 products, and 2^62 bits a tensor")
 
     def _alignment(self, tensor: Tensor) -> int:
-        """What the caller says, else what a dense row length implies, at most MAX_ALIGN_BYTES. [bytes]"""
+        """Alignment of a tensor's rows, as given or else that of dense rows; at most MAX_ALIGN_BYTES. [bytes]"""
         itemsize = self.itemsize(tensor.name)
         said = self.align_bytes.get(tensor.name)
         if said is None:
@@ -84,9 +87,7 @@ class Problem:
 
     @cached_property
     def sizeless(self) -> Problem:
-        """The same with every axis of length 1 and its rows aligned as they are: what is kept from shape to shape
-        is kept under this.
-        """
+        """The problem with every axis of length 1, but its own alignments: the cache key for what all shapes share."""
         return _sizeless(
             self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
             tuple((name, n) for name, n in self.options.items() if name not in self.words.sized),
@@ -95,17 +96,17 @@ class Problem:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """What the user calls the tensors and axes of `computes`; empty where that is the same."""
+        """The user's names of the tensors and axes in `computes`; empty if they are the same."""
         return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
 
     @cached_property
     def contracts(self) -> bool:
-        """Whether it sums products of operands that are walked differently."""
+        """Whether it is a contraction: a reduction over operands that have different indices."""
         return self.statement.contracts
 
     def stored(self, tensor: Tensor) -> Tensor:
-        """The tensor with the index it is stored by: a normalisation, whose notation says what it sums, writes its
-        input's shape (`keeps_shape`).
+        """The tensor with the index by which it is stored. The notation of a normalisation only says what it sums; its
+        output has the shape of its input (`keeps_shape`).
         """
         keeps = tensor == self.statement.output and self.options.get("keeps_shape")
         return self.statement.inputs[0] if keeps else tensor
@@ -115,12 +116,13 @@ class Problem:
 
     @cached_property
     def elements(self) -> Mapping[str, int]:
-        """Distinct elements of each tensor."""
+        """Number of distinct elements of each tensor."""
         return {t.name: int(self.stored(t).footprint(self.sizes)) for t in self.statement.tensors}
 
     @cached_property
     def flops(self) -> int:
-        """Arithmetic of the statement: a multiply-add counts 2, an element-wise one what its options say. [FLOP]"""
+        """Arithmetic of the statement. A multiply-add counts 2; element-wise operators have the option
+        `flops_per_element`. [FLOP]"""
         points = prod(self.sizes.values())
         if "flops_per_element" in self.options:
             return points * self.options["flops_per_element"]
@@ -129,7 +131,8 @@ class Problem:
         return points * (2 if len(self.statement.inputs) > 1 else 1)
 
     def _chained_flops(self) -> int:
-        """Three or more operands contracted from left to right; axes that nobody needs any more are summed at once."""
+        """Arithmetic of three or more operands contracted from left to right; each axis is summed as soon as no later
+        operand needs it. [FLOP]"""
         out, inputs = self.statement.output, self.statement.inputs
         total, held = 0, set(inputs[0].axes)
         for i, tensor in enumerate(inputs[1:], 2):
@@ -141,20 +144,20 @@ class Problem:
 
     @property
     def words(self) -> words.Words:
-        """What the operator's folder says of it."""
+        """The description of the operator in its `op.toml`."""
         return words.of(self.operator)
 
     @property
     def masked(self) -> bool:
-        """Whether some pairs of the axes that the operator masks, (query, key) of an attention, are left out."""
+        """Whether a mask excludes some pairs of the operator's masked axes, such as (query, key) of attention."""
         return bool(self.options.get("causal")) or "visited" in self.options
 
     @property
     def attended_pairs(self) -> int:
-        """Those pairs, of one head, that are multiplied.
+        """Number of pairs (query, key) of one head that the mask leaves.
 
-        Causal: the last query sees every key, each query before it one fewer; no more than the last `window` of them.
-        Block-sparse: every query `visited`.
+        With a causal mask, the last query sees every key and each query before it one fewer, but only the last `window`
+        of them. With a block-sparse mask, every query sees `visited` keys.
         """
         queries, keys = (self.sizes[axis] for axis in self.words.mask)
         if "visited" in self.options:
@@ -163,12 +166,12 @@ class Problem:
             return queries * keys
         rows = min(queries, keys)
         least, most = keys - rows + 1, min(self.options.get("window", keys), keys)
-        short = max(0, most - least + 1)  # rows that see fewer than `most`, or just as many
+        short = max(0, most - least + 1)  # queries that see at most `most` keys without the window
         return short * (least + most) // 2 + (rows - short) * most
 
     @property
     def seen_keys(self) -> int | None:
-        """Keys that some query sees, of each of which a mask says how many; None where it is all."""
+        """Number of keys that some query sees, if a mask limits it; None if all keys are seen."""
         if "visited" in self.options:
             return min(self.options["visited"], self.sizes[self.words.mask[1]])
         if "window" in self.options:
@@ -178,7 +181,7 @@ class Problem:
 
     @cached_property
     def compulsory_bytes(self) -> int:
-        """Each input read once, the output written once; of masked keys those that a query visits. [bytes]"""
+        """Bytes to read each input once and write the output once. Of masked keys only those that are seen count."""
         keys = self.words.mask[1] if self.seen_keys is not None else ""
         seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
         once = sum(
@@ -189,7 +192,7 @@ class Problem:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """Hashable identity."""
+        """The problem's identity as a hashable tuple."""
         return (
             self.operator, self.computes, tuple(self.sizes.items()), tuple(self.dtypes.items()), self.accumulate,
             tuple(self.options.items()), tuple(self.align_bytes.items()),
@@ -211,12 +214,12 @@ class Problem:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Problem:
-        """The problem that `to_dict` wrote. Raises ProblemError where `d` has not its keys or their types."""
+        """The problem that `to_dict` wrote. Raises ProblemError if keys are missing, unknown or of the wrong type."""
         check_fields(cls, d, "problem", ProblemError)
         return cls(**d)
 
     def __str__(self) -> str:
-        """Title, extents, then types and options: "matmul M=64 N=64 K=64 (float16, trans_B)"."""
+        """Title, extents, types and options: "matmul M=64 N=64 K=64 (float16, trans_B)"."""
         words, spoken = self.words, self.words.spoken(self.options)
         usual = self.sizes.keys() <= words.axes.keys()
         called = {**words.axes, **self.names} if usual else self.names
@@ -242,7 +245,7 @@ def _sizeless(
 
 
 def size(name: str, value: object) -> int:
-    """A positive whole number. NumPy integers are accepted, floats and booleans are not."""
+    """Check the extent of an axis: a positive whole number. NumPy integers are accepted, floats and booleans not."""
     number = index(value)
     if number is None or not 1 <= number <= MAX_SIZE:
         raise ProblemError(f"size {name} must be a whole number from 1 to 2^48, got {shown(value)}")
@@ -250,7 +253,7 @@ def size(name: str, value: object) -> int:
 
 
 def counted(name: str, value: object, least: int = 0) -> int:
-    """A whole number that is no size, of at least so much, and in 64 bits."""
+    """Check a count that is no axis extent: a whole number from `least` to MAX_COUNT."""
     number = index(value)
     if number is None or not least <= number <= MAX_COUNT:
         most = " and at most 2^62" if number is not None and number > MAX_COUNT else ""

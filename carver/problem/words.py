@@ -1,23 +1,23 @@
-"""What `templates/<operator>/op.toml` says of an operator: its notation, and words for the numbers of a problem.
+"""Contents of `templates/<operator>/op.toml`: an operator's notation, and words for the sizes and options of problems.
 
     computes = "Y[r] += X[r,c]"
-    title = "{reduce_op} along {axis}"      # the operator's name without one
-    mask = ["q", "s"]                       # axes of which a mask leaves pairs out: `causal`, `visited`
+    title = "{reduce_op} along {axis}"      # default: the operator's name
+    mask = ["q", "s"]                       # axes of which a mask (`causal`, `visited`) excludes pairs
     sized = ["tiles_16"]                    # options that change with the sizes
-    packed = ["B"]                          # tensors whose elements may lie two to a byte
-    [axes]                                  # what people call an axis
+    packed = ["B"]                          # tensors that may hold two elements per byte
+    [axes]                                  # the name of each axis
     r = "rows"
-    [products]                              # what people call the product of axes, which takes the last one's place
+    [products]                              # a name for a product of axes, shown in place of the last one
     heads = ["h", "g"]
     [options]
-    axis = ["columns", "rows"]              # a word for each value; "" says nothing
+    axis = ["columns", "rows"]              # a word for each value; "" is not shown
     max_delay = []                          # a count
-    [passes]                                # arithmetic and bytes over those of the notation, by an option's value
+    [passes]                                # by an option's value, factors on the notation's arithmetic and bytes
     backward = [[1.0, 1.0], [2.0, 1.5]]
-    [unsaid]                                # sizes and counts that go without saying: a number, or as another axis
-    b = 1
-    s = "q"                                 # or a product
-    [example]                               # sizes and options of a problem as people have it
+    [unsaid]                                # sizes and counts that are not shown: a number, or an axis or
+    b = 1                                   # product of equal size
+    s = "q"
+    [example]                               # sizes and options of a realistic problem
     r = 4096
 """
 
@@ -51,7 +51,7 @@ class Words:
     example: Mapping[str, int] = field(default_factory=FrozenDict)
 
     def sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Those that do not go without saying, by axis or product; all where a statement has other axes than these."""
+        """The sizes to show, by axis or product: without those in [unsaid]. All, if the statement has other axes."""
         if not sizes.keys() <= self.axes.keys():
             return dict(sizes)
         replaced = {axes[-1]: word for word, axes in self.products.items()}
@@ -62,18 +62,18 @@ class Words:
         return {axis: n for axis, n in said.items() if n != usual.get(axis)}
 
     def pass_of(self, options: Mapping[str, int]) -> tuple[float, float]:
-        """Arithmetic and bytes of these options over those that the notation says."""
+        """Factors of these options on the arithmetic and the bytes of the notation."""
         return next((each[options[name]] for name, each in self.passes.items() if name in options), (1.0, 1.0))
 
     def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
-        """The word for the value of each option that has one."""
+        """For each option that has one, the word for its value."""
         given = {name: (words, options[name]) for name, words in self.options.items() if name in options}
         return {name: words[value] for name, (words, value) in given.items() if 0 <= value < len(words)}
 
 
 @lru_cache(maxsize=1)
 def declared() -> Mapping[str, Words]:
-    """Of every shipped operator. Raises KernelError that names the file and what is wrong in it."""
+    """`Words` of every shipped operator. Raises a KernelError that names the file and the error."""
     found = {}
     for path in sorted(folder("templates").glob("*/op.toml")):
         raw = tomllib.loads(path.read_text())
@@ -91,5 +91,5 @@ def declared() -> Mapping[str, Words]:
 
 
 def of(operator: str) -> Words:
-    """Those of an operator; none where templates/ has no folder for it."""
+    """`Words` of an operator; empty ones if templates/ has no folder for it."""
     return declared().get(operator, Words(title=operator))

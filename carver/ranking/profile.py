@@ -72,7 +72,8 @@ class Profile:
         return replace(self, measured=tuple(reversed(kept)))
 
     def rows(self, kernel: str, start: str) -> tuple[Rows, FloatArray] | None:
-        """The candidates of one kernel that ran, as inputs of the Gaussian process, and ln(seconds); None if none ran."""
+        """The candidates of one kernel that ran, as inputs of the Gaussian process, and their ln(seconds); None without
+        any."""
         ran = [m for m in self.measured if (m.kernel, m.start) == (kernel, start) and m.ms is not None]
         if not ran:
             return None

@@ -99,7 +99,7 @@ def _made(kind: Kind, text: str, low: float, high: float) -> Trust:
 
 
 def widened(band: tuple[float, float], more: float) -> tuple[float, float]:
-    """Widen both sides of a band by an independent error of `more`, measured from the error in the band nearest to 0."""
+    """Widen both sides of a band by an independent error of `more`, counted from the error in the band nearest to 0."""
     low, high = band
     middle = min(max(0.0, low), high)
     return middle - hypot(middle - low, more), middle + hypot(high - middle, more)
