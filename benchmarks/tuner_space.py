@@ -3,8 +3,9 @@
     python benchmarks/tuner_space.py TABLE [--most 400]
 
 `carver evaluate` places a winner among the configurations that won somewhere. Here it is placed among all that the
-kernel's declaration lists, which for `triton_block_fp8` is what vLLM and SGLang time: 1,280 configurations. Printed for
-each device: the median place in percent, and the share of winners whose tile is in the first ten hints of `recommend`.
+kernel's declaration lists, which for `triton_block_fp8` is what vLLM and SGLang time: 1,280 configurations, with the
+winner's options for its vendor. Printed for each device: the median place in percent, and the share of winners whose
+tile is in the first ten hints of `recommend`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def place(winner: Winner) -> tuple[float, bool]:
     """Place in percent among all configurations, and whether one of the first ten hints has the winner's tile."""
     (kernel,) = kernels(winner.problem.operator, winner.backend)
     won = winner.pool.configs[winner.won]
-    space = [dict(zip(kernel.tunables, values, strict=True)) for values in itertools.product(*kernel.tunables.values())]
+    options = kernel.options.get(winner.arch.vendor, ())
+    asked = {name: won[name] for name in options if name in won}
+    listed = {name: kernel.tunables[name] for name in won if name in kernel.keys("")}
+    space = [dict(zip(listed, values, strict=True)) | asked for values in itertools.product(*listed.values())]
     space += [dict(won)] if won not in space else []
     order = rank(winner.problem, winner.arch, space, winner.backend).indices
     at = space.index(won)

@@ -72,6 +72,25 @@ def test_warps_stand_on_the_tile_and_beyond_it(sources: Any, name: str, operator
     assert multiplied == products * copies * config["BLOCK_M"] * config["BLOCK_N"] * config["BLOCK_K"]
 
 
+@pytest.mark.parametrize("device", ["mi300x", "rx_7900_xtx"])
+@pytest.mark.parametrize("rows", [0, 16])
+@pytest.mark.parametrize("tile", [(32, 128, 64, 8), (32, 32, 64, 4), (64, 64, 64, 4), (64, 32, 64, 4)], ids=str)
+def test_what_warps_repeat_on_amd(sources: Any, device: str, rows: int, tile: tuple[int, ...]) -> None:
+    """Eight warps on 32 x 128 multiply all of it each, where the instruction has 32 rows."""
+    config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"), tile, strict=True))
+    config |= {"num_stages": 2, "matrix_instr_nonkdim": rows}
+    arch = carver.load_arch(device)
+    [kernel] = [k for k in KERNELS if (k.operator, k.name) == ("matmul", "triton")]
+    space, why = given_space(carver.MatmulTemplate(SIZE, SIZE, SIZE, trans_B=True).problem, arch, kernel, [config])
+    assert not why and space.config(0).get("matrix_instr_nonkdim", 0) == rows
+    args = {name: Tensor("float16", (SIZE, SIZE)) for name in "abc"} | dict.fromkeys("MNK", SIZE)
+    facts = carver.inspect(
+        sources.linear, args=args, config=config, arch=device, grid=(SIZE // tile[0], SIZE // tile[1])
+    )
+    multiplied = sum(facts.loops[0].span.matrix.values()) * config["num_warps"]
+    assert multiplied == 2 * tile[0] * tile[1] * tile[2] * space.at(0, "product_copies", 1)
+
+
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("tile", [(128, 256, 64, 8, 4), (128, 128, 64, 8, 4)], ids=str)
 def test_products_wait_for_each_other_where_ptxas_says_so(sources: Any, tile: tuple[int, ...], static: bool) -> None:

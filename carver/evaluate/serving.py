@@ -25,7 +25,7 @@ _NAME = re.compile(
 )
 _OUR_WORD = {
     "block_size_m": "BLOCK_M", "block_size_n": "BLOCK_N", "block_size_k": "BLOCK_K", "group_size_m": "GROUP_M",
-    "num_warps": "num_warps", "num_stages": "num_stages",
+    "num_warps": "num_warps", "num_stages": "num_stages", "matrix_instr_nonkdim": "matrix_instr_nonkdim",
 }  # fmt: skip
 _TYPES = {"fp8": "float8_e4m3", "fp8_w8a8": "float8_e4m3", "int8_w8a8": "int8"}
 BLOCK = (128, 128)

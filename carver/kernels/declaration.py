@@ -32,8 +32,8 @@ from .compiler import COMPILERS, Formula, filled
 from .expr import Expression
 
 KEYS = {
-    "backend", "model", "title", "source", "requires", "tunables", "defaults", "let", "schedule", "rules", "launches",
-    "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
+    "backend", "model", "title", "source", "requires", "tunables", "defaults", "options", "let", "schedule", "rules",
+    "launches", "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
 }  # fmt: skip
 LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
 
@@ -91,6 +91,8 @@ class Kernel:
     tunables: Mapping[str, tuple[int, ...] | Expression]
     """For each tunable, the values to enumerate, or an expression that computes its value from others."""
     defaults: Mapping[str, int]
+    options: Mapping[str, tuple[str, ...]]
+    """By vendor: tunables that only devices of that vendor have. Where one has its default, it is not named."""
     let: Mapping[str, Expression]
     """Named expressions that other expressions use."""
     schedule: Mapping[str, Expression]
@@ -122,6 +124,10 @@ class Kernel:
             *(expr.parse(arg) for n in self.launches for arg in n.args if not arg.endswith("*")),
             self.workspace_bytes,
         )
+
+    def keys(self, vendor: str) -> set[str]:
+        """What a configuration may name on devices of that vendor; of no vendor: on those of all."""
+        return self.tunables.keys() - {n for other, names in self.options.items() if other != vendor for n in names}
 
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
         """The requirements that a problem and a device do not meet; `scope` is their `space.static_scope`."""
@@ -178,6 +184,7 @@ class _Reader:
             self.fault("", "", f"missing {', '.join(sorted(missing))}")
         tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
         defaults = {name: int(self.number("defaults", name, v)) for name, v in self.table("defaults").items()}
+        options = {vendor: self.named(vendor, names, defaults) for vendor, names in self.table("options").items()}
         for name in defaults.keys() - tunables.keys():
             self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
         if (backend := self.text("backend")) not in BACKENDS:
@@ -197,6 +204,7 @@ class _Reader:
             requires=MappingProxyType(self.expressions("requires")),
             tunables=MappingProxyType(tunables),
             defaults=MappingProxyType(defaults),
+            options=MappingProxyType(options),
             let=MappingProxyType(let),
             schedule=MappingProxyType(schedule),
             derived=MappingProxyType(self.ordered({**let, **schedule})),
@@ -250,6 +258,12 @@ class _Reader:
             return tuple(values)
         self.fault("tunables", name, f"a list of whole numbers or an expression is wanted, got {values!r}")
         return (1,)
+
+    def named(self, vendor: str, names: object, defaults: Mapping[str, int]) -> tuple[str, ...]:
+        if isinstance(names, list) and all(isinstance(name, str) and name in defaults for name in names):
+            return tuple(names)
+        self.fault("options", vendor, f"a list of tunables that have a default is wanted, got {names!r}")
+        return ()
 
     def relative(self) -> Kernel | None:
         if not (name := self.text("constants_of")):

@@ -6,7 +6,7 @@ Spaces of a kernel's own candidates are built in `enumeration`, spaces of the us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -73,8 +73,11 @@ class Space:
         return np.broadcast_to(self.column(name, default), len(self))
 
     def config(self, row: int) -> dict[str, int]:
-        """The tunables of one row, under the backend's keys."""
-        return {name: int(self.columns[name][row]) for name in self.kernel.tunables}
+        """The tunables of one row, under the backend's keys; a vendor's options only where they are set."""
+        kernel = self.kernel
+        tunables = {name: int(self.columns[name][row]) for name in kernel.tunables}
+        unset = {n for names in kernel.options.values() for n in names if tunables[n] == kernel.defaults[n]}
+        return {name: value for name, value in tunables.items() if name not in unset}
 
     def where(self, keep: BoolArray) -> Space:
         columns = {name: column[keep] for name, column in self.columns.items()}
@@ -378,7 +381,8 @@ def given_space(
 
     Raises ConfigError for a configuration with missing, unknown or non-integer entries.
     """
-    rows = [_checked(config, kernel, i) for i, config in enumerate(configs)]
+    keys = [name for name in kernel.tunables if name in kernel.keys(arch.vendor)]
+    rows = [_checked(config, kernel, keys, i) for i, config in enumerate(configs)]
     if not rows:
         raise ConfigError(f"no configurations given; each is a dict of {', '.join(kernel.tunables)}")
     given = {name: np.array([row[name] for row in rows], np.int64) for name in kernel.tunables}
@@ -398,12 +402,12 @@ def given_space(
     return space.where(why < 0), {int(i): list(rules)[why[i]] for i in np.flatnonzero(why >= 0)}
 
 
-def _checked(config: Mapping[str, Any], kernel: Kernel, place: int) -> dict[str, int]:
+def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], place: int) -> dict[str, int]:
     if not isinstance(config, Mapping):
-        raise ConfigError(f"configuration {place} is {config!r}; expected a dict of {', '.join(kernel.tunables)}")
-    if unknown := config.keys() - kernel.tunables.keys():
+        raise ConfigError(f"configuration {place} is {config!r}; expected a dict of {', '.join(keys)}")
+    if unknown := config.keys() - set(keys):
         word = min(map(str, unknown))
-        raise ConfigError(f"configuration {place} has unknown key {word!r}; {nearest(word, kernel.tunables)}")
+        raise ConfigError(f"configuration {place} has unknown key {word!r}; {nearest(word, keys)}")
     row = {**kernel.defaults, **config}
     if missing := kernel.tunables.keys() - row.keys():
         raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")

@@ -90,11 +90,15 @@ def rounded(need: Values) -> Values:
     return -(-need // 8) * 8
 
 
-def amd_instruction_rows(arch: Arch, rows: Values, columns: Values, element_bytes: Values = 2) -> Values:
+def amd_instruction_rows(
+    arch: Arch, rows: Values, columns: Values, element_bytes: Values = 2, asked: Values = 0
+) -> Values:
     """Rows (and columns) of the matrix instruction for a tile: 16, or 32 on CDNA if the tile has as many, except for
-    float64."""
-    wide = (arch.warp_size == 64) & (np.minimum(rows, columns) >= 32) & (np.asarray(element_bytes) < 8)
-    return np.where(wide, 32, 16)
+    float64. `asked` is the option `matrix_instr_nonkdim`, 0 if the compiler chooses."""
+    if arch.warp_size != 64:
+        return np.asarray(16)
+    wide = (np.minimum(rows, columns) >= 32) & (np.asarray(element_bytes) < 8)
+    return np.where(np.asarray(asked) > 0, asked, np.where(wide, 32, 16))
 
 
 # for kernels with one tl.dot, or several with a common first operand, in a loop over K
@@ -111,21 +115,21 @@ def instruction(
 
 def warps_n(
     arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, num_warps: Values, a_bytes: Values,
-    b_tiles: Values = 1,
+    b_tiles: Values = 1, matrix_instr_nonkdim: Values = 0,
 ) -> Values:  # fmt: skip
     """Warps along the columns. The grid of warps follows the tile's aspect ratio. If a step has several products, on
     NVIDIA all warps are placed along the longer side."""
     if arch.vendor == "amd":
-        return np.where(instruction == MMA, _amd_warps_n(arch, tile_m, tile_n, num_warps, a_bytes), 1)
+        rows = amd_instruction_rows(arch, tile_m, tile_n, a_bytes, matrix_instr_nonkdim)
+        return np.where(instruction == MMA, _amd_warps_n(rows, tile_m, tile_n, num_warps), 1)
     across = pow2(np.maximum(1, tile_n * num_warps // tile_m) ** 0.5 * 0.7072)
     of_one = np.minimum(np.minimum(num_warps, across), np.maximum(1, tile_n // 8))
     return np.where((instruction == MMA) & (b_tiles > 1), np.where(tile_m >= tile_n, 1, num_warps), of_one)
 
 
-def _amd_warps_n(arch: Arch, tile_m: Values, tile_n: Values, num_warps: Values, element_bytes: Values) -> Values:
+def _amd_warps_n(size: Values, tile_m: Values, tile_n: Values, num_warps: Values) -> Values:
     """Warps along the columns on AMD. The compiler doubles the grid of warps step by step: along the rows while a warp
     has at least twice as many instructions there as along the columns, else along the columns."""
-    size = amd_instruction_rows(arch, tile_m, tile_n, element_bytes)
     down = across = np.ones_like(tile_m * tile_n * num_warps)
     for _ in range(int(np.max(num_warps)).bit_length() - 1):
         tall = (tile_m // (2 * size) // down >= tile_n // size // across) & (down < tile_m // size)
@@ -139,15 +143,16 @@ def warps_m(num_warps: Values, warps_n: Values) -> Values:
 
 
 def product_copies(
-    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, warps_m: Values, warps_n: Values
-) -> Values:
+    arch: Arch, instruction: Values, tile_m: Values, tile_n: Values, warps_m: Values, warps_n: Values,
+    a_bytes: Values, matrix_instr_nonkdim: Values = 0,
+) -> Values:  # fmt: skip
     """Number of warps that compute the same products. If a side of the tile has fewer instructions than warps, the
-    surplus warps repeat those of others.
-
-    Left out on AMD: its tuned files use eight warps for tiles of 16 rows, and would rank far lower with this term.
-    """
-    copies = np.maximum(warps_m * 16 // tile_m, 1) * np.maximum(warps_n * 8 // tile_n, 1)
-    return np.where((instruction == MMA) & (arch.vendor != "amd"), copies, 1)
+    surplus warps repeat those of others."""
+    rows, columns = np.asarray(16), np.asarray(8)
+    if arch.vendor == "amd":
+        rows = columns = amd_instruction_rows(arch, tile_m, tile_n, a_bytes, matrix_instr_nonkdim)
+    copies = np.maximum(warps_m * rows // tile_m, 1) * np.maximum(warps_n * columns // tile_n, 1)
+    return np.where(instruction == MMA, copies, 1)
 
 
 def bytewise(one_type: Values, a_bytes: Values) -> Values:

@@ -235,7 +235,8 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
 
 def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
     """Each tunable one step down and one step up among the declared values, everything else kept."""
-    moves = [(name, value) for name, values in kernel.tunables.items() for value in _around(hint.config[name], values)]
+    own = {name: values for name, values in kernel.tunables.items() if name in kernel.keys("")}
+    moves = [(name, value) for name, values in own.items() for value in _around(hint.config[name], values)]
     if not moves:
         return
     space, why = given_space(hint.problem, arch, kernel, [{**hint.config, name: value} for name, value in moves])
