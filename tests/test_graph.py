@@ -156,7 +156,7 @@ def test_whole_rows_or_two_passes() -> None:
     tile = {"BLOCK_M": 64, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_stages": 2}
     ranking = op.rank([{**tile, "PASSES": 1}, {**tile, "PASSES": 2}])
     assert ranking.indices == [1]
-    assert "whole rows" in ranking.reasons[0]
+    assert "as wide as the rows" in ranking.reasons[0]
     two = ranking[0]
     assert two.details["steps"] == 2 * 2 * 4  # passes, column tiles, steps of K
     long = carver.MatmulSoftmaxTemplate(4096, 50000, 256).with_arch("h200").recommend_hints(5)
