@@ -77,9 +77,24 @@ TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the othe
     "float8_e4m3": [(4096, 4096, 4096), (256, 8192, 8192), (16, 6144, 4096)],
 }  # fmt: skip
 
+RAGGED = [
+    ReductionTemplate("softmax", (1, 77)),
+    ReductionTemplate("softmax", (1, 100_003), in_dtype="bfloat16"),
+    ReductionTemplate("softmax", (1001, 99), 0),
+    ReductionTemplate("layer_norm", (513, 1003), in_dtype="float32"),
+    ReductionTemplate("rms_norm", (515, 1030)),
+    ReductionTemplate("mean", (1000, 777)),
+    ReductionTemplate("max", (77, 1023), 0),
+    ReductionTemplate("sum", (3, 100_004), in_dtype="float32"),
+    GEMVTemplate(1003, 516),
+    GEMVTemplate(5, 1001),
+    GEMVTemplate(514, 1003, trans_A=True),
+]
+"""Sizes that end inside a tile, between two vectors of it or inside one."""
+
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
-    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY)):
+    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY), ("ragged", RAGGED)):
         if kind in kinds:
             yield from ((kind, template) for template in named)
     if "types" in kinds:

@@ -1,6 +1,6 @@
 """torch.compile(mode="max-autotune") of whole decoder blocks on the GPU of this machine, with carver's handler or not.
 
-    python benchmarks/inductor_blocks.py --out blocks.jsonl [--tokens 16 1024 4096] [--limit 300] [--topk 5]
+    python benchmarks/inductor_blocks.py --out blocks.jsonl [--tokens 16 1024 4096] [--topk 5] [--arms carver]
 
 One row for each block and number of tokens: seconds of the first call and milliseconds of one run of both, replayed as
 a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
     parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
     parser.add_argument("--topk", type=int, default=5)
+    parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=["inductor", "carver"])
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
     args = parser.parse_args()
     began, arch = time.monotonic(), carver.CUDA()
@@ -130,7 +131,7 @@ def main() -> None:
             angles = torch.outer(torch.arange(tokens), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
             inputs = (x, angles.cos().bfloat16(), angles.sin().bfloat16())
             row: dict[str, Any] = {"block": name, "tokens": tokens, "torch": torch.__version__, "topk": args.topk}
-            for which in ("inductor", "carver"):
+            for which in args.arms:
                 if time.monotonic() - began > args.limit:
                     print(f"{name} {tokens}: {which} left out, {args.limit:.0f} s are up", flush=True)
                     break

@@ -238,6 +238,14 @@ def test_a_section_for_a_declaration(measured_csv: Path) -> None:
     assert said["fitted"]["command"] == "carver calibrate --from mine.csv --start priors"
 
 
+def test_tables_given_one_by_one_count_together(measured_csv: Path) -> None:
+    other = measured_csv.with_name("other.csv")
+    other.write_text(measured_csv.read_text())
+    (apart,) = json.loads(run("calibrate", "--from", measured_csv, "--from", other, "--json"))
+    (together,) = json.loads(run("calibrate", "--from", measured_csv, other, "--json"))
+    assert apart["problems"] == together["problems"] > 5
+
+
 def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
     text = run("calibrate", "--from", measured_csv)
     assert "after, on held-out problems" in text

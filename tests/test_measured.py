@@ -27,6 +27,8 @@ DATA = Path(__file__).parent / "data"
         ("h200/types.json.gz", 1.03, 1.002),
         ("h200/fp64.json.gz", 1.04, 1.02),
         ("h200/memory.json.gz", 1.03, 1.01),
+        ("h200/memory_copy.json.gz", 1.025, 1.001),
+        ("h200/memory_more.json.gz", 1.06, 1.01),
         ("h200/attention.csv", 1.055, 1.01),
         ("h200/triton_matmul.csv", 1.06, 1.008),
         ("h200/triton_more.csv", 1.05, 1.005),

@@ -54,8 +54,8 @@ def tma(
                 alternate=alternate, cluster=cluster)  # fmt: skip
 
 
-def tile(block_r: int, block_c: int, threads: int, vec: int, **split: int) -> dict[str, int]:
-    return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **split)
+def tile(block_r: int, block_c: int, threads: int, vec: int, **more: int) -> dict[str, int]:
+    return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **more)
 
 
 Config = dict[str, int]
@@ -91,6 +91,7 @@ SUM_INT32 = ReductionTemplate("sum", (4096, 8192), in_dtype="int32", out_dtype="
 MAX = ReductionTemplate("max", (65536, 1024), axis=0).problem
 SOFTMAX = ReductionTemplate("softmax", (4096, 4096)).problem
 SOFTMAX_DOWN = ReductionTemplate("softmax", (4096, 4096), axis=0).problem
+SHORT_ROWS = ReductionTemplate("softmax", (100_003, 77)).problem
 RMS_NORM_ROWS = ReductionTemplate("rms_norm", (4096, 4096), in_dtype="bfloat16").problem
 LAYER_NORM = ReductionTemplate("layer_norm", (4096, 8192)).problem
 RMS_NORM = ReductionTemplate("rms_norm", (8192, 4096), axis=0, in_dtype="float32").problem
@@ -149,16 +150,17 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("reduce", "sm_90", SUM, tile(4, 2048, 256, 8, split=1)),
     ("reduce", "sm_80", MAX, tile(64, 64, 128, 8, split=8)),
     ("reduce", "sm_89", SUM_INT32, tile(4, 1024, 256, 4, split=2)),
-    ("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8)),
-    ("normalise", "sm_90", SOFTMAX, tile(1, 4096, 128, 8)),
-    ("normalise", "sm_90", SOFTMAX, tile(2, 4096, 128, 8)),
-    ("normalise", "sm_90", SOFTMAX_DOWN, tile(32, 256, 256, 4)),
-    ("normalise", "sm_80", LAYER_NORM, tile(1, 2048, 128, 8)),
-    ("normalise", "sm_90", LAYER_NORM, tile(1, 8192, 128, 8)),
-    ("normalise", "sm_90", RMS_NORM_ROWS, tile(4, 1024, 64, 8)),
-    ("normalise", "sm_120", RMS_NORM, tile(32, 64, 256, 4)),
-    ("normalise", "sm_86", RMS_NORM, tile(8, 16, 32, 4)),
-    ("normalise", "sm_75", RMS_NORM_ROWS, tile(1, 1024, 32, 4)),
+    ("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8, row_warps=32)),
+    ("normalise", "sm_90", SOFTMAX, tile(1, 4096, 128, 8, row_warps=32)),
+    ("normalise", "sm_90", SOFTMAX, tile(2, 4096, 128, 8, row_warps=32)),
+    ("normalise", "sm_90", SOFTMAX_DOWN, tile(32, 256, 256, 4, row_warps=32)),
+    ("normalise", "sm_80", LAYER_NORM, tile(1, 2048, 128, 8, row_warps=32)),
+    ("normalise", "sm_90", LAYER_NORM, tile(1, 8192, 128, 8, row_warps=32)),
+    ("normalise", "sm_90", RMS_NORM_ROWS, tile(4, 1024, 64, 8, row_warps=32)),
+    ("normalise", "sm_120", RMS_NORM, tile(32, 64, 256, 4, row_warps=32)),
+    ("normalise", "sm_86", RMS_NORM, tile(8, 16, 32, 4, row_warps=32)),
+    ("normalise", "sm_75", RMS_NORM_ROWS, tile(1, 1024, 32, 4, row_warps=32)),
+    ("normalise", "sm_90", SHORT_ROWS, tile(16, 128, 128, 1, row_warps=1)),
 ]
 
 HINTS: list[tuple[str, Template]] = [
@@ -255,7 +257,7 @@ def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], cas
         (("tma", "sm_90", SQUARE, tma(128, 256, 64, 2, 4)), 4),
         (("simt", "sm_75", SQUARE, simt(128, 64, 16, 8, 4, 2)), 2),
         (("cuda", "sm_90", BIAS, dict(block=4096, threads=256, vec=8)), 4),
-        (("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8)), 4),
+        (("normalise", "sm_90", SOFTMAX, tile(1, 4096, 256, 8, row_warps=32)), 4),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -305,7 +307,7 @@ def test_the_rules_allow_what_is_compiled_here(case: int) -> None:
         ("simt", FP32, simt(128, 128, 16, 8, 8, 3), "one or two buffers"),
         ("simt", FP32, simt(16, 16, 16, 4, 8, 1), "whole warps"),
         ("reduce", SUM, tile(1, 1024, 256, 8, split=1), "every thread has a vector"),
-        ("normalise", SOFTMAX, tile(3, 1024, 128, 8), "powers of two"),
+        ("normalise", SOFTMAX, tile(3, 1024, 128, 8, row_warps=32), "powers of two"),
     ],
 )
 def test_what_a_rule_refuses_the_source_refuses(name: str, problem: Problem, config: Config, why: str) -> None:

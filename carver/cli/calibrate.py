@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     help="Write the descriptor here instead of your folder of devices.",
 )  # fmt: skip
 @click.option(
-    "--from", "table", type=click.Path(exists=True, path_type=Path), metavar="TABLE ...",
+    "--from", "tables", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="TABLE ...",
     help="Measure nothing; fit the constants of kernels in these tables, and report the effect on held-out problems.",
 )  # fmt: skip
 @click.argument("more", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="")
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @as_json
 def calibrate(
-    device: str, seconds: float, only_micro: bool, out: Path | None, table: Path | None, more: tuple[Path, ...],
+    device: str, seconds: float, only_micro: bool, out: Path | None, tables: tuple[Path, ...], more: tuple[Path, ...],
     kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
@@ -68,14 +68,14 @@ def calibrate(
     carver calibrate --from mine.csv other.sqlite    from five problems on
     """
     command = f"carver calibrate {shlex.join(sys.argv[2:])}".strip() if sys.argv[1:2] == ["calibrate"] else ""
-    if table is None:
+    if not tables:
         if more or kernel or hold or write or toml:
             raise ConfigError("--kernel, --hold, --write, --toml and tables go with --from TABLE")
         _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json, as_json)
         return
     if out:
         raise ConfigError("--out is for the calibration of a device; with --from, --toml prints what was fitted")
-    _tables((table, *more), kernel, start, hold, write, toml, as_json)
+    _tables((*tables, *more), kernel, start, hold, write, toml, as_json)
 
 
 def _device(

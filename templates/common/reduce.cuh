@@ -26,6 +26,9 @@
 #ifndef VEC
 #define VEC 8
 #endif
+#ifndef ROW_WARPS
+#define ROW_WARPS 32  // that share a row at most
+#endif
 #ifndef X_DTYPE
 #define X_DTYPE 3
 #endif
@@ -46,7 +49,7 @@ namespace carver {
 
 using X = Element<X_DTYPE>;
 using Y = Element<Y_DTYPE>;
-using Block = Tile<BLOCK_R, BLOCK_C, THREADS, VEC>;
+using Block = Tile<BLOCK_R, BLOCK_C, THREADS, VEC, 32 * ROW_WARPS>;
 
 template <bool DOUBLE> struct Wide { using type = float; };
 template <> struct Wide<true> { using type = double; };

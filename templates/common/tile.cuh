@@ -12,10 +12,10 @@ template <int FIRST, int LIMIT, typename V> __device__ __forceinline__ V join_la
     return value;
 }
 
-// ROWS x COLUMNS elements, COLUMNS contiguous in memory, in vectors of WIDTH, TEAM threads. kLanes of them stand along a row, kGroups such
-// lines read rows at the same time; each thread has kRowTrips x kColumnTrips vectors.
-template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
-    static constexpr int kLanes = least(TEAM, COLUMNS / WIDTH), kGroups = TEAM / kLanes;
+// ROWS x COLUMNS elements, COLUMNS contiguous in memory, in vectors of WIDTH, TEAM threads. kLanes of them, at most ACROSS, stand along a
+// row, kGroups such lines read rows at the same time; each thread has kRowTrips x kColumnTrips vectors.
+template <int ROWS, int COLUMNS, int TEAM, int WIDTH, int ACROSS = TEAM> struct Tile {
+    static constexpr int kLanes = least(least(TEAM, ACROSS), COLUMNS / WIDTH), kGroups = TEAM / kLanes;
     static constexpr int kRowTrips = ROWS / kGroups, kColumnTrips = COLUMNS / (WIDTH * kLanes);
     static constexpr int kWarps = TEAM / 32;
     static_assert(TEAM % 32 == 0 && TEAM <= 1024, "whole warps, at most 1024 threads");
@@ -35,21 +35,26 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH> struct Tile {
     static __device__ __forceinline__ int inside(int i, int j, int rows, int columns) { return row(i) < rows ? least(WIDTH, columns - column(j)) : 0; }
 
     // This thread's vectors of the tile at `origin`. Elements outside the first `rows` x `columns` become `fill`. WHOLE: the
-    // tile is inside.
+    // tile is inside. Else loads are predicated, and only a tile whose last column is inside a vector has branches.
     template <bool WHOLE, int ALIGN, bool ONCE = false, typename T>
     static __device__ __forceinline__ void load(Vector<T, WIDTH> (&out)[kRowTrips][kColumnTrips], const T *origin, i64 leading, i64 rows, i64 columns, T fill) {
-        const T *const first = mine(origin, leading);
         const int here = static_cast<int>(least<i64>(rows, ROWS)), across = static_cast<int>(least<i64>(columns, COLUMNS));
+        const auto each = [&](auto take) {
+            const T *from = mine(origin, leading);
 #pragma unroll
-        for (int i = 0; i < kRowTrips; ++i)
+            for (int i = 0; i < kRowTrips; ++i, from += kGroups * leading)
 #pragma unroll
-            for (int j = 0; j < kColumnTrips; ++j) {
-                const T *from = first + i * kGroups * leading + j * kNextColumn;
-                if (const int count = WHOLE ? WIDTH : inside(i, j, here, across); count == WIDTH)
-                    out[i][j] = load_aligned<WIDTH, ALIGN, ONCE>(from);
-                else
-                    out[i][j] = load_first<WIDTH>(from, count, fill);
-            }
+                for (int j = 0; j < kColumnTrips; ++j) take(out[i][j], from + j * kNextColumn, WHOLE ? WIDTH : inside(i, j, here, across));
+        };
+        each([fill](Vector<T, WIDTH> &vector, const T *from, int count) {
+            if (!WHOLE)
+                for (T &value : vector.at) value = fill;
+            if (count == WIDTH) vector = load_aligned<WIDTH, ALIGN, ONCE>(from);
+        });
+        if (!WHOLE && across % WIDTH != 0)
+            each([fill](Vector<T, WIDTH> &vector, const T *from, int count) {
+                if (count > 0 && count < WIDTH) vector = load_first<WIDTH>(from, count, fill);
+            });
     }
 
     // Combines value[i] of all threads along each row; every thread of the row gets the result. Nobody may be reading

@@ -68,14 +68,9 @@ __device__ __forceinline__ void add_rows(RowSums &sums, const A::type *a, const 
     Block::template load<WHOLE, ALIGN_A>(tile, a, leading, rows, k, A::type{});
 #pragma unroll
     for (int j = 0; j < Block::kColumnTrips; ++j) {
-        Vector<X::type, VEC> part;
-        const int column = Block::column(j);
-        if (WHOLE || column + VEC <= k) {
-            part = load_aligned<VEC, ALIGN_X>(x + column);
-        } else {
-#pragma unroll
-            for (int e = 0; e < VEC; ++e) part.at[e] = column + e < k ? x[column + e] : X::type{};
-        }
+        const X::type *const from = x + Block::column(j);
+        const int count = WHOLE ? VEC : static_cast<int>(least<i64>(VEC, k - Block::column(j)));
+        const auto part = count == VEC ? load_aligned<VEC, ALIGN_X>(from) : load_first<VEC>(from, count, X::type{});
 #pragma unroll
         for (int i = 0; i < Block::kRowTrips; ++i)
 #pragma unroll

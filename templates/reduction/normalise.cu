@@ -66,22 +66,22 @@ template <typename V, int N> __device__ __forceinline__ void combine(V (&all)[N]
 }
 
 template <bool WHOLE> __device__ __forceinline__ void write_tile(Y::type *y, Elements &x, i64 leading, int rows, int columns) {
-    Y::type *const first = Block::mine(y, leading);
+    Y::type *first = Block::mine(y, leading);
 #pragma unroll
-    for (int i = 0; i < Block::kRowTrips; ++i)
+    for (int i = 0; i < Block::kRowTrips; ++i, first += Block::kGroups * leading)
 #pragma unroll
         for (int j = 0; j < Block::kColumnTrips; ++j) {
             Real piece[VEC];
 #pragma unroll
             for (int e = 0; e < VEC; ++e) piece[e] = element(x, i, j, e);
             const Vector<Y::type, VEC> out = narrow<Y_DTYPE>(piece);
-            Y::type *to = first + i * Block::kGroups * leading + j * Block::kNextColumn;
-            if (const int count = WHOLE ? VEC : Block::inside(i, j, rows, columns); count == VEC) {
-                store_aligned<VEC, ALIGN_Y, true>(to, out);
-            } else {
+            Y::type *const to = first + j * Block::kNextColumn;
+            const int count = WHOLE ? VEC : Block::inside(i, j, rows, columns);
+            if (count == VEC) store_aligned<VEC, ALIGN_Y, true>(to, out);
+            if (!WHOLE && columns % VEC != 0) {
 #pragma unroll
                 for (int e = 0; e < VEC; ++e)
-                    if (e < count) to[e] = out.at[e];
+                    if (e < count && count < VEC) to[e] = out.at[e];
             }
         }
 }
