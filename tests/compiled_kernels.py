@@ -36,6 +36,17 @@ def described(a_desc, y_ptr, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def described_in_batches(a_desc, y_ptr, rows, BLOCK: tl.constexpr):
+    """Triton loads a tile of two axes from a descriptor of three."""
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for row in range(0, rows, BLOCK):
+        tile = a_desc.load([tl.program_id(1), row, tl.program_id(0) * BLOCK])
+        total += tile.reshape(BLOCK, BLOCK).to(tl.float32)
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + tl.program_id(1) * BLOCK * BLOCK + i[:, None] * BLOCK + i[None, :], total)
+
+
+@triton.jit
 def wrong(x_ptr, BLOCK: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, BLOCK), tl.arange(0, 2 * BLOCK))
 

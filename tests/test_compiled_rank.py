@@ -130,6 +130,18 @@ def test_a_host_descriptor_is_an_argument() -> None:
     assert facts.read_bytes == 512 * 256 * 2
 
 
+def test_a_load_may_leave_out_axes_of_its_descriptor() -> None:
+    args = {
+        "a_desc": carver.Descriptor(half(3, 512, 256), (1, 64, 64)),
+        "y_ptr": carver.Tensor("float32", (3, 64, 64)),
+        "rows": 512,
+    }
+    facts = carver.inspect(kernels.described_in_batches, args=args, config={"BLOCK": 64}, arch=H100, grid=(4, 3))
+    [load] = [access for access in facts.accesses if access.kind == "load"]
+    assert (load.path, load.program_bytes, load.run_bytes) == ("descriptor", 512 * 64 * 2, 64 * 2)
+    assert facts.read_bytes == 3 * 512 * 256 * 2
+
+
 def test_integers_are_specialised_as_triton_does_it() -> None:
     target = Target.of(H100)
     given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 1}, {}, {"BLOCK": 32}, target)

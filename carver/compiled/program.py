@@ -474,8 +474,7 @@ class _Machine:
             return self.record(
                 frame, op, kind, "descriptor", unknown(len(tile.shape)), tile.shape, tile.bits / 8, np.ones(1)
             )
-        rank = len(descriptor.shape)
-        block, base = tile.shape[-rank:], descriptor.pointer
+        block, base = types[0].shape, descriptor.pointer  # a load may leave out the extents that are 1
         kept: Column = np.ones(1)
         coef = []
         for place, extent, stride, n in zip(places, descriptor.shape, descriptor.strides, block, strict=False):
