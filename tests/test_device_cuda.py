@@ -20,7 +20,7 @@ from carver.arch import detect
 from carver.arch import devices as arch
 from carver.base.errors import DeviceError, RunError
 from carver.calibrate.cuda import Gpu
-from carver.kernels.declaration import named
+from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.gemv import GEMVTemplate
@@ -536,7 +536,7 @@ def test_what_an_older_gpu_would_run(
     """The tensor-core matmul as it is for `older`, in PTX, of which the driver makes code for any GPU from there on."""
     if cuda_compiler().kind != "nvcc":
         pytest.skip("NVRTC is asked for binaries only")
-    chosen, meant = named("matmul", "cuda", "mma"), arch.load(older)
+    chosen, meant = kernel_named("matmul", "mma", "cuda"), arch.load(older)
     assert not given_space(problem, meant, chosen, [config])[1]
     program = concrete(chosen, problem, config, meant)
     built = prepare(replace(program, source=replace(program.source, flags=(*program.source.flags, "-ptx"))), gpu)

@@ -163,25 +163,23 @@ def test_one_candidate_measured_again_counts_once() -> None:
     assert Profile.from_dict(ranking.profile).to_dict() == ranking.profile
 
 
-def rows(problem: int, count: int = 12) -> Rows:
-    rng = np.random.default_rng(problem)
-    axes, where = places([{"tile": 1 << (i % 5), "warps": 1 << (i % 3)} for i in range(count)])
-    return Rows((), np.log(rng.uniform(1, 1.3, count)), np.zeros((count, 0)), axes, where, ({"m": problem},) * count)
+def rows(*problems: int, count: int = 12) -> Rows:
+    """So many candidates of each problem."""
+    axes, where = places([{"tile": 1 << (i % 5), "warps": 1 << (i % 3)} for i in range(count)] * len(problems))
+    log_s = np.concatenate([np.log(np.random.default_rng(n).uniform(1, 1.3, count)) for n in problems])
+    each = tuple({"m": n} for n in problems for _ in range(count))
+    return Rows((), log_s, np.zeros((len(log_s), 0)), axes, where, each)
 
 
 def test_noise_is_not_carried() -> None:
-    seen, noise = rows(1), []
-    for problem in (2, 3, 4):
-        seen = seen.followed_by(rows(problem))
+    seen = rows(1, 2, 3, 4)
     noise = np.random.default_rng(0).normal(0, 0.05, len(seen))
     assert not carries(seen, seen.log_s + noise)
     assert learnt(rows(9), seen, seen.log_s + noise) is None
 
 
 def test_what_holds_for_every_problem_is_carried() -> None:
-    seen = rows(1)
-    for problem in (2, 3, 4):
-        seen = seen.followed_by(rows(problem))
+    seen = rows(1, 2, 3, 4)
     slow = np.where(seen.places[:, 0] > 1.5, 0.5, 0.0)
     assert carries(seen, seen.log_s + slow)
     candidates = rows(9)
@@ -191,7 +189,7 @@ def test_what_holds_for_every_problem_is_carried() -> None:
 
 
 def test_what_others_tell_of_a_problem_is_what_they_alone_would() -> None:
-    seen = rows(1).followed_by(rows(2)).followed_by(rows(3))
+    seen = rows(1, 2, 3)
     log_s = seen.log_s + np.random.default_rng(1).normal(0, 0.1, len(seen)) + 0.3 * (seen.places[:, 1] > 0.5)
     each = [np.arange(len(seen)) // 12 == i for i in range(3)]
     told = _told_by_others(seen, log_s, each[:2])

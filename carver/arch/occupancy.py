@@ -34,10 +34,15 @@ def occupancy_limits(
     )
 
 
+def blocks_by_limit(arch: Arch, warps: float, smem_bytes: float, registers: float) -> dict[str, int]:
+    """Blocks of one kernel that an SM could hold by each limit alone; 0 if a block does not fit."""
+    columns = [np.array([float(n)]) for n in (warps, smem_bytes, registers)]
+    return {name: int(n[0]) for name, n in zip(LIMITS, occupancy_limits(arch, *columns), strict=True)}
+
+
 def blocks_that_fit(arch: Arch, warps: float, smem_bytes: float, registers: float) -> int:
     """Blocks of one kernel, of which all is known, that an SM holds at once; 0 where a block does not fit."""
-    columns = [np.array([float(n)]) for n in (warps, smem_bytes, registers)]
-    return int(min(limit[0] for limit in occupancy_limits(arch, *columns)))
+    return min(blocks_by_limit(arch, warps, smem_bytes, registers).values())
 
 
 def resident_blocks(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
 from .errors import CarverError, DeviceError, Foreign
@@ -88,7 +89,7 @@ def kept(*names: str) -> Path:
     """The same in the cache as it is: to be read, if it is there. Raises DeviceError where this user may not."""
     folder = cache_folder()
     try:
-        for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
+        for place in accumulate(names, Path.joinpath, initial=folder):
             if place.exists():
                 check_owner(place)
         folder.joinpath(*names).exists()
@@ -111,7 +112,7 @@ def _own() -> Path:
 
 def _made(folder: Path, names: Sequence[str]) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    for place in (folder, *(folder.joinpath(*names[: i + 1]) for i in range(len(names)))):
+    for place in accumulate(names, Path.joinpath, initial=folder):
         try:
             place.mkdir(mode=0o700)
             place.chmod(0o700)
@@ -257,18 +258,18 @@ def lease(
             except BlockingIOError:
                 holder = os.pread(file, 200, 0).decode(errors="replace") or "another process"
             else:
-                if _is(file, path):
-                    with contextlib.suppress(OSError):  # of another user: locked all the same
-                        os.ftruncate(file, 0)
-                        os.pwrite(file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
-                    try:
-                        yield
-                    finally:
-                        if not shared:
-                            path.unlink(missing_ok=True)
-                        fcntl.flock(file, fcntl.LOCK_UN)  # a forked child has the file open too
-                    return
-                continue  # its last holder has just removed it
+                if not _is(file, path):
+                    continue  # its last holder has just removed it
+                with contextlib.suppress(OSError):  # of another user: locked all the same
+                    os.ftruncate(file, 0)
+                    os.pwrite(file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
+                try:
+                    yield
+                finally:
+                    if not shared:
+                        path.unlink(missing_ok=True)
+                    fcntl.flock(file, fcntl.LOCK_UN)  # a forked child has the file open too
+                return
         if time.monotonic() >= deadline:
             raise DeviceError(f"{name} is in use by {holder}; wait for it, or end that process")
         if waiting and not told:

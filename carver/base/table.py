@@ -102,6 +102,19 @@ def in_all(same: Mapping[str, object]) -> list[str]:
     return [f"in all rows: {words(same)}"] if same else []
 
 
+def listing(
+    title: str, first: Sequence[Column], configs: Sequence[Mapping[str, object]], last: Sequence[Column] = (),
+    more: int = 0, remarks: Iterable[str] = (),
+) -> str:  # fmt: skip
+    """Configurations as text, one a line, with their tunables between the columns `first` and `last`; below them the
+    tunables that they have in common, how many `more` there are, and the remarks."""
+    width = screen_width()
+    differ, same = tunables(configs, [*first, *last], width)
+    rows = without_colour(rich_table([*first, *differ, *last], width), width)
+    rest = [f"{more:,} more below these {len(configs)}"] if more > 0 else []
+    return "\n".join([title, rows, *in_all(same), *rest, *remarks])
+
+
 def words(config: Mapping[str, object]) -> str:
     """A configuration in a line."""
     return " ".join(f"{name}={value}" for name, value in config.items())

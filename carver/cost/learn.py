@@ -91,12 +91,6 @@ class Rows:
         problems = tuple(self.problems[i] for i in rows)
         return Rows(self.names, self.log_s[rows], self.slopes[rows], self.axes, self.places[rows], problems)
 
-    def followed_by(self, more: Rows) -> Rows:
-        names, both = _aligned(self.names, more.names, self.slopes, more.slopes)
-        axes, where = _aligned(self.axes, more.axes, self.places, more.places)
-        log_s = np.concatenate([self.log_s, more.log_s])
-        return Rows(names, log_s, np.vstack(both), axes, np.vstack(where), self.problems + more.problems)
-
 
 @dataclass(frozen=True)
 class Posterior:

@@ -11,10 +11,8 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from ..kernels.columns import column, given
 from ..kernels.space import matrix_unit, vector_dtype, warp_matrix_unit
+from ..kernels.vocabulary import MMA, VECTOR
 from ..problem.problem import Problem
-
-VECTOR, MMA, WGMMA, TCGEN05 = range(4)
-"""Values of the column `instruction`."""
 
 
 @dataclass(frozen=True)

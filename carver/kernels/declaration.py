@@ -344,14 +344,6 @@ def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
     return tuple(load(path) for path, its in there.items() if its == backend)
 
 
-def named(operator: str, backend: str, name: str) -> Kernel:
-    """The kernel of this name, as hints give it. Raises ConfigError if there is none."""
-    known = {kernel.name: kernel for kernel in kernels(operator, backend)}
-    if name not in known:
-        raise ConfigError(f"{operator} has no {backend} kernel {name!r}; {nearest(name, known)}")
-    return known[name]
-
-
 def every(operator: str) -> tuple[Kernel, ...]:
     """All kernels of an operator, of any backend: first those shipped with carver, then those in the user's folder."""
     return tuple(map(load, backends(operator)))
@@ -384,9 +376,10 @@ def own_folder() -> Path:
     return config_folder() / "templates"
 
 
-def kernel_named(operator: str, name: str) -> Kernel:
-    """The kernel of this name, of any backend. Raises ConfigError if there is none."""
-    known = {kernel.name: kernel for kernel in every(operator)}
+def kernel_named(operator: str, name: str, backend: str = "") -> Kernel:
+    """The kernel of this name, of the backend or of any. Raises ConfigError if there is none."""
+    known = {kernel.name: kernel for kernel in (kernels(operator, backend) if backend else every(operator))}
     if name not in known:
-        raise ConfigError(f"{operator} has no kernel {name!r}; {nearest(name, known)}")
+        kind = f"{backend} kernel" if backend else "kernel"
+        raise ConfigError(f"{operator} has no {kind} {name!r}; {nearest(name, known)}")
     return known[name]

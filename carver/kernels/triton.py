@@ -16,9 +16,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from .expr import pow2
+from .vocabulary import MMA, TCGEN05, VECTOR, WGMMA
 
-VECTOR, MMA, WGMMA, TCGEN05 = range(4)
-"""Values of the column `instruction`."""
 Values: TypeAlias = Any
 """An integer array over candidates, or one integer for all. Flags are 0 or 1."""
 WIDEST_COPY_BYTES = 16

@@ -14,9 +14,6 @@ import numpy as np
 from ..arch.descriptor import Arch
 from .triton import (
     BARRIER_BYTES,
-    MMA,
-    TCGEN05,
-    WGMMA,
     Values,
     allocated_columns,
     amd_instruction_rows,
@@ -26,7 +23,8 @@ from .triton import (
     rounded,
     threads,
     warps,
-)  # fmt: skip
+)
+from .vocabulary import MMA, TCGEN05, WGMMA
 
 CHAINED_STAGES = 4
 """Number of stages at which AMD's compiler uses a special schedule for two dependent products."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+VECTOR, MMA, WGMMA, TCGEN05 = range(4)
+"""Values of the column `instruction`: what multiplies a tile."""
 MEANINGS: Mapping[str, str] = MappingProxyType({
     "arch": "the device; `arch.<field>` is a number of its descriptor",
     "<tensor>_bytes": "size of an element of that tensor (name in lower case) [bytes]",

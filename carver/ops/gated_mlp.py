@@ -34,10 +34,6 @@ class GatedMLPTemplate(Template):
         super().__init__(Problem("gated_mlp", computes, sizes, types, accumulate, {"trans_b": trans_B}))
 
 
-def _product(trans_b: bool) -> str:
-    return f"mk,{'unk' if trans_b else 'ukn'}->umn"
-
-
 def _transposed(problem: Problem) -> bool:
     """Whether the weights are stored N x K."""
     return problem.statement.inputs[1].axes[-1] == "k"
@@ -45,7 +41,7 @@ def _transposed(problem: Problem) -> bool:
 
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
     """silu(g) u; |d silu / d g| is at most 1.1."""
-    a, w, product = inputs["A"], inputs["W"], _product(_transposed(problem))
+    a, w, product = inputs["A"], inputs["W"], f"mk,{'unk' if _transposed(problem) else 'ukn'}->umn"
     gate, up = xp.einsum(product, a, w)
     gate_size, up_size = xp.einsum(product, abs(a), abs(w))
     value = arrays.silu(gate, xp)

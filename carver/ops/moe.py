@@ -12,7 +12,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
-from ..base.table import MOST, Column, aligned, in_all, rich_table, screen_width, tunables, without_colour
+from ..base.table import MOST, Column, aligned, listing
 from ..ranking.hint import Hint
 from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
@@ -63,7 +63,7 @@ class LayerRanking(Sequence[LayerHint]):
         return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
 
     def __repr__(self) -> str:
-        hints, width = self.hints[:MOST], screen_width()
+        hints = self.hints[:MOST]
         shown = [
             Column("#", tuple(str(place) for place in range(1, len(hints) + 1))),
             Column("ms", aligned([hint.predicted_ms for hint in hints])),
@@ -71,12 +71,9 @@ class LayerRanking(Sequence[LayerHint]):
             Column("down ms", aligned([hint.down.predicted_ms for hint in hints])),
             Column("bound", tuple(hint.bound for hint in hints), True),
         ]
-        differ, same = tunables([hint.config for hint in hints], shown, width)
-        shown += differ
-        foot = in_all(same)
-        foot += [f"{len(self) - MOST} more below these {MOST}"] if len(self) > MOST else []
-        foot += [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
-        return "\n".join([self.title, without_colour(rich_table(shown, width), width), *foot])
+        remarks = [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
+        configs = [hint.config for hint in hints]
+        return listing(self.title, shown, configs, more=len(self) - MOST, remarks=remarks)
 
 
 class MoETemplate:

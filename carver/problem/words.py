@@ -25,15 +25,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
 from ..base.shipped import folder
 from ..base.types import FrozenDict
-
-_KEYS = ("computes", "title", "mask", "sized", "packed", "axes", "products", "options", "passes", "unsaid", "example")
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,11 @@ class Words:
 @lru_cache(maxsize=1)
 def declared() -> Mapping[str, Words]:
     """`Words` of every shipped operator. Raises a KernelError that names the file and the error."""
-    found = {}
+    found, known = {}, {f.name for f in fields(Words)}
     for path in sorted(folder("templates").glob("*/op.toml")):
         raw = tomllib.loads(path.read_text())
-        if unknown := raw.keys() - set(_KEYS):
-            raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), _KEYS)}")
+        if unknown := raw.keys() - known:
+            raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), known)}")
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
         found[path.parent.name] = Words(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..arch.occupancy import LIMITS, occupancy_limits
+from ..arch.occupancy import blocks_by_limit
 from ..base.errors import NoCandidates
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import Priced, price, roofline_seconds
-from ..kernels.declaration import Kernel, named
+from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
 from ..kernels.space import flops_per_s, given_space
 from .hint import Hint
@@ -201,7 +201,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     Raises NoCandidates when the configuration cannot run there.
     """
     arch = arch or hint.arch
-    kernel = named(hint.problem.operator, hint.backend, hint.kernel)
+    kernel = kernel_named(hint.problem.operator, hint.kernel, hint.backend)
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
@@ -216,13 +216,8 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     steps = float(max(est.waves[0], 1.0) * work.steps[0])
     loop = {name: steps * float(clk[0]) / arch.clock_hz * 1e3 for name, clk in est.rows.items()}
     loop["DRAM"] = float(np.broadcast_to(dram_seconds(work, arch, resolve(kernel, arch)), 1)[0]) * 1e3
-    counts = occupancy_limits(
-        arch,
-        np.array([np.ceil(again.launch.threads / arch.warp_size)]),
-        np.array([float(again.launch.smem_bytes)]),
-        np.array([float(max(again.launch.registers, 1))]),
-    )
-    limits = {name: int(count[0]) for name, count in zip(LIMITS, counts, strict=True)}
+    launch = again.launch
+    limits = blocks_by_limit(arch, -(-launch.threads // arch.warp_size), launch.smem_bytes, max(launch.registers, 1))
     problem = hint.problem
     return Explanation(
         again, arch, kernel.title, loop, limits,

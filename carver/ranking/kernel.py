@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..base.given import shown, takes
-from ..base.table import MOST, Column, aligned, in_all, rich_table, screen_width, tunables, without_colour
+from ..base.table import MOST, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
@@ -167,7 +167,7 @@ class KernelRanking(Sequence[KernelHint]):
             if index not in at:
                 raise ConfigError(f"this ranking has {len(self)} candidates; {shown(index)} is none of their places")
             known[at[index]] = ms
-        before = self.learnt or profile_of(None, _subject(self), self.arch.name)
+        before = self.learnt or Profile(_subject(self), self.arch.name)
         return _ranked(self, part, before.with_measured([part.measured(row, ms) for row, ms in known.items()]))
 
     @property
@@ -184,7 +184,7 @@ class KernelRanking(Sequence[KernelHint]):
         return json.dumps([hint.to_dict() for hint in self.hints], indent=1, default=str)
 
     def __repr__(self) -> str:
-        hints, width = self.hints[:MOST], screen_width()
+        hints = self.hints[:MOST]
         spills = [hint.facts.spill_bytes for hint in hints]
         first = [
             Column("#", tuple(str(hint.rank) for hint in hints)),
@@ -197,15 +197,11 @@ class KernelRanking(Sequence[KernelHint]):
             Column("registers", tuple(str(hint.facts.registers) for hint in hints), spare=98),
             *([Column("spilled bytes", aligned(spills), spare=97)] if any(spills) else []),
         ]
-        differ, same = tunables([hint.config for hint in hints], [*first, *last], width)
-        foot = in_all(same)
-        foot += [f"{len(self) - MOST:,} more below these {MOST}"] if len(self) > MOST else []
         alike = sum(len(hint.also) for hint in self.hints)
-        foot += [f"{alike} more compile to the same code as one of these"] if alike else []
-        foot += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
-        head = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
-        table = without_colour(rich_table([*first, *differ, *last], width), width)
-        return "\n".join([head, table, *foot])
+        remarks = [f"{alike} more compile to the same code as one of these"] if alike else []
+        remarks += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
+        title = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
+        return listing(title, first, [hint.config for hint in hints], last, len(self) - MOST, remarks)
 
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")

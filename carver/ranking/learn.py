@@ -97,7 +97,7 @@ def learn(ranking: Ranking, times: Times) -> Ranking:
     others and their bands follow from `carver.cost.learn`. Raises ConfigError for a candidate that the ranking does not
     have and for a value that is not a time, NoCandidates if no candidate is left.
     """
-    profile = ranking.learnt.profile if ranking.learnt else profile_of(None, subject(ranking), ranking.arch.name)
+    profile = ranking.learnt.profile if ranking.learnt else Profile(subject(ranking), ranking.arch.name)
     places_of = _places(ranking, times)
     parts = _parts(ranking)
     new = [

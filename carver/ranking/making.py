@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.occupancy import LIMITS, occupancy_limits
+from ..arch.occupancy import blocks_by_limit
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds
 from ..kernels.space import Space, multiply_dtype
@@ -29,12 +29,9 @@ def make_hint(
     smem_bytes, registers = col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", warps * arch.warp_size)
     held = max(warps, -(-threads // arch.warp_size))  # includes warps that only copy
-    limits = occupancy_limits(
-        arch, np.array([float(held)]), np.array([float(smem_bytes)]), np.array([float(registers)])
-    )
+    limits = blocks_by_limit(arch, held, smem_bytes, registers)
     if arch.kind == "gpu":  # registers beyond these limits are spilled
         registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
-    limited_by = LIMITS[int(np.argmin([limit[0] for limit in limits]))]
     split, kind, tile = col("split", 1), col("instruction", 0), _Tile.of(space, row)
     group = col("group", 1)
     plan: RasterizationPlan = Rasterization2DColumn(group) if problem.contracts and group > 1 else NoRasterization
@@ -62,8 +59,8 @@ def make_hint(
         rasterization_plan=plan, split_k=split if problem.statement.reduced else None,
         cluster=(col("cluster", 1), 1, 1),
         cached_tensors=tuple(inputs[:2]) if problem.contracts and smem_bytes else (), details=details,
-        limited_by=limited_by,
-        band_ms=trusted.band_ms(seconds * 1e3), calibrated=trusted.text, notes=notes,
+        limited_by=min(limits, key=limits.__getitem__), band_ms=trusted.band_ms(seconds * 1e3),
+        calibrated=trusted.text, notes=notes,
     )  # fmt: skip
 
 

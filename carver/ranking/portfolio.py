@@ -15,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
 from ..base.given import takes
-from ..base.table import Column, in_all, left_out, rich_table, screen_width, without_colour
+from ..base.table import Column, in_all, left_out, rich_table, screen_width, tunables, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
@@ -164,18 +164,15 @@ class Portfolio:
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
-        every = [self.configs[bucket.config][1] for bucket in self.table]
-        cells = {key: tuple(str(c.get(key, "")) for c in every) for key in dict.fromkeys(k for c in every for k in c)}
-        same = {key: texts[0] for key, texts in cells.items() if len(every) > 1 and len(set(texts)) == 1}
-        differ = [key for key in cells if key not in same]
         ends = [bucket.upto for bucket in self.table]
         axis = {**self.problem.words.axes, **self.problem.names}.get(self.axis, self.axis)
         columns = [
             Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
             Column("to", tuple(map(str, ends))),
-            *(Column(key, cells[key], spare=place) for place, key in enumerate(differ, 1)),
         ]
         width = screen_width()
+        differ, same = tunables([self.configs[bucket.config][1] for bucket in self.table], columns, width)
+        columns += differ
         left = left_out(columns, width)
         lines = [
             f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "

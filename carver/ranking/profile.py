@@ -131,10 +131,8 @@ class _Written:
     constants: Mapping[str, Mapping[str, float]]
 
 
-def profile_of(given: Given | None, of: str, device: str) -> Profile:
-    """The given profile, or an empty one for None. Raises ConfigError if it is no profile, or has another subject."""
-    if given is None:
-        return Profile(of, device)
+def profile_of(given: Given, of: str, device: str) -> Profile:
+    """The given profile. Raises ConfigError if it is no profile, or has another subject."""
     if isinstance(given, str | Path):
         given = json_of(text_of(Path(given), ConfigError), given, ConfigError)
     found = given if isinstance(given, Profile) else Profile.from_dict(given)

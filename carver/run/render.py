@@ -180,7 +180,7 @@ def passed(arg: str | int | Scalar | None, pointers: Mapping[str, Any]) -> int |
 
 def render(hint: Hint, arch: Arch, defines: Mapping[str, str] | None = None) -> Program:
     """The program of a hint. `defines` adds macros that a source documents, such as EXPRESSION."""
-    chosen = kernel.named(hint.problem.operator, hint.backend, hint.kernel)
+    chosen = kernel.kernel_named(hint.problem.operator, hint.kernel, hint.backend)
     return concrete(chosen, hint.problem, hint.config, arch, defines)
 
 

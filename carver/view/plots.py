@@ -16,7 +16,7 @@ import numpy as np
 from ..base.errors import ConfigError, nearest
 from ..base.table import MOST, aligned, words
 from ..cost.pricing import price
-from ..kernels.declaration import kernels
+from ..kernels.declaration import kernel_named
 from ..kernels.space import flops_per_s, given_space, multiply_dtype
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
@@ -215,7 +215,7 @@ def _around(
     hint: Hint, ranking: Ranking, names: tuple[str, str], values: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The hint with two tunables set to every pair of values: those pairs that can run, and their times. [s]"""
-    kernel = next(k for k in kernels(hint.problem.operator, hint.backend) if k.name == hint.kernel)
+    kernel = kernel_named(hint.problem.operator, hint.kernel, hint.backend)
     if missing := [name for name in names if name not in hint.config]:
         raise ConfigError(f"the first hint is of kernel {hint.kernel!r}, which has no {missing[0]!r}; use over='best'")
     first, second = (np.unique(v).tolist() for v in values)

@@ -19,11 +19,12 @@ from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
+from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ...problem.problem import Problem
 from .. import occupancy
 from ..model import Model, Part
 from ..occupancy import spill_slowdown
-from ..tile import MMA, VECTOR, WGMMA, instruction_rows, issue_per_clk, peaks
+from ..tile import instruction_rows, issue_per_clk, peaks
 from ..traffic import reused_share, sector_waste
 from ..work import Work, joined
 from .stream import EXCHANGE_CLK

@@ -15,9 +15,10 @@ from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.space import Space, warp_matrix_unit
+from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ..occupancy import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
-from ..tile import MMA, VECTOR, WGMMA, Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
+from ..tile import Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
 from ..work import joined
 
 ASYNC_BYTES = 4
