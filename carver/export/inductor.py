@@ -3,7 +3,7 @@
 The hook is private to PyTorch. Read in 2.10 and 2.11, run with 2.13: `InductorChoices._finalize_template_configs` and
 `KernelTemplateChoice` are the same in all of them. Before 2.10 there is none of that name, which is an error here.
 
-    with inductor.tuned("h200", topk=5):
+    with inductor.tuned("h200"):
         compiled = torch.compile(model, mode="max-autotune")
         compiled(x)                                   # compilation happens in this call, so it belongs inside
 
@@ -60,7 +60,7 @@ class Replaced:
 
 
 @takes(ConfigError)
-def choices(arch: Arch | str = "auto", topk: int = 5, profile: Given | None = None) -> InductorChoices:
+def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = None) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
     A matmul whose types carver does not know keeps Inductor's list; the log has the reason. The handler's `measured` is
@@ -73,7 +73,7 @@ def choices(arch: Arch | str = "auto", topk: int = 5, profile: Given | None = No
 @contextmanager
 @takes(ConfigError)
 def tuned(
-    arch: Arch | str = "auto", topk: int = 5, profile: Given | None = None
+    arch: Arch | str = "auto", topk: int = 3, profile: Given | None = None
 ) -> Iterator[InductorChoices]:  # fmt: skip
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
