@@ -74,7 +74,7 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     (lambda: carver.CUDA("mi300x"), ArchError, ("not a device of CUDA", "HIP('mi300x')")),
     (lambda: carver.CUDA("nowhere.toml"), ArchError, ("there is no file 'nowhere.toml'",)),
     (lambda: H200.replace(l2_byte=1), ArchError, ("no field 'l2_byte'", "did you mean 'l2_bytes'")),
-    (lambda: H200.replace(l2_bytes="50 MB"), ArchError, ("l2_bytes must be an integer", "got '50 MB'")),
+    (lambda: H200.replace(l2_bytes="50 MB"), ArchError, ("l2_bytes must be a whole number", "got '50 MB'")),
     (lambda: H200.replace(sm_count=0), ArchError, ("sm_count must be above 0", "got 0")),
     (lambda: M(8, 8, 8).with_arch("h300"), ArchError, ("no arch named 'h300'",)),
     (lambda: M(8, 8, 8).recommend_hints(), ProblemError, ("no device named", "with_arch")),

@@ -1,8 +1,4 @@
-"""The descriptor of a device: a frozen, hashable `Arch`, and the TOML file that holds one.
-
-A file is checked as strictly as a program: a misspelt key, a wrong type or a slipped unit is an `ArchError`
-that names file, section, key and what is allowed.
-"""
+"""The descriptor of a device: a frozen, hashable `Arch` whose fields are checked. `carver.arch.file` reads it."""
 
 from __future__ import annotations
 
@@ -10,15 +6,13 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError
-from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
+from ..base.given import fits, in_words, shown
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""
@@ -115,8 +109,8 @@ class Arch:
     stands_for: str = dataclasses.field(default="", compare=False)  # the bare ISA that was asked for, if one was
 
     def __post_init__(self) -> None:
-        for name, kind in _SCALARS.items():
-            object.__setattr__(self, name, _scalar(name, kind, getattr(self, name)))
+        for name, kind in SCALARS.items():
+            object.__setattr__(self, name, scalar(name, kind, getattr(self, name)))
         for name, kind in _LISTS.items():
             given = getattr(self, name)
             rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
@@ -124,8 +118,8 @@ class Arch:
                 raise ArchError(f"{name} must be {in_words(kind)}, got {shown(given)}")
             object.__setattr__(self, name, rows)
         object.__setattr__(self, "vector", _rates(self.vector))
-        _one_of("vendor", self.vendor, VENDORS)
-        _one_of("kind", self.kind, ("gpu", "cpu"))
+        one_of("vendor", self.vendor, VENDORS)
+        one_of("kind", self.kind, ("gpu", "cpu"))
         form, example = ISAS.get(self.vendor, (".+", ""))
         if not re.fullmatch(form, self.isa):
             raise ArchError(f"{self.name}: isa {self.isa!r} is none of {self.vendor}'s; write it as {example!r}")
@@ -170,7 +164,7 @@ class Arch:
         """
         for name in fields:
             if name not in _FIELDS:
-                raise ArchError(f"{self.name} has no field {name!r}; {_nearest(name, _FIELDS)}")
+                raise ArchError(f"{self.name} has no field {name!r}; {nearest_of(name, _FIELDS)}")
         values: dict[str, Any] = dict(fields)
         for name, followed in _FOLLOWS.items():
             if followed in values and name not in values and getattr(self, name) == getattr(self, followed):
@@ -297,15 +291,14 @@ SECTIONS = {
 }  # fmt: skip
 """TOML section -> the fields of `Arch` in it, as written in a file."""
 
-_OPTIONAL: dict[str, Any] = {  # text: as that field
+OPTIONAL: dict[str, Any] = {  # text: as that field
     "matrix_clock_hz": "clock_hz", "sustained_clock_hz": "clock_hz", "sustained_matrix_clock_hz": "matrix_clock_hz",
     "l2_achieved": False, "l2_copies": 1, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
 }  # fmt: skip
-_FOLLOWS = {name: default for name, default in _OPTIONAL.items() if isinstance(default, str)}
-_DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
+_FOLLOWS = {name: default for name, default in OPTIONAL.items() if isinstance(default, str)}
 section_of = {name: section for section, names in SECTIONS.items() for name in names}
 section_of |= {"vector": "vector", "matrix": "matrix"}
-_SCALARS: dict[str, str] = {
+SCALARS: dict[str, str] = {
     field.name: str(field.type)
     for field in dataclasses.fields(Arch)
     if field.type in ("str", "int", "float", "bool") and field.name != "stands_for"
@@ -332,158 +325,23 @@ LEAST, MOST = 1e-18, 1e24
 """What any number of a device may be, also one that a caller replaced: predictions stay numbers."""
 
 
-def parse(path: Path, text: str) -> dict[str, Any]:
-    return toml_of(text, path, ArchError)
-
-
-@lru_cache(maxsize=512)
-def read(path: Path, modified_ns: int) -> Arch:
-    """One file; `modified_ns` is in the key so that a file written meanwhile is read again."""
-    raw = parse(path, text_of(path, ArchError))
-    try:
-        return build(raw)
-    except ArchError as error:
-        raise ArchError(f"{path}: {error}") from None
-
-
-def to_toml(arch: Arch) -> str:
-    """The text of a descriptor file; `load` of it gives an equal Arch."""
-    lines = [f"{name} = {_literal(getattr(arch, name))}" for name in IDENTITY]
-    for section, fields in SECTIONS.items():
-        if section != "cpu" or arch.kind == "cpu":
-            lines += ["", f"[{section}]", *(f"{name} = {_literal(getattr(arch, name))}" for name in fields)]
-    lines += ["", "[vector]", *(f"{dtype} = {_literal(rate)}" for dtype, rate in arch.vector)]
-    for row in arch.matrix:
-        lines += ["", "[[matrix]]"]
-        lines += [f"{field.name} = {_literal(getattr(row, field.name))}" for field in dataclasses.fields(row)]
-    for section, pairs in (("datasheet", arch.datasheet), ("source", arch.source), ("fitted", arch.fitted)):
-        if pairs:
-            tables = [(key, value) for key, value in pairs if isinstance(value, tuple)]
-            lines += ["", f"[{section}]"]
-            lines += [f"{_toml_key(key)} = {_literal(v)}" for key, v in pairs if not isinstance(v, tuple)]
-            for key, rows in tables:
-                lines += ["", f"[{section}.{_toml_key(key)}]", *(f"{_toml_key(k)} = {_literal(v)}" for k, v in rows)]
-    return "\n".join(lines) + "\n"
-
-
-def build(raw: dict[str, Any]) -> Arch:
-    """The device of a parsed descriptor file. Raises ArchError that names section, key and what is allowed."""
-    kind = raw.get("kind")
-    sections = [section for section in SECTIONS if section != "cpu" or kind == "cpu"]
-    optional = ("matrix", "datasheet", "fitted")
-    _keys("the file", raw, (*IDENTITY, *sections, "vector", "source"), optional)
-    values: dict[str, Any] = {name: raw[name] for name in IDENTITY}
-    values |= dict.fromkeys(SECTIONS["cpu"], 0)
-    for section in sections:
-        table = _table(section, raw[section])
-        required = [name for name in SECTIONS[section] if name not in _OPTIONAL]
-        _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in _OPTIONAL])
-        for name, value in table.items():
-            values[name] = _scalar(f"[{section}] {name}", _SCALARS[name], value, name)
-            if name in PLAUSIBLE:
-                _plausible(f"[{section}] {name}", value, *PLAUSIBLE[name])
-    for name, default in _OPTIONAL.items():
-        values.setdefault(name, values[default] if isinstance(default, str) else default)
-    values["vector"] = tuple(_table("vector", raw["vector"]).items())
-    values["matrix"] = tuple(_matrix_row(row) for row in _rows(raw.get("matrix", [])))
-    values["datasheet"] = _datasheet(_table("datasheet", raw.get("datasheet", {})))
-    values["fitted"] = _fitted(_table("fitted", raw.get("fitted", {})))
-    sourced = [section for section in (*sections, "vector", "matrix", "datasheet") if section in raw]
-    values["source"] = _sources(_table("source", raw["source"]), sourced)
-    return Arch(**values)
-
-
-def _matrix_row(row: dict[str, Any]) -> Matrix:
-    _keys("[[matrix]]", row, [field.name for field in dataclasses.fields(Matrix)])
-    shape = row["shape"]
-    if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and n > 0 for n in shape)):
-        raise ArchError(f"[[matrix]] shape must be [m, n, k], three positive integers, got {shape!r}")
-    for name in ("dtype", "accumulate"):
-        _one_of(f"[[matrix]] {name}", row[name], BYTES | PACKED_BYTES)
-    _one_of("[[matrix]] instruction", row["instruction"], INSTRUCTIONS)
-    rate = _scalar("[[matrix]] flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
-    _plausible("[[matrix]] flops_per_clk_per_sm", rate, *RATE)
-    return Matrix(row["dtype"], row["accumulate"], row["instruction"], (shape[0], shape[1], shape[2]), rate)
-
-
-def _datasheet(table: dict[str, Any]) -> Pairs:
-    _keys("[datasheet]", table, (), _DATASHEET)
-    return _frozen("datasheet", table)
-
-
-def _fitted(table: dict[str, Any]) -> Pairs:
-    missing = [name for name in ("date", "device", "command") if not isinstance(table.get(name), str)]
-    if table and missing:
-        raise ArchError(f"[fitted] must say when and how it was measured: {', '.join(missing)} missing (a string each)")
-    return _frozen("fitted", table)
-
-
-def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
-    pairs: list[tuple[str, Any]] = []
-    for key, value in table.items():
-        if isinstance(value, dict) and depth:
-            pairs.append((key, _frozen(f"{section}.{key}", value, 0)))
-        elif isinstance(value, str) or is_number(value):
-            pairs.append((key, value))
-        else:
-            raise ArchError(f"[{section}] {key} must be a number, a string or a table of them, got {value!r}")
-    return tuple(pairs)
-
-
-def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str], ...]:
-    parts = {section: SECTIONS.get(section, tuple(BYTES)) for section in sections}
-    known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
-    for key in table:
-        if key not in known:
-            near = _close(key, known)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise ArchError(
-                f"[source] has unknown key {key!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
-                '"memory.l2_bytes"'
-            )
-    _keys("[source]", table, sections, known)
-    for key, text in table.items():
-        if not isinstance(text, str) or not text.strip():
-            raise ArchError(f"[source] {key!r} must say where the numbers are from, got {text!r}")
-    return tuple(table.items())
-
-
-def _keys(where: str, table: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
-    required, optional = tuple(required), tuple(optional)
-    for key in table:
-        if key not in required and key not in optional:
-            raise ArchError(f"{where} has unknown key {key!r}; {_nearest(key, (*required, *optional))}")
-    if missing := [key for key in required if key not in table]:
-        raise ArchError(f"{where} lacks {', '.join(missing)}")
-
-
-def _close(word: str, known: Collection[str]) -> list[str]:
+def close_to(word: str, known: Collection[str]) -> list[str]:
+    """The known word that is closest in spelling, if any is close."""
     import difflib
 
     return difflib.get_close_matches(word, list(known), 1, 0.6)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def nearest_of(word: str, known: Iterable[str]) -> str:
+    """The tail of an error: the closest word, and all that are allowed."""
     allowed = tuple(known)
-    near = _close(word, allowed)
+    near = close_to(word, allowed)
     return f"did you mean {near[0]!r}? allowed: {', '.join(allowed)}" if near else f"allowed: {', '.join(allowed)}"
 
 
-def _table(section: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ArchError(f"[{section}] must be a table, got {value!r}")
-    return value
-
-
-def _rows(value: object) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        raise ArchError(f"[[matrix]] must be a list of tables, got {value!r}")
-    return value
-
-
-def _scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
+def scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
     """`value` as a plain Python bool, int, float or str (NumPy's scalars too), or an ArchError that names `label`."""
-    said = f"{label} must be {_KIND_WORDS[kind]}, got {shown(value)}"
+    said = f"{label} must be {in_words(kind)}, got {shown(value)}"
     if kind in ("str", "bool"):
         if type(value).__name__.removesuffix("_") != kind or value == "":
             raise ArchError(said)
@@ -501,7 +359,8 @@ def _scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
     return number
 
 
-def _plausible(label: str, value: float, low: float, high: float) -> None:
+def plausible(label: str, value: float, low: float, high: float) -> None:
+    """Raises ArchError for a number outside of a range that only a slipped unit can lead out of."""
     if not low <= value <= high:
         raise ArchError(
             f"{label} = {value!r} is outside {low:g} to {high:g}; "
@@ -509,51 +368,23 @@ def _plausible(label: str, value: float, low: float, high: float) -> None:
         )
 
 
-_KIND_WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string"}
-
-
 def _rates(vector: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     rates = dict(vector)
     for dtype, rate in rates.items():
-        _one_of("[vector] dtype", dtype, BYTES)
-        rates[dtype] = _scalar(f"[vector] {dtype}", "float", rate)
-        _plausible(f"[vector] {dtype}", rates[dtype], *RATE)
+        one_of("[vector] dtype", dtype, BYTES)
+        rates[dtype] = scalar(f"[vector] {dtype}", "float", rate)
+        plausible(f"[vector] {dtype}", rates[dtype], *RATE)
     if "float32" not in rates:
         raise ArchError("[vector] lacks float32, the rate that other dtypes fall to")
     return tuple(rates.items())
 
 
-def _one_of(label: str, value: object, allowed: Iterable[str]) -> None:
+def one_of(label: str, value: object, allowed: Iterable[str]) -> None:
+    """Raises ArchError unless the value is one of the allowed words."""
     if value not in tuple(allowed):
-        raise ArchError(f"{label} {value!r} is unknown; {_nearest(str(value), allowed)}")
+        raise ArchError(f"{label} {value!r} is unknown; {nearest_of(str(value), allowed)}")
 
 
 def _check_dtype(dtype: str) -> None:
     if dtype not in BYTES and dtype not in PACKED_BYTES:
-        raise ArchError(f"unknown dtype {dtype!r}; {_nearest(dtype, BYTES | PACKED_BYTES)}")
-
-
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _literal(key)
-
-
-def _literal(value: object) -> str:
-    """A TOML value: integers of five digits and more grouped, large and small floats as 1.98e9."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-            return f'"{escaped}"'
-        case int():
-            return f"{value:_}" if abs(value) >= 100_000 else str(value)
-        case float():
-            if value == 0 or 1e-3 <= abs(value) < 1e5:
-                return repr(value)
-            shortest = (f"{value:.{digits}e}" for digits in range(17))
-            mantissa, _, exponent = next(text for text in shortest if float(text) == value).partition("e")
-            return f"{mantissa}e{int(exponent)}"
-        case tuple():
-            return f"[{', '.join(map(_literal, value))}]"
-        case _:
-            raise ArchError(f"a descriptor cannot hold {value!r}")
+        raise ArchError(f"unknown dtype {dtype!r}; {nearest_of(dtype, BYTES | PACKED_BYTES)}")

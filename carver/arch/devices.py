@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ArchError
 from ..base.folders import config_folder, own_files
-from ..base.given import shown, text_of
+from ..base.given import shown, text_of, toml_of
 from ..base.shipped import folder
-from .descriptor import VENDORS, Arch, Matrix, build, parse, read, section_of, to_toml
+from .descriptor import VENDORS, Arch, Matrix, section_of
+from .file import build, read, to_toml
 
 if TYPE_CHECKING:
     from .detect import Detected
@@ -60,7 +61,7 @@ def load(name: Arch | str | os.PathLike[str]) -> Arch:
             f"no arch named {os.fspath(name)!r}; nearest: {', '.join(_near(os.fspath(name)))}; "
             f"carver archs lists all {len(names())}, or give the path of a TOML file"
         )
-    arch, isa = read(path, path.stat().st_mtime_ns), isa_of(os.fspath(name))
+    arch, isa = read(path), isa_of(os.fspath(name))
     return _representative(arch, isa) if isa == arch.isa else arch
 
 
@@ -73,12 +74,14 @@ def _representative(arch: Arch, isa: str) -> Arch:
 def to_plain(arch: Arch) -> str | dict[str, Any]:
     """What stands for a device in JSON: its name where carver ships it as it is, else what its file would hold."""
     shipped = _shipped(arch.name)
-    return arch.name if shipped == arch and shipped.source == arch.source else parse(Path(arch.name), to_toml(arch))
+    if shipped == arch and shipped.source == arch.source:
+        return arch.name
+    return toml_of(to_toml(arch), arch.name, ArchError)
 
 
 def _shipped(name: str) -> Arch | None:
     path = folder("arch") / f"{name}.toml"
-    return read(path, path.stat().st_mtime_ns) if re.fullmatch(r"\w{1,100}", name) and path.is_file() else None
+    return read(path) if re.fullmatch(r"\w{1,100}", name) and path.is_file() else None
 
 
 def from_plain(given: str | Mapping[str, Any]) -> Arch:
@@ -93,7 +96,7 @@ def from_plain(given: str | Mapping[str, Any]) -> Arch:
 def match(device_name: str) -> Arch | None:
     """The descriptor whose `device_names` or aliases hold what a driver prints."""
     path = _known_as(device_name)
-    return read(path, path.stat().st_mtime_ns) if path else None
+    return read(path) if path else None
 
 
 def CUDA(name: str | os.PathLike[str] = "auto") -> Arch:
@@ -306,7 +309,7 @@ def _head(path: Path, modified_ns: int) -> tuple[str, str]:
 @lru_cache(maxsize=512)
 def _names(path: Path, head: str) -> tuple[str, ...]:
     """The names that a descriptor answers to."""
-    said = parse(path, head)
+    said = toml_of(head, path, ArchError)
     words = (path.stem, said.get("name"), *said.get("aliases", ()), *said.get("device_names", ()))
     return tuple(word for word in words if isinstance(word, str))
 

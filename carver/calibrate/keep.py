@@ -15,8 +15,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of, to_toml
+from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of
 from ..arch.devices import own_folder
+from ..arch.file import to_toml
 from ..base.errors import ConfigError
 from ..base.folders import publish
 from ..cost.constants import CONSTANTS, resolve
