@@ -7,7 +7,6 @@ NVIDIA through the driver library, AMD through the kernel's topology files, a CP
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import platform
 import re
@@ -326,27 +325,16 @@ def _sysctl(name: str) -> str:
 
 
 def _lscpu() -> dict[str, str]:
-    """The top rows of `lscpu -J`, empty where there is no such program (it only repeats /proc and /sys)."""
+    """The rows of `lscpu`, empty where there is no such program (it only repeats /proc and /sys)."""
     import shutil
     import subprocess
 
-    program = shutil.which("lscpu")
-    if program is None:
+    if (program := shutil.which("lscpu")) is None:
         return {}
     plain = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run([program, "-J"], capture_output=True, text=True, check=False, env=plain)
-    rows: dict[str, str] = {}
-
-    def walk(items: list[dict[str, object]]) -> None:
-        for item in items:
-            rows[str(item.get("field", "")).rstrip(":")] = str(item.get("data") or "")
-            children = item.get("children")
-            if isinstance(children, list):
-                walk(children)
-
-    if done.returncode == 0:
-        walk(json.loads(done.stdout).get("lscpu", []))
-    return rows
+    done = subprocess.run([program], capture_output=True, text=True, check=False, env=plain)
+    rows = (line.partition(":") for line in done.stdout.splitlines())
+    return {name.strip(): value.strip() for name, _, value in rows}
 
 
 def _text(path: Path) -> str:

@@ -89,10 +89,10 @@ def _pieces(file: TextIO, read: Callable[[int], str], error: Error) -> Iterator[
         raise error(f"{name} cannot be read: {e.strerror}") from None
 
 
-def text_of(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> str:
+def text_of(path: Path, error: Error) -> str:
     """The same as text in UTF-8, without the mark that spreadsheets begin a file with."""
     try:
-        return content(path, error, most_bytes).decode("utf-8-sig")
+        return content(path, error).decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise error(f"{path} is no text in UTF-8: {e}") from None
 

@@ -20,7 +20,7 @@ from ..arch.occupancy import TMEM_COLUMNS
 from ..base.dtypes import BYTES, element_bytes
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
-from ..base.types import BoolArray, FloatArray
+from ..base.types import BoolArray, FloatArray, IntArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
@@ -79,9 +79,10 @@ class Space:
         unset = {n for names in kernel.options.values() for n in names if tunables[n] == kernel.defaults[n]}
         return {name: value for name, value in tunables.items() if name not in unset}
 
-    def where(self, keep: BoolArray) -> Space:
-        columns = {name: column[keep] for name, column in self.columns.items()}
-        return replace(self, columns=columns, index=self.index[keep])
+    def where(self, rows: BoolArray | IntArray) -> Space:
+        """The space of these rows, by a flag for each row or by position."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return replace(self, columns=columns, index=self.index[rows])
 
 
 def roles(problem: Problem) -> dict[str, int]:

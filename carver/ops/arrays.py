@@ -54,14 +54,20 @@ def einsum(views: Sequence[View], out: tuple[str, ...], xp: Any) -> Any:
     return xp.einsum(f"{','.join(spelt[:-1])}->{spelt[-1]}", *(x for x, _ in views))
 
 
+def roles(in_x: Sequence[str], in_y: Sequence[str], out: Sequence[str]) -> tuple[Sequence[str], ...]:
+    """The axes of a product of two operands: those of the output that both have (b), the first alone (m) or the second
+    alone (n), and those that are summed (k)."""
+    batch = [axis for axis in out if axis in in_x and axis in in_y]
+    m, n = ([axis for axis in out if axis in axes and axis not in batch] for axes in (in_x, in_y))
+    return batch, m, n, [axis for axis in in_x if axis in in_y and axis not in out]
+
+
 def contract(views: Sequence[View], out: tuple[str, ...], xp: Any) -> Any:
     """As `einsum`, but as one batched matrix product where two operands share the axes that are summed."""
     if len(views) != 2:
         return einsum(views, out, xp)
     (x, in_x), (y, in_y) = views
-    batch = [a for a in out if a in in_x and a in in_y]
-    k = [a for a in in_x if a in in_y and a not in out]
-    m, n = ([a for a in out if a in axes and a not in batch] for axes in (in_x, in_y))
+    batch, m, n, k = roles(in_x, in_y, out)
     if not k or {*batch, *k, *m} != set(in_x) or {*batch, *k, *n} != set(in_y):
         return einsum(views, out, xp)
     extent = dict(zip((*in_x, *in_y), (*x.shape, *y.shape), strict=True))
@@ -95,13 +101,7 @@ def product_call(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -
     if axes is None or len(operands) != 2 or s.combine != "+=":
         return None
     (x, y), (in_x, in_y) = operands, axes
-    batch = [a for a in s.spatial if a in in_x and a in in_y]
-    groups = [
-        batch,
-        [a for a in s.spatial if a in in_x and a not in batch],
-        [a for a in s.spatial if a in in_y and a not in batch],
-        [a for a in in_x if a in in_y and a not in batch],
-    ]
+    groups = roles(in_x, in_y, s.spatial)
     if any(len(group) > 1 for group in groups) or not groups[3]:
         return None
     b, m, n, k = (group[0] if group else "" for group in groups)

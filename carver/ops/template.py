@@ -102,19 +102,17 @@ class Template:
         the Triton kernel to which the configurations belong. Those that do not compile or fit are counted in
         `rejected`.
         """
-        every = listed(configs)
-        if compiled is None:
-            return rank(
-                self.problem, self._device(), every, backend, kernel=kernel, names=names, ignore=ignore,
-                profile=profile,
-            )  # fmt: skip
-        if call is None:
-            raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
-        plain = [dict(config.config if isinstance(config, Hint) else config) for config in every]
+        every, device = listed(configs), self._device()
+        if compiled is not None:
+            if call is None:
+                raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
+            every = [dict(config.config if isinstance(config, Hint) else config) for config in every]
         ranking = rank(
-            self.problem, self._device(), plain, backend, kernel=kernel, names=names, ignore=ignore, profile=profile
+            self.problem, device, every, backend, kernel=kernel, names=names, ignore=ignore, profile=profile
         )
-        return call.rank(plain, self._device(), ranking.indices[: counted("compiled", compiled, 1)])
+        if compiled is None or call is None:
+            return ranking
+        return call.rank(every, device, ranking.indices[: counted("compiled", compiled, 1)])
 
     def portfolio(
         self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]

@@ -134,9 +134,6 @@ class KernelRanking(Sequence[KernelHint]):
     def __getitem__(self, i: int | slice) -> KernelHint | KernelRanking:
         return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
 
-    def __iter__(self) -> Iterator[KernelHint]:
-        return iter(self.hints)
-
     @property
     def indices(self) -> list[int]:
         """Positions of the ranked configurations in the given list, best first."""
@@ -319,7 +316,7 @@ def _ranked(ranking: KernelRanking, part: Part, profile: Profile) -> KernelRanki
     return replace(
         ranking, hints=tuple(replace(hint, rank=place) for place, hint in enumerate(ordered, 1)), learnt=profile,
         reasons={**ranking.reasons, **dict.fromkeys(lost, FAILED)},
-        rejected={**ranking.rejected, **({FAILED: len(lost) + ranking.rejected.get(FAILED, 0)} if lost else {})},
+        rejected=dict(Counter(ranking.rejected) + Counter({FAILED: len(lost)})),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,6 @@ from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.fit import predict
 from ..cost.learn import KERNEL_OFFSET, REPEATABLE, Rows, learnt, places, slopes
-from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Hint
 from .profile import Given, Measured, Profile, profile_of
@@ -136,7 +136,7 @@ def _parts(ranking: Ranking) -> list[tuple[list[Place], Part]]:
     for number in sorted({part for part, _ in ranking.order}):
         space = ranking.parts[number].space
         hints = [at for at in ranking.order if at[0] == number]
-        chosen = _rows(space, np.array([row for _, row in hints]))
+        chosen = space.where(np.array([row for _, row in hints]))
         names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
         constants = resolve(space.kernel, space.arch)
         part = Part.of(
@@ -145,11 +145,6 @@ def _parts(ranking: Ranking) -> list[tuple[list[Place], Part]]:
         )  # fmt: skip
         out.append((hints, part))
     return out
-
-
-def _rows(space: Space, keep: Any) -> Space:
-    columns = {name: np.asarray(space.columns[name])[keep] for name in space.columns}
-    return replace(space, columns=columns, index=space.index[keep])
 
 
 def _places(ranking: Ranking, times: Times) -> dict[Place, float | None]:
@@ -200,10 +195,9 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place
         order += [(said[row].seconds if row in said else part.seconds[row], before[at], at) for row, at in ran]
     if not order:
         raise NoCandidates(f"{ranking.problem} on {ranking.arch.name}", {FAILED: count})
-    rejected = {**ranking.rejected, **({FAILED: count + ranking.rejected.get(FAILED, 0)} if count else {})}
     return replace(
-        ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told), rejected=rejected,
-        reasons=reasons,
+        ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told), reasons=reasons,
+        rejected=dict(Counter(ranking.rejected) + Counter({FAILED: count})),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -84,9 +84,6 @@ class Ranking(Sequence[Hint]):
             told = self.learnt.told.get((part, row)) if self.learnt else None
             self._hints[place] = retold(hint, told.seconds, told.half_band, told.text) if told else hint
         return self._hints[place]
-
-    def __iter__(self) -> Iterator[Hint]:
-        return (self[i] for i in range(len(self)))
 
     @property
     def indices(self) -> list[int]:
