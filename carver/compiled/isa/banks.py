@@ -1,8 +1,8 @@
-"""Conflicts of shared memory's banks in NVIDIA's machine code, from the addresses that the lanes of a warp compute.
+"""Shared memory bank conflicts in NVIDIA's machine code, from the addresses that the lanes of a warp compute.
 
-The integer instructions of a kernel are run once, in the order of the code, both sides of a branch from the same state,
-for the 32 lanes of its first warp. What is the same for all lanes and not known is taken to be 0, since it moves all
-addresses alike; accesses whose addresses depend on what is loaded are taken to be free of conflicts.
+The integer instructions of a kernel are executed once, in the order of the code, for the 32 lanes of its first warp.
+Both sides of a branch start from the same state. An unknown value that is the same in all lanes is taken to be 0, since
+it moves all addresses alike. Accesses whose addresses depend on loaded data are assumed to be free of conflicts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LANES, BANKS, WORD_BYTES, LINE_BYTES = 32, 32, 4, 128
 SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS"})
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
 Lanes: TypeAlias = Any
-"""An integer of each lane, as a NumPy array; None where lanes differ in a way that is not known."""
+"""One integer per lane, as a NumPy array; None if lanes differ in an unknown way."""
 
 SAME = np.zeros(LANES, np.int64)
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
@@ -37,17 +37,18 @@ COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
 
 
 def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
-    """Passes over the banks of accesses to shared memory, over those that their bytes need, by index: those above 1."""
+    """Shared memory accesses with bank conflicts: index of the instruction -> passes over the banks, relative to the
+    passes that its bytes need without conflicts. Only ratios above 1 are listed."""
     held: dict[str, Lanes] = {}
     elsewhere: dict[int, dict[str, Lanes]] = {}
-    """What registers hold where a branch forwards leads."""
+    """Register contents at the targets of forward branches, by address."""
     found = {}
     for i in _addressing(instructions):
         each = instructions[i]
         if each.mnemonic in BRANCHES:
             if each.target is not None and each.target > each.address:
                 elsewhere.setdefault(each.target, dict(held))
-            if not each.predicate and i + 1 < len(instructions):  # what follows is reached from elsewhere
+            if not each.predicate and i + 1 < len(instructions):  # the next instruction is reached by another branch
                 held = dict(elsewhere.get(instructions[i + 1].address, held))
         elif each.mnemonic not in SHARED:
             _run(each, held)
@@ -57,11 +58,11 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
 
 
 def _addressing(instructions: Sequence[Instruction]) -> list[int]:
-    """Accesses to shared memory, what computes their addresses, and branches, in the order of the code."""
+    """Indices of the shared memory accesses, of the instructions that compute their addresses, and of the branches."""
     needed: set[str] = set()
-    """By what follows the instruction."""
+    """Registers that the code after the current instruction reads."""
     there: dict[int, set[str]] = {}
-    """By what follows where a branch leads."""
+    """The same at each branch target, by address."""
     found = []
     targets = {each.target for each in instructions if each.mnemonic in BRANCHES}
     for i in reversed(range(len(instructions))):
@@ -93,7 +94,7 @@ def _addressing(instructions: Sequence[Instruction]) -> list[int]:
 
 
 def _may_write(each: Instruction, needed: set[str]) -> bool:
-    """Whether one of some registers may be among those that an instruction writes: up to four from the first named."""
+    """A quick test: an instruction writes at most four registers, counted from the first that it names."""
     named = FIRST.match(each.operands)
     if named is None or named[1] == "P":
         return (named is not None or each.mnemonic == "R2P") and not needed.isdisjoint(PREDICATES)
@@ -112,7 +113,7 @@ def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
             return 1.0
         address = address + value
     width = width_bytes(each.opcode)
-    if each.mnemonic in ("LDSM", "STSM"):  # each lane names the 16 bytes of a row of 8
+    if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
     together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
     passes = 0
@@ -123,7 +124,7 @@ def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
 
 
 def _run(each: Instruction, held: dict[str, Lanes]) -> None:
-    """What an instruction leaves in the registers that it writes."""
+    """Execute one instruction: update `held` with the registers that it writes."""
     kind = each.mnemonic
     if kind == "R2P":  # bits of a register into predicates
         parts = [part.strip() for part in SPLIT.split(each.operands)]
@@ -160,7 +161,7 @@ def _same(value: Lanes) -> bool:
 
 
 def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
-    """A register, predicate or immediate; what is the same for all lanes is 0."""
+    """Value of a register, predicate or immediate; 0 for an unknown value that is the same in all lanes."""
     word = text.strip().removesuffix(".reuse")
     sign, word = word[:1] if word[:1] in "-~!" else "", word.lstrip("-~!")
     if REGISTER.match(word):
@@ -178,7 +179,7 @@ def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
 
 
 def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) -> Lanes:
-    """The result of the integer instructions that addresses are made of; None of others."""
+    """Result of an integer instruction that addresses are computed with; None for any other instruction."""
     opcode = each.opcode
     a, b, c = (*given[1:4], *[SAME] * 3)[:3]
     value: Lanes = None

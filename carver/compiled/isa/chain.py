@@ -25,19 +25,20 @@ from .rates import Table
 from .summary import NEVER, pipe_clk
 
 MEMORY = ("global", "copy", "bulk", "atomic")
-"""Latencies beyond the SM, which depend on where the data are and on who else asks; "copy": of asynchronous copies."""
+"""Latencies of memory outside the SM. They depend on where the data are and on other traffic. "copy" is an asynchronous
+copy."""
 ARITHMETIC = ("valu", "trans", "multiply", "double")
-"""Latencies of a few clocks that AMD's code names as dependences, not as waits."""
+"""Short latencies that AMD's code states as dependences (`s_delay_alu`), not as waits."""
 MOST_ITERATIONS = 48
 
 
 class Wait(NamedTuple):
-    """One wait of one iteration, for something that was still on its way or might have been.
+    """One wait in one iteration, whether or not the warp stalls there.
 
-    at: index of the instruction that waits; on: indices of those it waits for; kind: name of their latency
-    distance: iterations between the youngest of them and the wait, 0 within one
-    covered_clk: clocks between the issue of that one and the wait, in which its latency passes unseen
-    stalled_clk: clocks that the warp stood still here with the latencies of this simulation
+    at: index of the instruction that waits; on: indices of the instructions it waits for; kind: name of their latency
+    distance: iterations between the issue of the youngest of them and the wait; 0 within one iteration
+    covered_clk: clocks between the issue of the youngest and the wait; this much of its latency is hidden
+    stalled_clk: clocks that the warp stalls here under the latencies of this simulation
     """
 
     at: int
@@ -50,9 +51,10 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A lone warp in a loop, in the steady state, or once through straight code.
+    """A single warp in the steady state of a loop, or in one run through straight code.
 
-    clk: clocks an iteration; waits: of one iteration, in the order of the code; barriers: of the block, an iteration
+    clk: clocks per iteration; waits: those of one iteration, in the order of the code; barriers: block-wide barriers
+    per iteration
     """
 
     clk: float
@@ -61,30 +63,33 @@ class Chain:
 
     @property
     def exposed_loads(self) -> int:
-        """Waits for global loads to registers that the same iteration issued."""
+        """Number of waits for global loads to registers that the same iteration issued."""
         return sum(wait.kind == "global" and wait.distance == 0 for wait in self.waits)
 
     @property
     def prefetch_distance(self) -> int | None:
-        """Iterations that copies to shared memory, and loads to registers that an earlier iteration issued, run ahead
-        of their use; None without such."""
+        """Least number of iterations between the issue of a load and its use. Counts copies to shared memory, and loads
+        to registers that an earlier iteration issued; None if there are none."""
         ahead = (w.distance for w in self.waits if w.kind in ("copy", "bulk") or (w.kind == "global" and w.distance))
         return min(ahead, default=None)
 
     @property
     def serial_matrix_waits(self) -> int:
-        """Waits for matrix instructions of the same iteration, during which a lone warp group multiplies nothing
-        else."""
+        """Number of waits for matrix instructions of the same iteration; during them a single warp group leaves the
+        tensor cores idle."""
         return sum(wait.kind == "matrix" and wait.distance == 0 for wait in self.waits)
 
 
 class Op(NamedTuple):
     """One instruction as the simulation sees it.
 
-    issue_clk: clocks until the next may issue; busy: clocks that it holds units; waits: sets of queues, each with how
-    many operations may stay outstanding; signals: queues that it joins, each with the name of the latency after which
-    it leaves; closes: an open group and the queue that it joins as a whole; beside_clk: of matrix units, beside the
-    warp.
+    place: its index
+    issue_clk: clocks until the next instruction may issue
+    busy: pipes that it occupies, each with the clocks
+    waits: sets of queues, each with the number of operations that may stay outstanding
+    signals: queues that it enters, each with the name of the latency after which it leaves
+    closes: an open group, and the queue that the group enters as a whole
+    beside_clk: clocks of the matrix units that run asynchronously to the warp
     """
 
     place: int
@@ -113,10 +118,10 @@ def chain(
     flops_per_clk: Mapping[Matrix, float],
     latency_clk: Mapping[str, float] | None = None,
 ) -> Chain:
-    """Of a loop's own instructions, or once through the instructions at some indices.
+    """Simulate a loop's own instructions to the steady state, or the instructions at the given indices once.
 
-    `flops_per_clk`: of one SM by kind of matrix instruction; what it lacks takes no time. `latency_clk` replaces
-    entries of the table's, as "global". Raises KeyError for a latency that the table does not have.
+    `flops_per_clk`: rate of one SM by kind of matrix instruction; a kind that is missing takes no time. `latency_clk`
+    replaces latencies of the table, as {"global": 700}. Raises KeyError for a latency that the table does not have.
     """
     for name in latency_clk or ():
         table.latency_clk[name]
@@ -131,7 +136,7 @@ def chains(
     memory_clk: Sequence[float],
     beyond: Sequence[str] = MEMORY,
 ) -> list[Chain]:
-    """One for each of several latencies of memory beyond the SM; `beyond` names what is."""
+    """`chain` for each of several latencies of memory outside the SM; `beyond` names those that they replace."""
     ops = _ops(code, where, table, flops_per_clk)
     if not any(kind in beyond for op in ops for _, kind in op.signals):
         return [_chain(ops, table.latency_clk, where)] * len(memory_clk)
@@ -144,7 +149,7 @@ def _chain(ops: Sequence[Op], latency_clk: Mapping[str, float], where: Loop | Se
 
 
 def _in_order(loop: Loop) -> list[int]:
-    """A loop's own instructions from its header on."""
+    """Indices of a loop's own instructions, starting at its header."""
     return [i for i in loop.own if i >= loop.header] + [i for i in loop.own if i < loop.header]
 
 
@@ -159,7 +164,8 @@ def _ops(
 
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
-    """Clocks that a lone warp holds pipes: its scheduler's share of the lanes, but all of the bytes."""
+    """Pipes that a single warp occupies, with the clocks. It has its scheduler's share of a pipe's lanes, but the whole
+    of its bandwidth."""
     each = code.instructions[i]
     group = table.group(each.opcode)
     lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items() if pipe not in table.shared}
@@ -218,7 +224,7 @@ def _nvidia(
 
 
 def _limit(operands: str) -> tuple[tuple[str, ...], int]:
-    """Of "SB0, 0x2" and "gsb0, 0x1": the queue, and how many of its groups may stay outstanding."""
+    """Queues that operands such as "SB0, 0x2" name, and how many of their groups may stay outstanding."""
     found = re.match(r"(?:(g?)sb(\d)|\{([\d,]+)\})(?:, *(0x[0-9a-f]+))?", operands, re.IGNORECASE)
     if not found:
         return (), 0
@@ -227,11 +233,12 @@ def _limit(operands: str) -> tuple[tuple[str, ...], int]:
 
 
 def _memory_waits(code: Code, indices: Sequence[int], table: Table, header: int) -> dict[int, tuple[str, int]]:
-    """What the waits of a loop for barriers in memory ask for: index -> queue, and how many there may stay outstanding.
+    """Waits of a loop for barriers in shared memory (mbarrier): index -> queue, and how many of its operations may stay
+    outstanding.
 
-    A wait is for copies of the engine where its barrier has the offset of one that expects bytes, else for matrix
-    instructions that a barrier was committed to. Each takes the oldest; those that the code before the loop issued and
-    did not wait for are on their way when it begins. Waits for another partition of warps are not in the result.
+    A wait is for bulk copies if some barrier at the same offset expects bytes; else it is for matrix instructions that
+    were committed to a barrier. Each wait takes the oldest operation. Operations that the code before the loop issued
+    and did not wait for are outstanding when the loop begins. Waits for another partition of warps are left out.
     """
     inside = {i for loop in code.all_loops() if header not in loop.body for i in loop.own}
     before = [i for i in range(header) if i not in inside]
@@ -239,7 +246,7 @@ def _memory_waits(code: Code, indices: Sequence[int], table: Table, header: int)
     found: dict[int, tuple[str, int]] = {}
 
     def events(those: Sequence[int], queue: str) -> list[int]:
-        """Indices at which a queue grows, and, as ~index, where it is waited for."""
+        """Indices of the instructions that enter a queue, and, as ~index, of those that wait for it."""
         marks = []
         for i in those:
             each = code.instructions[i]
@@ -289,7 +296,8 @@ def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]
 
 
 def _warm_up(ops: Sequence[Op]) -> int:
-    """Iterations until a wait that leaves operations outstanding finds as many of them as in any later iteration."""
+    """Iterations until the queues are as full as in the steady state: each wait then finds all that it may leave
+    outstanding."""
     joined: Counter[str] = Counter(name for op in ops for name, _ in op.signals)
     joined.update(op.closes[1] for op in ops if op.closes)
     ahead = [limit // each for op in ops for names, limit in op.waits if (each := sum(joined[name] for name in names))]
@@ -341,7 +349,7 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
 
 
 def _period(took: Sequence[float], depth: int) -> int:
-    """How many iterations repeat, where what is `depth` ago may show again; 0 while none do."""
+    """Smallest period with which the last `depth` iteration times repeat; 0 if there is none up to `depth`."""
     for period in range(1, depth + 1):
         last = took[-depth - period :]
         if len(last) == depth + period and last[period:] == last[:-period]:
@@ -350,7 +358,8 @@ def _period(took: Sequence[float], depth: int) -> int:
 
 
 def _finished(queues: dict[str, deque[Pending]], names: Sequence[str], limit: int) -> list[Pending]:
-    """Take what a wait demands to be complete out of its queues: all but the `limit` youngest, oldest first."""
+    """Remove the operations that a wait needs to be complete from its queues: all but the `limit` youngest, oldest
+    first."""
     if len(names) == 1:
         queue = queues.get(names[0])
         return [queue.popleft() for _ in range(len(queue) - limit)] if queue else []

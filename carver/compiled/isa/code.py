@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Waits = tuple[tuple[frozenset[str], int], ...]
-"""Of an AMD wait: sets of counters that share one limit, each with how many operations may stay outstanding."""
+"""What an AMD wait instruction waits for: sets of counters, each set with the number of its operations that may stay
+outstanding."""
 
 
 class Control(NamedTuple):
-    """What the compiler tells the issue logic of an NVIDIA GPU beside the instruction itself (since Volta).
+    """Scheduling fields that the compiler encodes with each instruction of an NVIDIA GPU (since Volta).
 
-    `stall_clk`: clocks before the next instruction of this warp; `yields`: another warp is preferred then;
+    `stall_clk`: clocks before the next instruction of this warp; `yields`: the scheduler then prefers another warp;
     `write_barrier`, `read_barrier`: the scoreboard (0 to 5) that is released when results are written and when operands
-    are read, None for neither; `wait_mask`: bit i is set where scoreboard i must be free before this issues.
+    are read, None if there is none; `wait_mask`: bit i is set if the instruction waits for scoreboard i.
     """
 
     stall_clk: int
@@ -32,9 +33,8 @@ class Control(NamedTuple):
 class Instruction(NamedTuple):
     """`opcode` with its modifiers ("HMMA.16816.F32"), `target` the address that a branch names.
 
-    `control` is None on AMD; `waits` is what an AMD wait instruction names, else None. `descriptor` is the constant
-    that describes a matrix instruction of the fifth generation of tensor cores, None of others and where it is not
-    known.
+    `control` is None on AMD. `waits` is None unless this is an AMD wait instruction. `descriptor` is the constant that
+    describes a matrix instruction of the fifth generation of tensor cores; None for others, or if it is not known.
     """
 
     address: int
@@ -57,12 +57,12 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one thread (registers) and one block (shared memory) of the kernel hold.
+    """Registers of one thread, and shared memory and barriers of one block.
 
-    On AMD `registers` are VGPRs of a lane, AGPRs among them where both are of one file (CDNA 2 and later), `scalars`
-    SGPRs of a wave. `shared_bytes` is what the code object itself states; memory that a launch adds is not in it.
-    `spill_bytes` are the bytes a thread of distinct stack slots that registers were spilled to; `stack_bytes` holds
-    these and local arrays.
+    On AMD `registers` are the VGPRs of a lane, with the AGPRs if both share one file (CDNA 2 and later), and `scalars`
+    the SGPRs of a wave. `shared_bytes` is what the code object states, without memory that a launch adds.
+    `spill_bytes` counts the distinct stack slots that registers are spilled to, in bytes per thread. `stack_bytes`
+    includes them and local arrays.
     """
 
     registers: int
@@ -75,10 +75,11 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of work. `body` are all its instructions, `own` those in none of the loops inside it (`loops`).
+    """A loop that does work, as opposed to one that only waits.
 
-    Instructions that only spin until a barrier in memory flips are in `body` and not in `own`. `entry` is the index at
-    which the code that holds the loop starts: 0, or where an indirect branch sends the warps of another partition.
+    `body` holds all its instructions, `own` those outside of its inner loops (`loops`). Instructions that only spin on
+    a barrier in memory are in `body` but not in `own`. `entry` is the index at which the code around the loop starts:
+    0, or the target of the indirect branch that starts another partition of warps.
     """
 
     header: int
@@ -95,12 +96,12 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kernel. `isa` as device descriptors write it ("sm_90", "gfx942").
+    """The machine code of one kernel. `isa` as device descriptors write it ("sm_90", "gfx942").
 
     straight: indices outside of loops
-    optional: stretches outside of innermost loops that a branch forwards may pass by
-    conflicts: passes over the banks of shared memory that accesses take over those that they need, by index, where that
-        is known to be more
+    optional: stretches outside of innermost loops that a forward branch may skip
+    conflicts: index of a shared memory access -> passes over the banks, relative to those it needs without conflicts;
+        only where known to be above 1
     """
 
     isa: str
@@ -114,10 +115,10 @@ class Code:
     conflicts: Mapping[int, float] = field(default_factory=dict)
 
     def all_loops(self) -> list[Loop]:
-        """Every loop, outer ones before those inside them, in the order of the code."""
+        """All loops in the order of the code, outer loops before their inner loops."""
         return [loop for outer in self.loops for loop in outer.walk()]
 
     def text(self, indices: Iterable[int] | None = None) -> str:
-        """A listing of the instructions at `indices`, of all where None."""
+        """A listing of the instructions at `indices`; of all by default."""
         chosen = range(len(self.instructions)) if indices is None else indices
         return "\n".join(f"{i:5d}  {self.instructions[i].text}" for i in chosen)

@@ -10,16 +10,17 @@ from carver.base.errors import CompileError
 
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
-"""Attributes of `.nv.info`: registers a thread, and the least stack; each holds the index of a symbol and a number."""
+"""Attributes of `.nv.info`: registers per thread, least size of the stack. Each has a symbol's index and a number."""
 RESERVED_BYTES = 1024
-"""At the start of shared memory, for the system, since compute capability 9.0: device descriptors count them apart."""
+"""Reserved for the system at the start of shared memory since compute capability 9.0; device descriptors count these
+bytes separately."""
 SIZED = 4
-"""The format of an attribute whose length is stated; the others hold two bytes."""
+"""Format code of an attribute that states its length; attributes of other formats hold two bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`sm`: compute capability, as 90. Shared memory is what the code states; a launch may add more."""
+    """A kernel in a cubin. `sm`: compute capability, as 90. `shared_bytes` is static; a launch may add more."""
 
     name: str
     sm: int
@@ -30,7 +31,7 @@ class Kernel:
 
 
 def kernels(cubin: bytes) -> dict[str, Kernel]:
-    """Kernels of a cubin by name, as they lie in it. Raises CompileError where `cubin` is none."""
+    """Kernels of a cubin by name, in file order. Raises CompileError if `cubin` is not a cubin."""
     if cubin[:5] != b"\x7fELF\x02" or struct.unpack_from("<H", cubin, 18)[0] != MACHINE_CUDA:
         raise CompileError(f"{len(cubin)} bytes that begin with {cubin[:8]!r} are no cubin")
     try:
@@ -71,7 +72,7 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
 
 
 def _sm(flags: int) -> int:
-    """Compute capability from the flags of the header: their lowest byte, or the second from CUDA 13 on."""
+    """Compute capability from the header's flags: the lowest byte; since CUDA 13 the second lowest."""
     low, second = flags & 0xFF, flags >> 8 & 0xFF
     return low if low >= 50 else second
 

@@ -1,7 +1,7 @@
 """Control flow of machine code: basic blocks and the tree of loops.
 
-A loop is a strongly connected part of the graph; without its first block it falls apart into the loops inside it. This
-finds the natural loops of reducible code, and also loops with two entries, which dominators do not.
+A loop is a strongly connected component of the graph. Removing its first block leaves the components that are its inner
+loops. This finds the natural loops of reducible code, and also loops with two entries, which dominators would miss.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .code import Loop
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where control goes after an instruction: on to the next (`falls`), to the indices `targets`, or out (neither).
+    """Where control goes after an instruction: to the next one (`falls`), to the indices `targets`, or out (neither).
 
-    `indirect`: it also goes where only a table in memory says.
+    `indirect`: further targets are in a table in memory.
     """
 
     falls: bool = True
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Blocks as ranges of indices, the blocks after each, and the blocks where execution may start."""
+    """Basic blocks as ranges of indices, the successors of each, and the blocks where execution may start."""
 
     blocks: tuple[range, ...]
     after: tuple[tuple[int, ...], ...]
@@ -35,11 +35,10 @@ class Graph:
 
 
 def graph(length: int, steps: dict[int, Step]) -> Graph:
-    """Of `length` instructions of which `steps` names those that do not merely fall through.
+    """Control-flow graph of `length` instructions; `steps` has those that do not merely fall through.
 
-    Where a branch is indirect, the first of the blocks that nothing else reaches are entries: compilers lay the
-    targets of a table out in order. Else blocks that are not reached, as those behind the end that are never run,
-    lead nowhere.
+    If a branch is indirect, blocks that nothing else reaches count as its targets, so as entries: compilers lay the
+    targets of a table out in order. Otherwise unreached blocks, such as padding after the end, are left unconnected.
     """
     if not length:
         return Graph((), (), ())
@@ -74,7 +73,7 @@ def reachable(after: Sequence[Iterable[int]], starts: Iterable[int]) -> set[int]
 
 
 def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
-    """Strongly connected components of the subgraph of `nodes` that hold a cycle (Tarjan 1972, without recursion)."""
+    """Strongly connected components with a cycle, in the subgraph of `nodes` (Tarjan 1972, without recursion)."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -123,7 +122,7 @@ SWAP = re.compile(r"\.CAS|cmpswap")
 
 
 def retries(opcodes: Sequence[str]) -> bool:
-    """Whether a loop only swaps until it succeeds: how atomics are made that the device lacks."""
+    """Whether a loop only repeats a compare-and-swap until it succeeds: an atomic that the device emulates."""
     touching = [op for op in opcodes if MEMORY.match(op)]
     return len(touching) == 1 and bool(SWAP.search(touching[0]))
 
@@ -131,10 +130,10 @@ def retries(opcodes: Sequence[str]) -> bool:
 def loops(
     flow: Graph, opcodes: Sequence[str], is_wait: Callable[[Sequence[str]], bool]
 ) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
-    """The tree of loops of work, and the indices that are outside of all of them and reached.
+    """The tree of loops that do work, and the reachable indices outside of all loops.
 
-    `is_wait` says of the opcodes of an innermost loop whether it only waits for something; such a loop is none of work.
-    One that only tries again is taken to run once.
+    `is_wait` decides from the opcodes of an innermost loop whether it only waits; such a loop is left out. A loop that
+    only retries a compare-and-swap counts as straight code that runs once.
     """
     section: dict[int, int] = {}
     for entry in flow.entries:
@@ -175,9 +174,10 @@ def loops(
 
 
 def optional(steps: Mapping[int, Step], roots: Sequence[Loop], straight: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Stretches of code that a branch forwards, or an early exit, may pass by: the outermost of them.
+    """The outermost stretches of code that a forward branch or an early exit may skip.
 
-    Those that hold a loop or are part of an innermost one are left out. `steps`: of conditional branches and exits.
+    Stretches that contain a loop, or lie in an innermost loop, are left out. `steps` has the conditional branches and
+    exits.
     """
     owner = dict.fromkeys(straight, -1)
     for loop in (each for root in roots for each in root.walk() if each.loops):

@@ -1,10 +1,10 @@
 """Read AMD machine code as LLVM writes it: GCN, CDNA and RDNA assembly with its metadata (`asm["amdgcn"]` of Triton).
 
-What changes the kind of an instruction is read as a modifier of its opcode: a load to shared memory (`lds` behind the
-operands) becomes "global_load_dwordx4.lds", a store to a constant slot of the stack or a load from it, as registers are
-spilled, "scratch_store_b128.spill". Addresses are the indices of instructions, since the text has none. What a wait
-names is translated to the counters of gfx12, which has one for each kind of operation: load, store, ds, km, exp,
-sample, bvh, async, tensor.
+Two things become modifiers of the opcode. A load to shared memory (`lds` after the operands) becomes
+"global_load_dwordx4.lds". A store to a constant stack slot or a load from one, which is how registers are spilled,
+becomes "scratch_store_b128.spill". Addresses are the indices of instructions, since the text has none. Waits are
+translated to the counters of gfx12, which has one for each kind of operation: load, store, ds, km, exp, sample, bvh,
+async, tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINE = re.compile(
 SLOT = re.compile(
     r"^off, \S+ (?:off|s\d+)|^[av]\S+, off, (?:off|s\d+)|^[av]\S+, off, s\[\d+:\d+\], (?:0|s\d+)(?! (?:offen|idxen))"
 )
-"""Operands of an access to the stack at no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
+"""Operands of a stack access whose address has no vector register: `off, v1, off offset:4`, `v1, off, s[0:3], 0`."""
 VARIANT = re.compile(r"_(e32|e64|dpp|sdwa|e64_dpp)$")
 ISA = re.compile(r'^\s*\.amdgcn_target +"[^"]*?-(gfx\w+)', re.M)
 COUNTERS = {
@@ -36,9 +36,9 @@ BRANCH = re.compile(r"^s_(branch|cbranch_\w+|setpc_b64|swappc_b64|call_b64|endpg
 
 
 def read(text: str, kernel: str | None = None) -> Code:
-    """The kernel named `kernel`, or the only one, of assembly text.
+    """Read the kernel named `kernel`, or the only one, from assembly text.
 
-    Raises CompileError where the text holds no such kernel, or several and `kernel` is None.
+    Raises CompileError if the text has no such kernel, or has several and `kernel` is None.
     """
     described = _metadata(text)
     isa = ISA.search(text)
@@ -72,7 +72,7 @@ def read(text: str, kernel: str | None = None) -> Code:
 
 
 def _metadata(text: str) -> dict[str, dict[str, int]]:
-    """Numbers of `amdhsa.kernels`, by the kernel's name."""
+    """The numeric entries of `amdhsa.kernels`, by kernel name."""
     listed = text.partition(".amdgpu_metadata")[2].partition(".end_amdgpu_metadata")[0]
     found = {}
     for part in re.split(r"^  - ", listed, flags=re.M)[1:]:
@@ -85,7 +85,7 @@ def _metadata(text: str) -> dict[str, dict[str, int]]:
 def _instructions(
     listing: str, stores_count_as_loads: bool, has_stack: bool
 ) -> tuple[list[Instruction], dict[str, int]]:
-    """Instructions, and the index that each label stands before."""
+    """The instructions, and the index of the instruction after each label."""
     found: list[Instruction] = []
     places: dict[str, int] = {}
     later: dict[int, list[tuple[frozenset[str], int]]] = {}
@@ -113,7 +113,8 @@ def _instructions(
 
 
 def _waits(opcode: str, operands: str, stores_count_as_loads: bool) -> Iterator[tuple[frozenset[str], int]]:
-    """Of s_waitcnt and its successors: the operations counted together, and how many may stay outstanding."""
+    """What `s_waitcnt` or one of its successors waits for: sets of counters, each with how many operations may stay
+    outstanding."""
     if opcode == "s_waitcnt":
         for name, n in re.findall(r"(\w+cnt)\((\d+)\)", operands):
             kinds = COUNTERS.get(name, ())
@@ -123,13 +124,14 @@ def _waits(opcode: str, operands: str, stores_count_as_loads: bool) -> Iterator[
     elif found := re.match(r"s_wait(?:cnt)?_(\w+?cnt)(?:_(\w+cnt))?$", opcode):
         n = int(re.split(r"[, ]+", operands)[-1], 0)
         first, second = found[1], found[2]
-        if second:  # the upper byte belongs to the first
+        if second:  # the upper byte is the limit of the first counter
             yield frozenset(COUNTERS.get(first, ())), n >> 8
         yield frozenset(COUNTERS.get(second or first, ())), n & 255
 
 
 def _delays(operands: str) -> Iterator[tuple[int, tuple[frozenset[str], int]]]:
-    """Of s_delay_alu: how many instructions later one depends on an earlier one, and on which of its kind."""
+    """Dependences that `s_delay_alu` states: how many instructions later the dependent one comes, and what it waits
+    for."""
     skip = re.search(r"instskip\((\w+)\)", operands)
     for place, kind, n in re.findall(r"instid(\d)\((VALU|TRANS32|SALU)_\w*?(\d)\)", operands):
         after = 1 + (SKIPS.get(skip[1], 0) if place == "1" and skip else 0)
@@ -147,19 +149,19 @@ def _step(each: Instruction, places: dict[str, int]) -> Step | None:
         return Step(False, target)
     if kind.startswith("cbranch"):
         return Step(True, target)
-    if kind in ("swappc_b64", "call_b64"):  # what is called returns
+    if kind in ("swappc_b64", "call_b64"):  # the callee returns here
         return Step()
     return Step(False, (), indirect=kind == "setpc_b64")
 
 
 def _only_waits(opcodes: Sequence[str]) -> bool:
-    """Whether a loop sleeps or meets other waves, and holds no vector instruction."""
+    """Whether a loop sleeps or synchronises with other waves, and has no vector instruction."""
     works = any(op[0] in "vdgbf" for op in opcodes)
     return not works and any(op.startswith(("s_sleep", "s_barrier")) for op in opcodes)
 
 
 def _spilled(instructions: list[Instruction]) -> int:
-    """Bytes a lane of the slots that are stored and loaded."""
+    """Bytes per lane of the stack slots that are both stored and loaded."""
     slots: dict[bool, set[int]] = {True: set(), False: set()}
     for each in instructions:
         if each.opcode.endswith(".spill"):

@@ -1,4 +1,4 @@
-"""Matrix instructions: FLOPs and element types from the opcode, and from the descriptor of those that name none."""
+"""Matrix instructions: FLOPs and element types, from the opcode or, if it names none, from the descriptor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Matrix(NamedTuple):
-    """What multiplies what: names as the `[[matrix]]` tables of device descriptors have them."""
+    """A kind of matrix instruction, named as in the `[[matrix]]` tables of device descriptors."""
 
     instruction: str
     dtype: str
@@ -21,7 +21,7 @@ SASS_TYPES = {
 }  # fmt: skip
 PLAIN = {"H": ("float16", "float32"), "I": ("int8", "int32"), "D": ("float64", "float64"), "B": ("int1", "int32"),
          "Q": ("float8_e4m3", "float32"), "O": ("float4_e2m1", "float32")}  # fmt: skip
-"""By the first letter of an opcode: element type where no modifier names one, and that of the sums."""
+"""First letter of an opcode -> default element types of the factors and of the accumulator."""
 
 SYNC = re.compile(r"^([HIDBQO])MMA\b.*?\.(16|8)(8)(\d+)(?=\.|$)|^DMMA\.(\d+)x(\d+)x(\d+)")
 GROUP = re.compile(r"^([HIQB])GMMA\b.*?\.(\d+)x(\d+)x(\d+)(?=\.|$)")
@@ -30,8 +30,7 @@ BLOCK = re.compile(r"^UTC([HIQO])MMA\b")
 
 @lru_cache(maxsize=1024)
 def sass(opcode: str) -> tuple[Matrix, float] | None:
-    """What a matrix instruction of a warp or warp group multiplies, and the FLOPs of one warp; None of other
-    opcodes."""
+    """Kind of a matrix instruction of a warp or warp group, and its FLOPs per warp; None for other opcodes."""
     if found := GROUP.match(opcode):
         kind, share, name = found[1], 4, "wgmma"  # four warps share one
         m, n, k = map(int, found.groups()[1:])
@@ -52,9 +51,9 @@ BITS = {"H": 16, "I": 8, "Q": 8, "B": 1}
 
 
 def sass_shared_bytes(opcode: str, operands: str) -> float:
-    """Bytes of shared memory from which a warp group's instruction reads its factors, a warp; 0 of other opcodes.
+    """Bytes of shared memory per warp that a warp group's matrix instruction reads; 0 for other opcodes.
 
-    Both lie there, unless a register stands before the descriptor: then the first is in registers.
+    Both factors are in shared memory, unless a register comes before the descriptor: then the first is in registers.
     """
     found = GROUP.match(opcode)
     if not found:
@@ -68,16 +67,15 @@ SUMS = {0: "float16", 1: "float32", 2: "int32"}
 FACTORS = {"H": {0: "float16", 1: "bfloat16", 2: "tf32"}, "I": {0: "int8", 1: "int8"}, "O": {1: "float4_e2m1"},
            "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float6_e2m3", 4: "float6_e3m2", 5: "float4_e2m1"}}  # fmt: skip
 DEPTH_BYTES = 32
-"""Of K in one instruction of the fifth generation of tensor cores: 16 halves, 32 bytes."""
+"""Extent of K in one instruction of the fifth generation of tensor cores, in bytes: 16 halves, or 32 bytes."""
 
 
 def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
-    """The same of an instruction that one thread issues for its block (tcgen05), by its 32-bit instruction descriptor.
+    """Kind and FLOPs per block of a matrix instruction that one thread issues for its block (tcgen05).
 
-    FLOPs are of the block. None of other opcodes, and where the descriptor is not known.
-
-    Bits 4 and 5 name the sums, 7 to 9 the first factor, 17 to 22 hold N / 8 and 24 to 28 M / 16 (PTX ISA, "Instruction
-    descriptor" of tcgen05.mma).
+    `descriptor`: its 32-bit instruction descriptor. Bits 4 and 5 give the type of the accumulator, bits 7 to 9 that of
+    the first factor, bits 17 to 22 N / 8 and bits 24 to 28 M / 16 (PTX ISA, "Instruction descriptor" of tcgen05.mma).
+    None for other opcodes, or if the descriptor is not known.
     """
     found = BLOCK.match(opcode)
     if not found or descriptor is None:
@@ -89,8 +87,7 @@ def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
 
 
 def block_shared_bytes(operands: str, descriptor: int) -> float:
-    """Bytes of shared memory from which such an instruction reads its factors, of which the first may be in tensor
-    memory."""
+    """Bytes of shared memory that such an instruction reads; its first factor may be in tensor memory instead."""
     m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
     return float((n if operands.startswith("tmem") else m + n) * DEPTH_BYTES)
 
@@ -104,13 +101,13 @@ GCN = re.compile(
 )
 BLOCKS = {"32x32x4f16": 2, "32x32x4bf16": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
           "16x16x4bf16": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
-"""Of the spelling of gfx90a, which does not name how many products of matrices one instruction makes; 4x4 makes 16."""
+"""Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16."""
 NARROW = {"cbsz:1": "float8_e5m2", "cbsz:2": "float6_e2m3", "cbsz:3": "float6_e3m2", "cbsz:4": "float4_e2m1"}
 
 
 @lru_cache(maxsize=1024)
 def gcn(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
-    """What an AMD matrix instruction multiplies, and the FLOPs of one wave; None of other opcodes."""
+    """Kind of an AMD matrix instruction, and its FLOPs per wave; None for other opcodes."""
     found = GCN.match(opcode)
     if not found:
         return None

@@ -23,8 +23,8 @@ ROLES = {
     "", "matrix", "warpgroup matrix", "block matrix", "matrix wait", "matrix commit", "barrier", "commit", "group wait",
     "memory wait", "bulk", "wait", "branch",
 }  # fmt: skip
-"""What an instruction is to the schedule of a warp. "matrix": runs in order like arithmetic; "warpgroup matrix" and
-"block matrix": run beside the warp until a "matrix wait" or a "memory wait"; "commit" closes a group of asynchronous
+"""Role of an instruction in the schedule of a warp. "matrix": runs in order like arithmetic; "warpgroup matrix" and
+"block matrix": run asynchronously until a "matrix wait" or a "memory wait"; "commit": closes a group of asynchronous
 copies, for which a "group wait" waits; "bulk": a copy that an engine makes for a whole block."""
 
 
@@ -32,9 +32,9 @@ copies, for which a "group wait" waits; "bulk": a copy that an engine makes for 
 class Group:
     """Opcodes that cost the same.
 
-    `access`: what they do in which memory, as ("load", "global"), None where they touch none. `counter`: the AMD
-    counter that they raise. `issue_clk`: clocks until the same warp may issue again, where the code itself does not
-    say. An empty `source` marks what no table lists.
+    `access`: kind of memory access and memory, as ("load", "global"); None if they access no memory. `counter`: the AMD
+    counter that they increment. `issue_clk`: clocks until the same warp may issue again, if the code does not state it.
+    An empty `source` marks the group of opcodes that no table lists.
     """
 
     opcodes: tuple[str, ...] = ()
@@ -55,10 +55,10 @@ UNKNOWN = Group()
 class Table:
     """Rates of a family of instruction sets.
 
-    `schedulers`: parts of an SM among which warps are dealt; together they issue `issue_per_clk` instructions a clock.
-    Each has its share of the lanes of a pipe, but for those pipes that are `shared`: one unit that serves all in turn.
-    `matrix_pipe`: the pipe that matrix instructions hold, which is the vector unit on RDNA.
-    `latency_clk`: clocks until what a group names is complete.
+    `schedulers`: parts of an SM that warps are distributed over; together they issue `issue_per_clk` instructions per
+    clock. Each has an equal share of a pipe's lanes, except for the pipes in `shared`: one unit that serves them all.
+    `matrix_pipe`: the pipe that matrix instructions occupy; on RDNA it is the vector unit.
+    `latency_clk`: clocks until an operation is complete, by the name that groups give as their latency.
     """
 
     family: str
@@ -74,9 +74,9 @@ class Table:
     found: dict[str, Group] = field(default_factory=dict, repr=False, compare=False)
 
     def group(self, opcode: str) -> Group:
-        """The group with the longest pattern that matches, `UNKNOWN` where none does.
+        """The group with the longest matching pattern; `UNKNOWN` if none matches.
 
-        A pattern matches the first parts of an opcode, split at dots; `*` stands for anything within a part.
+        A pattern matches the first dot-separated parts of an opcode; `*` stands for anything within a part.
         """
         group = self.found.get(opcode)
         if group is None:
@@ -90,7 +90,7 @@ def families() -> list[str]:
 
 
 def table(isa: str) -> Table:
-    """The rates of an instruction set as device descriptors name it: "sm_90", "gfx942". Raises ArchError if unknown."""
+    """Rates of an instruction set, named as in device descriptors: "sm_90", "gfx942". Raises ArchError if unknown."""
     for name in families():
         if isa in (read := load(folder("arch") / "isa" / f"{name}.toml")).covers:
             return read
@@ -100,7 +100,7 @@ def table(isa: str) -> Table:
 
 @cache
 def load(path: Path) -> Table:
-    """Read a table. Raises ArchError where a key, a latency or a role is none."""
+    """Read a table. Raises ArchError for an unknown key, latency or role."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     latency = dict(data["latency_clk"])
     groups = tuple(_group(path, entry, latency) for entry in data["group"])

@@ -1,7 +1,7 @@
 """Read NVIDIA machine code (SASS) of compute capability 7.0 and later, without a GPU.
 
 NVIDIA's `nvdisasm` disassembles the code of a cubin; this module reads what it prints. The tool takes 0.2 seconds to
-start and a few milliseconds a kernel, so many kernels go through one call. The upper 64 bits of each encoding hold
+start and a few milliseconds per kernel, so many kernels go through one call. The upper 64 bits of each encoding hold
 the control fields of an instruction: stall count in bits 105 to 108 of the whole, yield in 109, scoreboards in 110 to
 112 (results) and 113 to 115 (operands), and the mask of scoreboards to wait for in 116 to 121 (Jia et al., "Dissecting
 the NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, section 2.1).
@@ -30,22 +30,22 @@ LINE = re.compile(
     r"/\*([0-9a-f]{4,})\*/ +(?:@(!?\w+) +)?([A-Z][\w.]*)([^;]*);[^\n]*?"
     r"/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/"
 )
-SCHEDULING = re.compile(r"\s+[&?].*")  # newer disassemblers write the control fields out behind the operands
+SCHEDULING = re.compile(r"\s+[&?].*")  # newer disassemblers print the control fields after the operands
 TARGET = re.compile(r"\b0x([0-9a-f]+)$")
 BRANCHES = {"BRA", "JMP", "BRX", "JMX", "BRXU", "CALL", "RET", "EXIT", "KILL", "BPT", "RTT"}
 ADDRESSED = {"BRA", "JMP", "CALL", "BSSY", "WARPSYNC", "RET", "LEPC"}
-"""Instructions whose last operand is an address: where they lead, or where warps meet again."""
+"""Instructions whose last operand is an address: a branch target, or the point where a warp reconverges."""
 WAITING = re.compile(r"TRYWAIT|^NANOSLEEP|^USETMAXREG|^BAR\b")
-"""Marks of a loop that only waits: for a barrier, in memory or of the block, for time, or for registers."""
+"""Opcodes that mark a loop that only waits: for a barrier in memory or of the block, for time, or for registers."""
 WORKING = re.compile(
     r"^(LDG|STG|STS|LDGSTS|LDTM|STTM|LDSM|STSM|MUFU|RED|REDG|ATOMG|UTMALDG|UTMASTG|UTMAREDG|UBLKCP|UTC\w*MMA|\w*MMA|[FHD](FMA|ADD|MUL)2?)\b"
 )
 
 
 def tool(name: str = "nvdisasm") -> Path:
-    """The disassembler: of Triton's wheel, else on PATH, else in CUDA_HOME or CUDA_PATH.
+    """Path of the disassembler: in Triton's wheel, else on PATH, else in CUDA_HOME or CUDA_PATH.
 
-    Raises DeviceError where there is none.
+    Raises DeviceError if there is none.
     """
     found = []
     if (spec := importlib.util.find_spec("triton")) and spec.origin:
@@ -63,13 +63,13 @@ def tool(name: str = "nvdisasm") -> Path:
 
 
 SAME_ENCODING = {87: 86, 101: 100, 103: 100, 110: 100, 121: 120}
-"""Compute capabilities that disassemblers name late, and those whose machine code they share."""
+"""Compute capability -> an older one with the same machine code, for disassemblers that do not know the newer one."""
 
 
 def disassemble(code: bytes, sm: int, timeout_s: float = 120.0) -> str:
-    """What nvdisasm prints of machine code for compute capability `sm` (as 90), with encodings.
+    """nvdisasm's listing of machine code for compute capability `sm` (as 90), with encodings.
 
-    Raises DeviceError where there is no nvdisasm, CompileError where it cannot read the code.
+    Raises DeviceError without nvdisasm, CompileError if it cannot read the code.
     """
     target = SAME_ENCODING.get(sm, sm)
     with tempfile.TemporaryDirectory(prefix="carver-") as folder:
@@ -86,15 +86,16 @@ def disassemble(code: bytes, sm: int, timeout_s: float = 120.0) -> str:
 
 
 def read(cubin: bytes, kernel: str | None = None) -> Code:
-    """The kernel named `kernel`, or the only one, of a cubin.
+    """Read the kernel named `kernel`, or the only one, from a cubin.
 
-    Raises CompileError where the cubin is none, or holds no such kernel or several; DeviceError without nvdisasm.
+    Raises CompileError if this is not a cubin, or if it has no such kernel, or several and `kernel` is None;
+    DeviceError without nvdisasm.
     """
     return read_many([cubin], kernel)[0]
 
 
 def read_many(cubins: Sequence[bytes], kernel: str | None = None) -> list[Code]:
-    """`read` of each cubin, with one call of the disassembler for each compute capability. Raises what `read` does."""
+    """`read` for each cubin, with one call of the disassembler per compute capability. Raises as `read` does."""
     chosen = [_choose(elf.kernels(cubin), kernel) for cubin in cubins]
     codes: dict[int, Code] = {}
     for sm in {each.sm for each in chosen}:
@@ -120,7 +121,7 @@ def _choose(found: dict[str, elf.Kernel], kernel: str | None) -> elf.Kernel:
 
 
 def _moved(each: Instruction, start: int) -> Instruction:
-    """An instruction of a kernel that lies `start` bytes into what was disassembled."""
+    """An instruction with addresses relative to its kernel, which starts `start` bytes into the disassembled code."""
     if not start:
         return each
     if each.target is None:
@@ -131,7 +132,7 @@ def _moved(each: Instruction, start: int) -> Instruction:
 
 
 def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) -> Code:
-    """One kernel from what nvdisasm or cuobjdump printed of it, with encodings."""
+    """Read one kernel from a listing of nvdisasm or cuobjdump with encodings."""
     return _code(elf.Kernel(kernel, int(isa.removeprefix("sm_")), b"", registers, 0, 0), list(_instructions(listing)))
 
 
@@ -154,7 +155,7 @@ def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
 
 @lru_cache(maxsize=4096)
 def control(bits: int) -> Control:
-    """Fields of the 21 control bits of an instruction; the yield bit says not to yield."""
+    """Decode the 21 control bits of an instruction. A set yield bit means not to yield."""
     write, read_ = bits >> 5 & 7, bits >> 8 & 7
     return Control(
         bits & 15, not bits >> 4 & 1, None if write == 7 else write, None if read_ == 7 else read_, bits >> 11 & 63
@@ -174,8 +175,7 @@ def _instructions(listing: str) -> Iterator[Instruction]:
 
 
 def _described(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """With the descriptors of matrix instructions: the constant that was last moved to the uniform register they
-    name."""
+    """Add the descriptor of each tcgen05 instruction: the constant last moved to the uniform register that it names."""
     known: dict[str, int] = {}
     found = list(instructions)
     for i, each in enumerate(instructions):
@@ -194,23 +194,23 @@ def _described(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _step(each: Instruction, place: dict[int, int]) -> Step | None:
-    """Where a branch leads; None of what only falls through."""
+    """Successors of a branch; None for an instruction that only falls through."""
     kind = each.mnemonic
     if kind not in BRANCHES:
         return None
     target = (place[each.target],) if each.target in place else ()
     always = each.predicate in ("", "PT", "UPT")
-    if kind in ("BRA", "JMP"):  # a second operand is a condition, too
+    if kind in ("BRA", "JMP"):  # a second operand is a condition as well
         return Step(not always or "," in each.operands or ".DIV" in each.opcode, target)
     if kind in ("BRX", "JMX", "BRXU"):
         return Step(not always, (), indirect=True)
-    if kind == "CALL":  # what is called returns to the next instruction
+    if kind == "CALL":  # the callee returns to the next instruction
         return Step(True, () if ".ABS" in each.opcode else target)
     return Step(not always, ())
 
 
 def _only_waits(opcodes: Sequence[str]) -> bool:
-    if all(op.partition(".")[0] in ("BRA", "NOP") for op in opcodes):  # behind the end: never run
+    if all(op.partition(".")[0] in ("BRA", "NOP") for op in opcodes):  # padding after the end, never executed
         return True
     return any(map(WAITING.search, opcodes)) and not any(map(WORKING.match, opcodes))
 
@@ -219,8 +219,8 @@ STACK_SLOT = re.compile(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]")
 
 
 def _spilled(instructions: Sequence[Instruction]) -> int:
-    """Bytes a thread that the stack pointer (R1) and a constant address, in stores and loads; arrays are indexed,
-    too."""
+    """Bytes per thread that are both stored and loaded at the stack pointer (R1) plus a constant. Local arrays are left
+    out, since their addresses also have an index."""
     slots: dict[str, set[int]] = {"STL": set(), "LDL": set()}
     for each in instructions:
         if each.mnemonic in slots and (found := STACK_SLOT.search(each.operands)):
@@ -230,7 +230,7 @@ def _spilled(instructions: Sequence[Instruction]) -> int:
 
 
 def _barriers(instructions: Sequence[Instruction]) -> int:
-    """One more than the highest barrier of the block that is named."""
+    """Number of block-wide barriers: one more than the highest one that is named."""
     named = [int(found[1], 16) for each in instructions
              if each.mnemonic == "BAR" and (found := re.match(r"(?:0x)?([0-9a-f]+)\b", each.operands))]  # fmt: skip
     return max(named, default=-1) + 1
@@ -241,7 +241,7 @@ WIDTH = re.compile(r"\.(?:[US]?(8|16|64|128)|ENL2\.(256))(?=\.|$)")
 
 @lru_cache(maxsize=4096)
 def width_bytes(opcode: str) -> int:
-    """Bytes a thread of a memory access, from the modifiers; 4 where they name no width."""
+    """Bytes per thread of a memory access, from the opcode's modifiers; 4 if they state no width."""
     found = WIDTH.search(opcode)
     return int(found[1] or found[2]) // 8 if found else 4
 
@@ -256,10 +256,10 @@ PREDICATE = re.compile(r"^!?U?P(\d|T)$")
 
 @lru_cache(maxsize=65536)
 def registers(opcode: str, operands: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the registers that an instruction reads and of those that it writes, without zero and true ones.
+    """Names of the registers that an instruction reads, and of those that it writes, without RZ and PT.
 
-    Pairs and quads are expanded where a modifier states the width; operands of matrix instructions are named by their
-    first register only. A predicate that guards the instruction is not among them.
+    Pairs and quads are expanded if a modifier states the width. Operands of matrix instructions are named by their
+    first register only. The predicate that guards the instruction is not included.
     """
     parts = [part.strip() for part in re.split(r",(?![^\[{]*[\]}])", operands)] if operands else []
     kind = opcode.partition(".")[0]

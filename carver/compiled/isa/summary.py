@@ -20,7 +20,7 @@ from .rates import Group, Table
 
 
 class Access(NamedTuple):
-    """`kind`: "load", "store", "atomic", or "copy" (from global to shared memory); `width_bytes` of one lane."""
+    """`kind`: "load", "store", "atomic", or "copy" (from global to shared memory); `width_bytes`: bytes per lane."""
 
     kind: str
     space: str
@@ -29,20 +29,19 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one warp asks for. All counts are of warp instructions.
+    """Demand of one warp. All counts are of warp instructions.
 
-    instructions: issued ones, with those whose predicate is false
-    pipe_clk: clocks that the pipes of an SM are held, where warps are spread evenly over its schedulers: `issue` and
-    the
-        pipes of the rates table. A bound of `n` warps is `n` times the largest.
-    matrix: FLOPs by kind; of a warp group's instruction a quarter. Rates are in device descriptors.
-    block_matrix: FLOPs of a whole block by kind, of instructions that one of its threads issues
+    instructions: issued instructions, including those whose predicate is false
+    pipe_clk: clocks that each pipe of an SM is busy if warps are spread evenly over its schedulers; the keys are
+        `issue` and the pipes of the rates table. A lower bound for `n` warps is `n` times the largest.
+    matrix: FLOPs by kind; a quarter of the FLOPs of a warp group's instruction. Rates are in device descriptors.
+    block_matrix: FLOPs of a whole block by kind, from instructions that one of its threads issues
     accesses: instructions by kind, memory and width
-    matrix_shared_bytes, block_shared_bytes: what the matrix instructions of a warp group, by warp, and of a block read
-        from shared memory
-    bulk: copies by an engine that one thread issues for its block, by opcode: their bytes are not in the code
-    barriers: barriers of the block
-    unknown: opcodes that no table lists, priced as one issue
+    matrix_shared_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
+    block_shared_bytes: bytes that a block's matrix instructions read from shared memory, per block
+    bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
+    barriers: block-wide barriers
+    unknown: opcodes that no table lists; each is priced as one issue
     """
 
     instructions: int
@@ -58,8 +57,8 @@ class Work:
     unknown: dict[str, int]
 
     def bytes(self, space: str, *kinds: str) -> int:
-        """Bytes of a warp in `space`, of all kinds of access where none are named. A scalar load counts its own
-        width."""
+        """Bytes that a warp accesses in `space`, by default with all kinds of access. A scalar load counts once for all
+        lanes."""
         lanes = 1 if space == "constant" else self.warp_size
         return sum(
             n * access.width_bytes * lanes
@@ -72,7 +71,7 @@ NEVER = ("!PT", "!UPT")
 
 
 def work(code: Code, indices: Iterable[int], table: Table) -> Work:
-    """Of the instructions at `indices`, each once."""
+    """Demand of the instructions at `indices`, each executed once."""
     indices = list(indices)
     instructions = [code.instructions[i] for i in indices]
     counted = Counter(each.opcode for each in instructions if each.predicate not in NEVER)
@@ -124,10 +123,10 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
 
 @lru_cache(maxsize=4096)
 def width_bytes(opcode: str) -> int:
-    """Bytes that one lane moves."""
+    """Bytes per lane of a memory access."""
     if opcode[0].islower():  # AMD
         return _gcn_width(opcode)
-    if opcode.startswith(("LDSM", "STSM")):  # 8 rows of 16 bytes a matrix, spread over 32 lanes
+    if opcode.startswith(("LDSM", "STSM")):  # a matrix has 8 rows of 16 bytes, spread over 32 lanes
         parts = opcode.split(".")
         return 4 * int(parts[-1]) if parts[-1] in "24" else 4
     if found := re.search(r"^(?:LDTM|STTM).*\.x(\d+)$", opcode):
@@ -139,7 +138,7 @@ NARROW = re.compile(r"_([su]byte|short|[uibf]8|[uibf]16|d16)")
 
 
 def _gcn_width(opcode: str) -> int:
-    """By the spellings of GCN and of RDNA 3 and later; two accesses in one instruction count both."""
+    """Understands the spellings of GCN and of RDNA 3 and later. An instruction with two accesses counts both."""
     name = opcode.partition(".")[0]
     pair = 2 if re.match(r"ds_(read2|write2|(load|store)_2addr|bvh)", name) else 1
     if found := re.search(r"dword(?:x(\d+))?", name):
@@ -152,7 +151,7 @@ def _gcn_width(opcode: str) -> int:
 
 
 def pipe_clk(group: Group, opcode: str, warp_size: int) -> list[tuple[str, float]]:
-    """Clocks that one warp instruction holds each pipe of an SM."""
+    """Clocks that one warp instruction occupies each pipe of an SM."""
     clocks = {pipe: warp_size / lanes for pipe, lanes in group.lanes.items()}
     if group.bytes_per_clk:
         size = width_bytes(opcode) * warp_size
