@@ -118,6 +118,17 @@ def test_a_copy_moves_its_bytes_once() -> None:
     assert moved * facts.warps == 2 * 512
 
 
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_an_inner_loop_that_is_unrolled_whole(arch: str) -> None:
+    args = {"x_ptr": half(4096, 4096), "y_ptr": carver.Tensor("float32", (4096,)), "rows": 4096}
+    config = {"COLUMNS": 4096, "BLOCK": 1024}
+    facts = carver.inspect(kernels.rows_in_turn, args=args, config=config, arch=arch, grid=(256,))
+    [loop] = facts.loops
+    assert loop.trips == 4096 / 256
+    loaded = loop.trips * loop.span.bytes["load global"] * facts.warps
+    assert loaded == pytest.approx(4096 / 256 * 4096 * 2)
+
+
 def test_a_host_descriptor_is_an_argument() -> None:
     args = {
         "a_desc": carver.Descriptor(half(512, 256), (64, 64)),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from ..base.types import FloatArray
-from .machine import Machine, Span
-from .run import Run
+from .machine import Machine, MachineLoop, Span
+from .run import LoopRun, Run
 
 LANES = 32
 """Of the narrowest warps: a tile of fewer elements than threads is loaded by several of them."""
@@ -38,7 +38,8 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
 
     Iterations that the compiler peeled off are taken off: products add up to the program's. Where it does several
-    iterations in one pass, what is left over is done by the stretches behind the loop that a branch may pass by.
+    iterations in one pass, what is left over is done by the stretches behind the loop that a branch may pass by. Where
+    it unrolled a whole inner loop, the loop around that is the innermost one.
     """
     flops = dot_flops(run)
     inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]
@@ -52,6 +53,8 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
         theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
         for i, group in _aligned(ours, theirs, machine, run):
             main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
+            if (rolled := _rolled(machine, run, main, i, warps)) is not None:
+                return matched(machine, rolled, warps)
             for j in group:
                 whose[j] = i
             if kind:
@@ -97,6 +100,25 @@ def _aligned(
         places = [[n for n, kinds in enumerate(moves) if kinds == wanted] for wanted in asked]
         groups = [groups[places[n][asked[:n].count(wanted)]] for n, wanted in enumerate(asked)]
     return list(zip(longest, groups, strict=True))
+
+
+def _rolled(machine: Machine, run: Run, j: int, i: int, warps: int) -> Run | None:
+    """The program with all that is inside the loop around its loop i as part of that loop, if the machine's loop j does
+    all that in one pass; None if it does not."""
+    outer, around = run.loops[i].parent, _ancestors(run.loops, i)
+    if len(_ancestors(machine.loops, j)) >= len(around) or (run.loops[i].trips <= run.loops[i].entries).all():
+        return None
+    inside = {n for n in range(len(run.loops)) if outer in _ancestors(run.loops, n)}
+    loops = [
+        replace(loop, parent=-1, trips=0.0 * loop.trips) if n in inside else loop for n, loop in enumerate(run.loops)
+    ]
+    accesses, dots = (
+        [replace(each, loop=outer) if each.loop in inside else each for each in kind]
+        for kind in (run.accesses, run.dots)
+    )
+    rolled = replace(run, loops=loops, accesses=accesses, dots=dots)
+    ratios = _ratios(machine.loops[j].span, rolled, outer, warps)
+    return rolled if ratios and min(ratios) > 1.0 - ALIKE else None
 
 
 def _kinds(span: Span) -> list[str]:
@@ -164,7 +186,7 @@ def _multiplied(
     found: dict[int, FloatArray] = {}
     for i, j in products:
         loop, parent = run.loops[i], machine.loops[j].parent
-        around = once + sum(_flops(machine.loops[p].span, warps) for p in _ancestors(machine, j))
+        around = once + sum(_flops(machine.loops[p].span, warps) for p in _ancestors(machine.loops, j))
         around -= elsewhere / max(working, float(loop.entries.mean()))
         peeled = max(around, 0.0) / sum(own[k] for k in own if machine.loops[k].parent == parent)
         found[j] = np.maximum(loop.trips / at_once[j] - peeled * loop.entries, 0.0)
@@ -176,6 +198,16 @@ def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
     """Iterations of the program's loop i that one pass of the machine's does: so many times as it moves and multiplies
     what one iteration does, if that divides the number of its accesses and barriers. Threads that hold an element
     several times look the same otherwise."""
+    counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
+    if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
+        counts = math.gcd(counts, span.barriers)
+    most = max(1, round(min(_ratios(span, run, i, warps), default=1.0)))
+    return next(n for n in range(most, 0, -1) if counts % n == 0)
+
+
+def _ratios(span: Span, run: Run, i: int, warps: int) -> list[float]:
+    """What one pass of the machine's loop moves and multiplies, of each kind, over what one iteration of the program's
+    loop i does."""
     every = float(run.loops[i].trips.sum())
     ratios = []
     for kind, names in MOVES.items():
@@ -186,19 +218,14 @@ def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
         )
         if asked and (moved := sum(span.bytes.get(name, 0.0) for name in names)):
             ratios.append(moved * warps * every / asked)
-    multiplied = _flops(span, warps)
-    if multiplied:
+    if multiplied := _flops(span, warps):
         ratios.append(multiplied * float(run.loops[i].trips.mean()) / dot_flops(run)[i])
-    counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
-    if not multiplied:  # a pipeline of copies meets at other places than each of its products
-        counts = math.gcd(counts, span.barriers)
-    most = max(1, round(min(ratios))) if ratios else 1
-    return next(n for n in range(most, 0, -1) if counts % n == 0)
+    return ratios
 
 
-def _ancestors(machine: Machine, j: int) -> list[int]:
+def _ancestors(loops: Sequence[MachineLoop] | Sequence[LoopRun], j: int) -> list[int]:
     found = []
-    while (j := machine.loops[j].parent) >= 0:
+    while (j := loops[j].parent) >= 0:
         found.append(j)
     return found
 
