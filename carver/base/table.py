@@ -63,9 +63,9 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     broken; a name is, at its underscores, before a column is left out.
     """
     out = list(columns)
-    for mark in (" ", "_"):
+    for mark, broken in ((" ", "\n"), ("_", "_\n")):
         if total(out, 1) > width:
-            out = [c if "\n" in c.heading else replace(c, heading=_broken(c.heading, mark)) for c in out]
+            out = [c if "\n" in c.heading else replace(c, heading=c.heading.replace(mark, broken)) for c in out]
     for i, c in enumerate(out):
         if c.may_shrink and (excess := total(out, 1) - width) > 0:
             most = max(8, c.width - excess)
@@ -118,10 +118,6 @@ def listing(
 def words(config: Mapping[str, object]) -> str:
     """A configuration in a line."""
     return " ".join(f"{name}={value}" for name, value in config.items())
-
-
-def _broken(heading: str, mark: str) -> str:
-    return heading.replace(mark, f"{mark}\n".lstrip(" "))
 
 
 def rich_table(columns: Sequence[Column], width: int) -> Table:

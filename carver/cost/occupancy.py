@@ -11,9 +11,7 @@ from ..base.types import FloatArray
 
 WORD_BYTES = 4
 
-READS = frozenset({
-    "spill_rounds",
-})  # fmt: skip
+READS = frozenset({"spill_rounds"})
 """Constants that this module's terms read."""
 
 

@@ -17,9 +17,7 @@ SLICE_BYTES_PER_CLK = 64.0
 ALONE = 2.5
 """Extra cost of an asynchronous copy of 16 bytes that is not merged with its neighbours, over its cost when merged."""
 
-READS = frozenset({
-    "dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable",
-})  # fmt: skip
+READS = frozenset({"dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable"})
 """Constants that this module's terms read."""
 
 

@@ -176,9 +176,6 @@ class Sizes(Mapping[str, Any]):
             self._made[name] = self.sizes[name].take(self.owner)
         return self._made[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.sizes or name in self.fixed
-
     def __iter__(self) -> Iterator[str]:
         yield from {**self.fixed, **self.sizes}
 

@@ -20,7 +20,7 @@ from ..arch.occupancy import TMEM_COLUMNS
 from ..base.dtypes import BYTES, element_bytes
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
-from ..base.types import BoolArray, FloatArray, IntArray
+from ..base.types import BoolArray, IntArray
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
@@ -63,14 +63,6 @@ class Space:
         """The value of a column in one row; the default if there is no such column."""
         value = self.get(name, default)
         return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
-
-    def column(self, name: str, default: float | FloatArray | None = None) -> FloatArray:
-        """A column as floats, of shape (n,) or (). Raises KeyError if it is missing and has no default."""
-        return np.asarray(self[name] if default is None else self.get(name, default), np.float64)
-
-    def broadcast(self, name: str, default: float | None = None) -> FloatArray:
-        """As `column`, but always of shape (n,)."""
-        return np.broadcast_to(self.column(name, default), len(self))
 
     def config(self, row: int) -> dict[str, int]:
         """The tunables of one row, under the backend's keys; a vendor's options only where they are set."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import permutations
+from math import prod
 from typing import Any, TypeAlias
 
 from ..base.errors import NotationError
@@ -52,29 +53,20 @@ class Tensor:
         """Distinct elements touched when each axis runs over `extent` values. [elements]
 
         A dimension that is indexed by several axes counts its span once, so that overlapping windows of a convolution
-        are not counted twice, and at most the product of the axes' extents.
+        are not counted twice, and at most the product of the axes' extents. The extents of axes that index a dimension
+        alone may be arrays.
         """
         size: Any = 1
         for dim in self.index:
             if len(dim) == 1:
                 size = size * extent[dim[0][0]]
             else:
-                reach: Any = 1
-                points: Any = 1
-                for axis, stride in dim:
-                    reach = reach + stride * (extent[axis] - 1)
-                    points = points * extent[axis]
-                size = size * _minimum(reach, points)
+                reach = 1 + sum(stride * (extent[axis] - 1) for axis, stride in dim)
+                size = size * min(reach, prod(extent[axis] for axis, _ in dim))
         return size
 
     def __str__(self) -> str:
         return f"{self.name}[{','.join('+'.join(a if s == 1 else f'{s}*{a}' for a, s in d) for d in self.index)}]"
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return a * (a <= b) + b * (b < a)
 
 
 @dataclass(frozen=True)

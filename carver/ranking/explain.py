@@ -13,6 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.occupancy import blocks_by_limit
 from ..base.errors import NoCandidates
+from ..base.table import scaled, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import Priced, price, roofline_seconds
@@ -77,7 +78,7 @@ class Explanation:
         """The lines of the text, each of at most `WIDTH` characters."""
         h = self.hint
         yield from wrap(f"{h.problem} on {self.arch.title}", WIDTH, subsequent_indent="    ")
-        yield from _filled(f"{self.kernel_title}:", (f"{name}={value}" for name, value in h.config.items()))
+        yield from wrap(f"{self.kernel_title}: {words(h.config)}", WIDTH, subsequent_indent="    ")
         contraction = h.problem.contracts
         gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
         rate = f"{h.details['tflops']:.4g} TFLOP/s" if contraction else f"{gigabytes:,.0f} GB/s"
@@ -145,8 +146,8 @@ class Explanation:
         if "dram_bytes" in d:
             yield (
                 "DRAM",
-                f"{_bytes(d['dram_bytes'])}, {d['dram_bytes'] / d['compulsory_bytes']:.2f} x the compulsory "
-                f"{_bytes(d['compulsory_bytes'])}",
+                f"{scaled(d['dram_bytes'], 'B')}, {d['dram_bytes'] / d['compulsory_bytes']:.2f} x the compulsory "
+                f"{scaled(d['compulsory_bytes'], 'B')}",
             )
         if d.get("l2_hit_rate"):
             yield "L2", f"{d['l2_hit_rate']:.0%} of the data that a wave reads again is still in L2"
@@ -156,7 +157,8 @@ class Explanation:
         yield (
             "roofline",
             f"{_ms(self.roofline_ms)} by {limit}: {h.problem.flops / 1e9:,.4g} GFLOP take "
-            f"{_ms(self.arithmetic_ms)} at the peak rate, {_bytes(h.problem.compulsory_bytes)} {_ms(self.traffic_ms)}",
+            f"{_ms(self.arithmetic_ms)} at the peak rate, {scaled(h.problem.compulsory_bytes, 'B')} "
+            f"{_ms(self.traffic_ms)}",
         )
 
     def _change_lines(self) -> Iterator[str]:
@@ -257,26 +259,9 @@ def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
     return [*([max(below)] if below else []), *([min(above)] if above else [])]
 
 
-def _filled(first: str, words: Iterator[str]) -> Iterator[str]:
-    line = first
-    for word in words:
-        if len(line) + 1 + len(word) > WIDTH:
-            yield line
-            line = "   "
-        line += f" {word}"
-    yield line
-
-
 def _ms(ms: float) -> str:
     return f"{ms:.4g} ms" if ms >= 0.1 or ms == 0 else f"{ms * 1e3:.4g} us"
 
 
 def _count(n: float, what: str) -> str:
     return f"{n:,.0f} {what}{'' if n == 1 else 's'}"
-
-
-def _bytes(n: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n >= size:
-            return f"{n / size:.4g} {unit}"
-    return f"{n:.0f} bytes"

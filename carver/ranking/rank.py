@@ -82,11 +82,16 @@ def rank(
     priced = sum(len(part.space) for part in parts)
     order = in_order(parts, len(given))
     made = Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+    return recalled(made, profile)
+
+
+def recalled(ranking: Ranking, profile: Given | None) -> Ranking:
+    """The ranking with what an earlier profile says, if one is given."""
     if profile is None:
-        return made
+        return ranking
     from .learn import with_profile
 
-    return with_profile(made, profile)
+    return with_profile(ranking, profile)
 
 
 def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:

@@ -16,6 +16,7 @@ from ..kernels.enumeration import enumerate_many, sizes_of
 from ..problem.problem import Problem, counted
 from .fastest import fastest
 from .offers import default_backend, offered_kernels, too_large
+from .rank import recalled
 from .ranking import Ranking
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def recommend(
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     [found] = _recommend([problem], arch, wanted, chosen, offered, notes)
-    return _recalled(found, profile)[:topk]
+    return recalled(found, profile)[:topk]
 
 
 @takes(ConfigError, besides="topk")
@@ -76,15 +77,7 @@ def recommend_problems(
             some = places[start : start + step]
             answers = _recommend([problems[i] for i in some], arch, wanted, chosen, offered, notes)
             found |= zip(some, answers, strict=True)
-    return [_recalled(found[place], profile)[:topk] for place in range(len(problems))]
-
-
-def _recalled(ranking: Ranking, profile: Given | None) -> Ranking:
-    if profile is None:
-        return ranking
-    from .learn import with_profile
-
-    return with_profile(ranking, profile)
+    return [recalled(found[place], profile)[:topk] for place in range(len(problems))]
 
 
 def _recommend(

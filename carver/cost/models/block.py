@@ -83,6 +83,11 @@ def alternates(space: Space) -> bool:
     return "after_instr" in space.columns
 
 
+def body_overlap(space: Space, k: Mapping[str, float]) -> float | None:
+    """Exponent that joins arithmetic and reads of shared memory in kernels where they alternate; None elsewhere."""
+    return k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
+
+
 def one_step(space: Space, k: Mapping[str, float]) -> Step:
     """The demands of one step on each resource of the SM, its waits, and the epilogue."""
     n, arch = len(space), space.arch

@@ -20,7 +20,7 @@ from ..model import kept
 from ..threads import ThreadTile
 from ..tile import Block, Extent
 from ..work import joined, on_pipe
-from .block import Step, alternates, by_thread, one_step
+from .block import Step, alternates, body_overlap, one_step
 
 SLACK = 1.0 - 1e-9
 """Margin for rounding: the same sums in another order may come out slightly larger."""
@@ -51,7 +51,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     """Bounds that do not depend on sizes: the terms of `estimate` without traffic."""
     arch, n = space.arch, len(space)
     s: Step = kept(one_step, (Block, ThreadTile), space, k)
-    body = k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
+    body = body_overlap(space, k)
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
     uncovered = (latency + s.chain_clk * k["chain_latency"]) / s.ahead + latency * s.exposed + s.apart_clk

@@ -20,7 +20,7 @@ from ..tile import Block, Tile
 from ..traffic import sector_waste, traffic
 from ..work import Work
 from . import block
-from .block import Step, alternates, by_thread, one_step
+from .block import Step, alternates, body_overlap, one_step
 from .bound import least_seconds
 
 READS = frozenset({
@@ -73,11 +73,6 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
             "padding": t.grid_m * t.tile_m * t.grid_n * t.tile_n * t.steps * t.split * t.tile_k / (t.m * t.n * t.k),
         },
     )
-
-
-def body_overlap(space: Space, k: Mapping[str, float]) -> float | None:
-    """Exponent that joins arithmetic and reads of shared memory in kernels where they alternate; None elsewhere."""
-    return k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
 
 
 def stored_bytes(t: Tile) -> FloatArray:
