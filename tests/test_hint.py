@@ -68,7 +68,7 @@ def test_explains_itself(ranking: carver.Ranking) -> None:
 
 
 @pytest.mark.parametrize("same", [
-    copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan)), lambda plan: type(plan)(),
+    copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan)), lambda plan: type(plan)(plan.value),
 ])  # fmt: skip
 def test_no_rasterization_is_one_object(same) -> None:  # type: ignore[no-untyped-def]
     assert same(NoRasterization) is NoRasterization

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -46,13 +46,9 @@ def given(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
     return field(metadata={"column": (unit, meaning, default, True)})
 
 
-def columns(schema: type) -> tuple[Column, ...]:
-    """The columns among the fields of a dataclass, in order."""
-    return _columns(schema)
-
-
 @lru_cache(maxsize=64)
-def _columns(schema: Any) -> tuple[Column, ...]:
+def columns(schema: Any) -> tuple[Column, ...]:
+    """The columns among the fields of a dataclass, in order."""
     out = []
     for each in fields(schema):
         if "column" in each.metadata:
@@ -70,13 +66,12 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
 
     `rest` are the fields of the schema that are not columns.
     """
-    chosen = space.columns
+    chosen, which = space.columns, cast(Any, schema)  # mypy takes no type of a variable for hashable
     if isinstance(chosen, Columns) and not whole:
-        which: Any = schema
         sources = chosen.fixed.once(which, partial(_sources, which, chosen.fixed))
         return schema(**rest, **_of_rows(sources, chosen, space))
     found = rest
-    for each in columns(schema):
+    for each in columns(which):
         if each.name in space.columns:
             value: Any = np.asarray(space.columns[each.name], np.float64)
         elif each.name in space.scope or each.required:

@@ -66,12 +66,12 @@ class Template:
         `kernel` names one kernel of any backend, such as a declaration of your own. `profile` is what was learnt of the
         kernel before: the `profile` of a ranking, or a file of it.
         """
-        topk = counted("topk", topk, 1)
+        topk, device = counted("topk", topk, 1), self._device()
         if profile is not None:
-            return recommend(self.problem, self._device(), topk, backend, kernel=kernel, profile=profile)
-        key = (topk, backend, kernel) if self.arch else (topk, backend, kernel, TUNED_ON.get())
+            return recommend(self.problem, device, topk, backend, kernel=kernel, profile=profile)
+        key = topk, backend, kernel, device
         if key not in self._answers:
-            self._answers[key] = recommend(self.problem, self._device(), topk, backend, kernel=kernel)
+            self._answers[key] = recommend(self.problem, device, topk, backend, kernel=kernel)
         return self._answers[key]
 
     @overload

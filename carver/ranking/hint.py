@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Any, ClassVar
 
 from ..arch.descriptor import Arch
@@ -15,24 +16,18 @@ from ..base.types import FrozenDict
 from ..problem.problem import Problem
 
 
-class NoRasterizationType:
+class NoRasterizationType(Enum):
     """Blocks go over the output in row-major order. A singleton: `plan is not NoRasterization` is a valid test."""
 
-    _only: ClassVar[NoRasterizationType | None] = None
+    NoRasterization = "row-major"
 
-    def __new__(cls) -> NoRasterizationType:
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
+    def __str__(self) -> str:
+        return self.name
 
-    def __repr__(self) -> str:
-        return "NoRasterization"
-
-    def __reduce__(self) -> str:
-        return "NoRasterization"
+    __repr__ = __str__
 
 
-NoRasterization = NoRasterizationType()
+NoRasterization = NoRasterizationType.NoRasterization
 
 
 @dataclass(frozen=True, slots=True)

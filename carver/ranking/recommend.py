@@ -94,15 +94,11 @@ def _recommend(
             counts[place] += more
     for problem, count, by_rule in zip(problems, counts, removed, strict=True):
         if not count:
-            raise _none(problem, arch, backend, offered, by_rule)
+            avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
+            told = dict(sorted(by_rule.items(), key=lambda item: item[0] in avoided))
+            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
     parts, orders = fastest(spaces, len(problems), topk)
     return [
         Ranking(problem, arch, backend, parts, order, count, dict(by_rule), {}, (*too_large(problem, arch), *notes))
         for problem, order, count, by_rule in zip(problems, orders, counts, removed, strict=True)
     ]
-
-
-def _none(problem: Problem, arch: Arch, backend: str, offered: Sequence[Kernel], removed: Counter[str]) -> NoCandidates:
-    avoided = {why for kernel in offered for why in kernel.avoid}  # rules that can never be met are listed first
-    told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
-    return NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
