@@ -112,10 +112,8 @@ def _rolled(machine: Machine, run: Run, j: int, i: int, warps: int) -> Run | Non
     loops = [
         replace(loop, parent=-1, trips=0.0 * loop.trips) if n in inside else loop for n, loop in enumerate(run.loops)
     ]
-    accesses, dots = (
-        [replace(each, loop=outer) if each.loop in inside else each for each in kind]
-        for kind in (run.accesses, run.dots)
-    )
+    accesses = [replace(each, loop=outer) if each.loop in inside else each for each in run.accesses]
+    dots = [replace(each, loop=outer) if each.loop in inside else each for each in run.dots]
     rolled = replace(run, loops=loops, accesses=accesses, dots=dots)
     ratios = _ratios(machine.loops[j].span, rolled, outer, warps)
     return rolled if ratios and min(ratios) > 1.0 - ALIKE else None
