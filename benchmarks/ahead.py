@@ -12,13 +12,11 @@ Kernels run in a process of their own: one that hangs or faults is recorded, and
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import gzip
 import json
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import time
@@ -38,8 +36,6 @@ REPEATS, FLUSH_BYTES = 7, 256 << 20
 HANGS_S, STARTS_S = 8.0, 60.0
 """Seconds after which a process that said nothing is ended: while it measures, and while it starts."""
 RESTARTS = 8
-MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-"""CUfunction_attribute in cuda.h."""
 
 
 def build(args: argparse.Namespace) -> None:
@@ -49,6 +45,7 @@ def build(args: argparse.Namespace) -> None:
     import carver
     from carver.run.compile import compile_source, cuda_compiler
     from carver.run.render import render
+    from carver.run.travel import program_to_dict
 
     arch, compiler = carver.load_arch(args.device), cuda_compiler()
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -67,8 +64,8 @@ def build(args: argparse.Namespace) -> None:
             ):
                 name = f"{found.sha256[:16]}.cubin"
                 (args.folder / name).write_bytes(found.path.read_bytes())
-                calls = [[c.entry, c.grid, c.block, c.dynamic_smem_bytes, c.args] for c in p.calls]
-                rows.append([hint.kernel, dict(hint.config), hint.predicted_ms, name, calls, p.workspace_bytes])
+                binary = [name, found.sha256, program_to_dict(p)]
+                rows.append([hint.kernel, dict(hint.config), hint.predicted_ms, *binary])
             cases.append({"kind": kind, "problem": template.problem.to_dict(), "grid": len(hints), "arch": arch.name,
                           "backend": here.own_backend, "rows": rows})  # fmt: skip
             print(template.problem, len(rows), flush=True)
@@ -87,64 +84,27 @@ def chosen_of(hints: list[Hint], configs: int) -> list[Hint]:
     return list({h.rank: h for h in (*hints[:FEW], *list(apart.values())[:configs], *few)}.values())
 
 
-class Driver:
-    """Loads and launches binaries in torch's context."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.cuda, self.functions = folder, ctypes.CDLL("libcuda.so.1"), dict[Any, Any]()
-
-    def checked(self, code: int, what: str) -> None:
-        if code:
-            raise RuntimeError(f"{what}: CUresult {code}")
-
-    def function(self, name: str, entry: str, smem_bytes: int) -> Any:
-        if (name, entry) not in self.functions:
-            module, found = ctypes.c_void_p(), ctypes.c_void_p()
-            self.checked(self.cuda.cuModuleLoad(ctypes.byref(module), str(self.folder / name).encode()), name)
-            self.checked(self.cuda.cuModuleGetFunction(ctypes.byref(found), module, entry.encode()), entry)
-            code = self.cuda.cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
-            self.checked(code, f"{smem_bytes} bytes of shared memory")
-            self.functions[name, entry] = found
-        return self.functions[name, entry]
-
-    def launcher(self, name: str, calls: list[Any], pointers: dict[str, int], stream: int) -> Callable[[], None]:
-        launches: list[Any] = []
-        for entry, grid, block, smem_bytes, given in calls:
-            values = [ctypes.c_int64(a) if isinstance(a, int) else ctypes.c_void_p(pointers.get(a)) for a in given]
-            at = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-            extents = (*grid, block, 1, 1, smem_bytes, ctypes.c_void_p(stream))
-            launches.append((self.function(name, entry, smem_bytes), extents, at, values))
-
-        def run() -> None:
-            for function, extents, at, _ in launches:
-                self.checked(self.cuda.cuLaunchKernel(function, *extents, at, None), "launch")
-
-        return run
-
-
 def work(args: argparse.Namespace) -> None:
     """Measure what `args.out` does not hold yet, a line each; a row that began there and did not end is passed over."""
     import torch
+    from gpu_time import median_ms
 
+    from carver.base.errors import RunError
     from carver.ops.operator import named
     from carver.problem.problem import Problem
     from carver.run.check import OperatorReference
+    from carver.run.compile import Binary
+    from carver.run.launch import launcher
     from carver.run.reference import output_shape
+    from carver.run.travel import program_from_dict
 
-    driver, stream = Driver(args.folder), torch.cuda.current_stream().cuda_stream
+    stream = torch.cuda.current_stream().cuda_stream
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     seen = {(line["case"], line.get("row")) for line in map(json.loads, args.out.read_text().splitlines())}
 
     def timed(run: Callable[[], Any]) -> float:
         run()
-        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(REPEATS)]
-        for start, end in events:
-            flush.zero_()
-            start.record()
-            run()
-            end.record()
-        torch.cuda.synchronize()
-        return float(statistics.median(start.elapsed_time(end) for start, end in events))
+        return median_ms(run, flush, REPEATS)
 
     def tensor(shape: tuple[int, ...], dtype: str) -> Any:
         x = torch.randn(shape, device="cuda")
@@ -175,17 +135,20 @@ def work(args: argparse.Namespace) -> None:
                     copy_ms=timed(functools.partial(there.copy_, room)))  # fmt: skip
                 del room, there
             for j in left:
-                _, _, _, name, calls, workspace_bytes = case["rows"][j]
+                *_, name, sha256, plain = case["rows"][j]
                 say(i, row=j, ms=None, outcome="hangs")
-                room = torch.empty(workspace_bytes, dtype=torch.int8, device="cuda")
+                program = program_from_dict(plain)
+                room = torch.empty(program.workspace_bytes, dtype=torch.int8, device="cuda")
                 pointers = {n: x.data_ptr() for n, x in inputs.items()} | {"workspace": room.data_ptr()}
                 pointers[output] = out.data_ptr()
                 out.copy_(torch.full_like(right, 1e4))
                 try:
-                    run = driver.launcher(name, calls, pointers, stream)
+                    binary = Binary(args.folder / name, sha256, "", 0.0, cached=True)
+                    launch = launcher(binary, program, list(pointers), ordinal=0)
+                    run = functools.partial(launch, list(pointers.values()), stream)
                     run()
                     torch.cuda.synchronize()
-                except RuntimeError as e:  # what follows a fault in this process says nothing
+                except (RunError, RuntimeError) as e:  # what follows a fault in this process says nothing
                     say(i, row=j, ms=None, outcome=str(e).splitlines()[0])
                     return
                 wrong = int(((out.double() - right).abs() <= allowed).logical_not_().sum())

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from holdout import chip, kernel, thinned
+from holdout import PRIORS, chip, kernel, thinned
 from rich.console import Console
 from rich.progress import track
 
@@ -27,7 +27,6 @@ from carver.base.types import FloatArray
 from carver.calibrate.fitting import errors_near, quantiles
 from carver.calibrate.samples import predict_case, samples
 from carver.cli.evaluate import tell
-from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
@@ -117,8 +116,7 @@ def without(case: Case, drop: Iterable[str]) -> Case:
 def left_out(name: str, cases: Sequence[Case], out: Callable[[Case], bool]) -> list[Left]:
     """The cases that are left out, priced with constants fitted on all others."""
     others, mine = [case for case in cases if not out(case)], [case for case in cases if out(case)]
-    priors = {name: constant.prior for name, constant in CONSTANTS.items()}
-    constants = fit(samples(others), list(CONSTANTS), start=priors) if others else priors
+    constants = fit(samples(others), list(PRIORS), start=PRIORS) if others else PRIORS
     own = quantiles([errors_near(case, predict_case(case, constants)) for case in others]) if others else (0.0, 0.0)
     near = any(case.arch.vendor == mine[0].arch.vendor for case in others)
     kind: Kind = ("other device" if near else "other vendor") if others else "priors"

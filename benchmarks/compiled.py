@@ -19,12 +19,12 @@ kernel are tuned one after another in batches of three, ranked by what was measu
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ from kernels import triton_zoo  # noqa: E402
 from learn import tuned  # noqa: E402
 
 import carver  # noqa: E402
+from carver.base.errors import ConfigError  # noqa: E402
+from carver.base.given import text_of  # noqa: E402
 from carver.compiled.worker import kernel_at  # noqa: E402
 
 PICKS = (1, 3, 5, 6)
@@ -117,12 +119,11 @@ def drawn(ascending: np.ndarray, k: int) -> float:
 
 
 def report(scores: Sequence[Score]) -> str:
-    def mean(column: Sequence[float]) -> float:
-        return float(np.exp(np.mean(np.log(column))))
-
     lines = [f"{s.name:58} {' '.join(f'{x:6.3f}' for x in s.lost)}   {s.ratio:5.2f}" for s in scores]
     columns = range(len(PICKS))
-    lost, random = ([mean([getattr(s, what)[i] for s in scores]) for i in columns] for what in ("lost", "random"))
+    lost, random = (
+        [geometric_mean(getattr(s, what)[i] for s in scores) for i in columns] for what in ("lost", "random")
+    )
     head = f"{'':58} {' '.join(f'   k={k}' for k in PICKS)}   predicted / measured"
     means = f"{'geometric mean':58} {' '.join(f'{x:6.3f}' for x in lost)}"
     return "\n".join([head, *lines, means, f"{'random':58} {' '.join(f'{x:6.3f}' for x in random)}"])
@@ -204,9 +205,7 @@ def main() -> None:
     parser.add_argument("--learn", action="store_true", help="tune the problems one after another")
     options = parser.parse_args()
     arch = carver.load_arch(options.arch)
-    opened = gzip.open if options.table.suffix == ".gz" else open
-    with opened(options.table, "rt", encoding="utf-8") as file:
-        table = json.load(file)
+    table = json.loads(text_of(options.table, ConfigError))
     scores: dict[str, list[Score]] = {}
     profiles: dict[str, Any] = {}
     for case in cases(table, options, arch):

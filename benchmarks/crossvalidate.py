@@ -9,14 +9,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from holdout import slowdowns
+from holdout import PRIORS, slowdowns
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from carver.calibrate.samples import predict_case, samples, spaces
 from carver.cli.evaluate import tell
-from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit, identified
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
@@ -44,18 +43,17 @@ def main() -> None:
 
 def held_out(cases: list[Case], folds: int, ks: list[int]) -> list[list[float]]:
     """Slowdowns of each case. Problems that differ in their types alone stay in one fold."""
-    priors = {name: c.prior for name, c in CONSTANTS.items()}
     shapes = list(dict.fromkeys(tuple(c.problem.sizes.values()) for c in cases))
     fold = np.array([shapes.index(tuple(c.problem.sizes.values())) % folds for c in cases])
     out: list[list[float]] = [[]] * len(cases)
     for f in range(folds):
         rest = samples(c for c, mine in zip(cases, fold, strict=True) if mine != f)
         by_kernel = {s.space.kernel: [t for t in rest if t.space.kernel is s.space.kernel] for s in rest}
-        fitted = {kernel: fit(group, identified(group, priors), start=priors) for kernel, group in by_kernel.items()}
+        fitted = {kernel: fit(group, identified(group, PRIORS), start=PRIORS) for kernel, group in by_kernel.items()}
         for i in np.flatnonzero(fold == f):
             predicted = np.full(len(cases[i].configs), np.nan)
             for space in spaces(cases[i]):
-                own = predict_case(cases[i], {**priors, **fitted.get(space.kernel, {})})
+                own = predict_case(cases[i], {**PRIORS, **fitted.get(space.kernel, {})})
                 predicted[space.index] = own[space.index]
             out[i] = slowdowns(cases[i], predicted, ks)
     return out

@@ -32,6 +32,7 @@ from carver.evaluate.tables import read
 
 MOST_CASES, MOST_ROWS = 150, 1500
 """Cases of one table, and candidates of one case, that a fit sees: more change nothing and take minutes."""
+PRIORS = {name: constant.prior for name, constant in CONSTANTS.items()}
 
 
 def chip(case: Case) -> str:
@@ -75,15 +76,14 @@ def main() -> None:
     groups: dict[tuple[str, str, str], list[Case]] = {}
     for case in read(args.folder, tell):
         groups.setdefault(kernel(case), []).append(case)
-    priors = {name: c.prior for name, c in CONSTANTS.items()}
     rows = []
     for name, cases in track(groups.items(), "fitting", console=Console(stderr=True)):
         for table, held in dict.fromkeys((c.table + (f" ({c.group})" if c.group else ""), chip(c)) for c in cases):
             mine = [c for c in cases if c.table + (f" ({c.group})" if c.group else "") == table]
             others = [c for c in cases if chip(c) != held]
-            fitted = fit(samples(thinned(others, rng)), list(CONSTANTS), start=priors) if others else None
+            fitted = fit(samples(thinned(others, rng)), list(CONSTANTS), start=PRIORS) if others else None
             row = {"table": table, "device": mine[0].arch.name, "kernel": "/".join(name), "problems": len(mine)}
-            for label, k in (("shipped", {}), ("held out", fitted), ("priors", priors)):
+            for label, k in (("shipped", {}), ("held out", fitted), ("priors", PRIORS)):
                 scores = [slowdowns(c, predict_case(c, k), args.k) for c in mine] if k is not None else []
                 row[label] = [geometric_mean(column) for column in zip(*scores, strict=True)] if scores else None
             rows.append(row)

@@ -16,7 +16,6 @@ the best of the table: learning, and in rank order. --shuffles N takes the mean 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 import warnings
@@ -29,6 +28,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
+from carver.base.errors import ConfigError
+from carver.base.given import text_of
 from carver.evaluate.cases import Case, seconds
 from carver.evaluate.tables import read
 from carver.ranking.learn import to_measure
@@ -57,8 +58,7 @@ def foreign(path: Path, table: dict[str, Any]) -> Iterator[Case]:
 
 def cases(path: Path) -> list[Case]:
     if path.name.endswith(".json.gz"):
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            table = json.load(file)
+        table = json.loads(text_of(path, ConfigError))
         if any("kind" in row for row in table.get("results", ()) if isinstance(row, dict)):
             return list(foreign(path, table))
     return list(read(path, lambda remark: None))

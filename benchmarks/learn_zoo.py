@@ -15,7 +15,6 @@ by what Triton makes of them.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import statistics
 import sys
@@ -33,6 +32,8 @@ from learn import Rank, declared, tuned  # noqa: E402
 from zoo import BY_NAME, Subject  # noqa: E402
 
 import carver  # noqa: E402
+from carver.base.errors import ConfigError  # noqa: E402
+from carver.base.given import text_of  # noqa: E402
 from carver.evaluate.cases import Case, seconds  # noqa: E402
 
 TABLE = HERE.parent / "tests" / "data" / "h200" / "zoo_learn.jsonl.gz"
@@ -93,8 +94,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    with gzip.open(options.table, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = [json.loads(line) for line in text_of(options.table, ConfigError).splitlines()]
     timed = [row for row in rows if "time_ms" in row]
     own = {(row["kernel"], row["problem"]): row for row in rows if "autotuner_s" in row}
     print("trials, seconds to 99 % of the best; - where it was not reached; Triton's tuner: all, and share of the best")

@@ -189,8 +189,6 @@ def plan(options: argparse.Namespace) -> None:
     print(len(rows), "matmuls", sum(len(r["configs"]) for r in rows), "runs")
 
 
-KEYS = {"BLOCK_SIZE_M": "BLOCK_M", "BLOCK_SIZE_N": "BLOCK_N", "BLOCK_SIZE_K": "BLOCK_K", "GROUP_SIZE_M": "GROUP_M",
-        "num_warps": "num_warps", "num_stages": "num_stages"}  # fmt: skip
 TRIED = {"BLOCK_M": (16, 32, 64, 128, 256), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (64, 128, 256),
          "GROUP_M": (1, 16, 32, 64), "num_warps": (4, 8), "num_stages": (2, 3, 4, 5)}  # fmt: skip
 """What the engines' own tuning scripts try."""
@@ -250,7 +248,9 @@ def plan_engines(options: argparse.Namespace) -> None:
 
 
 def ours_of(config: Mapping[str, int]) -> Config:
-    return {ours: config.get(theirs, 1) for theirs, ours in KEYS.items()}
+    from carver.export.vllm import KEYS
+
+    return {ours: config.get(theirs, 1) for ours, theirs in KEYS.items()}
 
 
 def tuned(wheel: Path | None, layer: Layer, arch: Any) -> dict[str, Config]:
@@ -290,8 +290,7 @@ def score(options: argparse.Namespace) -> None:
                 total.setdefault(list_of, []).append(value)
         print(name, f"{best:.4f} ms", *(f"{of} {value:.3f}" for of, value in said.items()))
     for name, values in total.items():
-        mean = math.exp(statistics.fmean(map(math.log, values)))
-        print(f"{name}: {mean:.3f}, worst {max(values):.2f}, of {len(values)}")
+        print(f"{name}: {statistics.geometric_mean(values):.3f}, worst {max(values):.2f}, of {len(values)}")
 
 
 def fits(p: Matmul, c: Config) -> bool:
@@ -529,7 +528,7 @@ def measure(options: argparse.Namespace) -> None:
 def timed(
     folder: str, p: Matmul, c: Config, t: Mapping[str, Any], rows: Any, cols: Any, want: Any, flush: Any
 ) -> dict[str, Any]:
-    import torch
+    from gpu_time import median_ms
 
     try:
         compiled = launch(folder, p, c, t)
@@ -539,14 +538,7 @@ def timed(
     except Exception as raised:  # a configuration that does not run is a result
         return {"time_ms": None, "why": f"{type(raised).__name__}: {raised}".splitlines()[0][:160]}
     said = {"registers": compiled.n_regs, "spills": compiled.n_spills, "smem_bytes": compiled.metadata.shared}
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(RUNS)]
-    for start, end in events:
-        flush.zero_()
-        start.record()
-        launch(folder, p, c, t)
-        end.record()
-    torch.cuda.synchronize()
-    ms = statistics.median(start.elapsed_time(end) for start, end in events)
+    ms = median_ms(lambda: launch(folder, p, c, t), flush, RUNS)
     return {"time_ms": ms, "error": error, "why": ""} | said
 
 

@@ -18,7 +18,7 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
-from holdout import chip, kernel, thinned
+from holdout import PRIORS, chip, kernel, thinned
 from rich import box
 from rich.console import Console
 from rich.progress import track
@@ -27,7 +27,6 @@ from rich.table import Table
 from carver.arch.descriptor import Arch
 from carver.calibrate.samples import samples
 from carver.cli.evaluate import tell
-from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
@@ -69,8 +68,7 @@ def without(case: Case, cases: Sequence[Case], name: str) -> Arch | None:
     others = [other for other in cases if chip(other) != chip(case)]
     if not others:
         return None
-    priors = {constant: c.prior for constant, c in CONSTANTS.items()}
-    fitted = fit(samples(thinned(others, np.random.default_rng(0))), list(CONSTANTS), start=priors)
+    fitted = fit(samples(thinned(others, np.random.default_rng(0))), list(PRIORS), start=PRIORS)
     return case.arch.replace(fitted=((name, tuple(fitted.items())),))
 
 

@@ -14,13 +14,11 @@ model was built; they are summed up apart.
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
 import math
 import os
 import random
-import statistics
 import subprocess
 import sys
 import time
@@ -36,6 +34,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from kernels import triton_zoo as zoo  # noqa: E402
 
+from carver.base.errors import ConfigError  # noqa: E402
+from carver.base.given import text_of  # noqa: E402
 from carver.compiled.arguments import Tensor  # noqa: E402
 
 Problem = Mapping[str, Any]
@@ -543,6 +543,7 @@ def draw(tensor: Tensor, seed: int) -> Any:
 def measure_case(subject: Subject, index: int, configs: list[Config], out: Path, until: float) -> None:
     """The rows of one problem, until the time is up."""
     import torch
+    from gpu_time import median_ms
 
     problem = subject.problems[index]
     specs = subject.args(problem, configs[0])
@@ -583,15 +584,7 @@ def measure_case(subject: Subject, index: int, configs: list[Config], out: Path,
                 continue
             for _ in range(3):
                 run()
-            events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(RUNS)]
-            for begin, end in events:
-                flush.zero_()
-                begin.record()
-                run()
-                end.record()
-            torch.cuda.synchronize()
-            ms = statistics.median(begin.elapsed_time(end) for begin, end in events)
-            record(out, subject.name, index, config, ms, error=error, **said)
+            record(out, subject.name, index, config, median_ms(run, flush, RUNS), error=error, **said)
         except Exception as raised:  # a configuration that does not run is a result
             record(out, subject.name, index, config, None, f"{type(raised).__name__}: {raised}".splitlines()[0][:200])
             if "CUDA" in str(raised) or "illegal" in str(raised):
@@ -684,9 +677,7 @@ def score(options: argparse.Namespace) -> None:
     import carver
 
     arch = carver.load_arch(options.arch)
-    opened = gzip.open if options.table.suffix == ".gz" else open
-    with opened(options.table, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = [json.loads(line) for line in text_of(options.table, ConfigError).splitlines()]
     scores: dict[bool, list[compiled.Score]] = {False: [], True: []}
     for subject in SUBJECTS:
         for i, problem in enumerate(subject.problems):
