@@ -26,7 +26,7 @@ from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
-from carver.calibrate.kernels import Measured, _turns
+from carver.calibrate.kernels import Measured
 from carver.calibrate.micro import NOTHING, Microbenchmarks, Parts, reading, run_part
 from carver.calibrate.samples import predict_case, samples
 from carver.cli.main import main
@@ -489,11 +489,6 @@ def test_a_written_descriptor_reads_back_and_keeps_the_datasheet(own_folder: Pat
     assert dict(again.source)["memory.l2_bytes_per_s"].startswith("measured by carver calibrate; before: prior 5500")
     assert keep.uncalibrated(again) == H200
     assert dict(keep.uncalibrated(again).source) == dict(H200.source)
-
-
-def test_operators_take_turns() -> None:
-    a, b, c = (carver.ElementwiseTemplate((n, 8)) for n in (1, 2, 3))
-    assert _turns([[a, b], [c]]) == [[a, c], [b]]
 
 
 @pytest.mark.slow

@@ -20,8 +20,8 @@ def test_work_of_a_vector_addition() -> None:
     work = summary.work(found, found.straight, rates.table("sm_90"))
     assert work.accesses[Access("load", "global", 16)] == 4
     assert work.accesses[Access("store", "global", 16)] == 2
-    assert work.bytes("global", "load") == 2 * 1024
-    assert work.bytes("global", "store") == 1024
+    assert work.bytes["load global"] == 2 * 1024
+    assert work.bytes["store global"] == 1024
     assert work.unknown == {} and work.matrix == {} and work.barriers == 0
     assert work.pipe_clk["issue"] == len(found.straight) / 4
 
@@ -30,8 +30,8 @@ def test_work_of_a_vector_addition_on_amd() -> None:
     # a wave of 64 holds 256 of 1,024 elements as well: 4 a lane
     found = frozen("vadd.gfx942")
     work = summary.work(found, found.straight, rates.table("gfx942"))
-    assert work.bytes("global", "load") == 2 * 1024
-    assert work.bytes("global", "store") == 1024
+    assert work.bytes["load global"] == 2 * 1024
+    assert work.bytes["store global"] == 1024
     assert work.unknown == {}
 
 
@@ -45,9 +45,9 @@ def test_flops_of_a_matmul_by_warp(name: str, instruction: str) -> None:
     assert work.matrix == {Matrix(instruction, "float16", "float32"): 2 * 128 * 128 * 64 / 8}
     assert work.unknown == {}
     if name.startswith("tmamm"):
-        assert work.bulk == {"UTMALDG.2D": 2} and work.bytes("global") == 0
+        assert work.bulk == {"UTMALDG.2D": 2} and not any(kind.endswith("global") for kind in work.bytes)
     else:
-        assert work.bytes("global") == (128 * 64 + 64 * 128) * 2 / 8
+        assert sum(n for kind, n in work.bytes.items() if kind.endswith("global")) == (128 * 64 + 64 * 128) * 2 / 8
 
 
 def test_pipes_by_lanes_and_bytes() -> None:

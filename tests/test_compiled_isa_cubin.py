@@ -79,7 +79,7 @@ def test_shared_memory_and_barriers(cubin: tuple[str, bytes]) -> None:
     assert (code.resources.shared_bytes, code.resources.barriers) == (4096, 1)
     work = summary.work(code, code.straight, rates.table(isa))
     assert work.barriers == 1
-    assert work.bytes("shared") == 2 * 4 * 32
+    assert work.bytes["load shared"] + work.bytes["store shared"] == 2 * 4 * 32
 
 
 @pytest.mark.nvcc

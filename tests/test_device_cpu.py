@@ -21,6 +21,7 @@ import pytest
 from scipy.special import erf
 
 import carver
+from carver.base.dtypes import size_bytes
 from carver.base.errors import (
     CompileError,
     CompilerFailed,
@@ -82,7 +83,7 @@ def build(device: CpuDevice, problem: Problem, config: Mapping[str, int], **defi
 def run(device: CpuDevice, built: CompiledKernel, *inputs: np.ndarray) -> np.ndarray:
     """Runs on uploaded inputs with the output and the workspace poisoned; checks that nothing beside it was written."""
     spec = built.program.output
-    frame = device.empty((spec.size_bytes + 256,), "int8")
+    frame = device.empty((size_bytes(spec.shape, spec.dtype) + 256,), "int8")
     device.fill(frame, 0xFF)
     if built.workspace:
         device.fill(built.workspace, 0xFF)

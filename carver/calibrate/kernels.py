@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def measured(
     began = time.monotonic()
     top, spread, again = counts
     chosen = problems or (CPU if arch.kind == "cpu" else GPU)
-    todo = [t for row in _turns(list(chosen.values())) for t in row]
+    todo = [template for turn in zip_longest(*chosen.values()) for template in turn if template is not None]
     settings = Settings(rounds=3, budget_s=max(0.5, 0.4 * seconds / len(todo)), timeout_s=20.0)
     cases: dict[Problem, Case] = {}
     skipped: list[str] = []
@@ -105,7 +106,8 @@ def measured(
                 cases[template.problem] = case
             each(str(template.problem))
         for group in groups(cases.values()):
-            constants = _first_fit(group)
+            data = samples(group.cases)
+            constants = fit(data, identified(data), max_evaluations=20)
             for case in group.cases:
                 if time.monotonic() - began > seconds:
                     break
@@ -113,14 +115,13 @@ def measured(
                     more = _second(bench, arch, group, case, constants, again)
                 except RunError as none:
                     skipped.append(str(none))
-                else:
-                    cases[case.problem] = _joined(cases[case.problem], more)
+                    continue
+                if more is not None:
+                    was = cases[case.problem]
+                    times = np.concatenate([was.seconds, more.seconds])
+                    cases[case.problem] = replace(was, configs=[*was.configs, *more.configs], seconds=times)
             each(group.name)
     return Measured(tuple(cases.values()), tuple(skipped))
-
-
-def _turns(rows: Sequence[Sequence[Template]]) -> list[list[Template]]:
-    return [[row[i] for row in rows if i < len(row)] for i in range(max(map(len, rows)))]
 
 
 def _case(bench: Bench, arch: Arch, problem: Problem, hints: Sequence[Hint]) -> Case:
@@ -128,16 +129,11 @@ def _case(bench: Bench, arch: Arch, problem: Problem, hints: Sequence[Hint]) -> 
     return Case.of("calibrate", problem, arch, own_backend(arch), found)
 
 
-def _first_fit(group: Group) -> dict[str, float]:
-    data = samples(group.cases)
-    return fit(data, identified(data), max_evaluations=20)
-
-
 def _second(
     bench: Bench, arch: Arch, group: Group, case: Case, constants: Mapping[str, float], again: int
 ) -> Case | None:
     """What the fitted model would choose now, of what has not been measured."""
-    there = arch.replace(fitted=(*_without(arch, group.name), (group.name, tuple(constants.items()))))
+    there = arch.replace(fitted=tuple((dict(arch.fitted) | {group.name: tuple(constants.items())}).items()))
     known = {tuple(sorted(config.items())) for config in case.configs}
     fresh = [
         hint
@@ -146,13 +142,3 @@ def _second(
         and tuple(sorted({"kernel": hint.kernel, **hint.config}.items())) not in known
     ]
     return _case(bench, arch, case.problem, fresh[:again]) if fresh else None
-
-
-def _without(arch: Arch, name: str) -> tuple[tuple[str, object], ...]:
-    return tuple(pair for pair in arch.fitted if pair[0] != name)
-
-
-def _joined(case: Case, more: Case | None) -> Case:
-    if more is None:
-        return case
-    return replace(case, configs=[*case.configs, *more.configs], seconds=np.concatenate([case.seconds, more.seconds]))

@@ -18,7 +18,7 @@ from .operators import per_operator
 from .options import OUTPUT, PICTURE, as_json, save_plot
 
 if TYPE_CHECKING:
-    from ..ranking.profile import Profile
+    from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
     from ..run.report import Report
 
@@ -61,13 +61,14 @@ def _bench(
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
+    from ..tune import profiles
 
     if budget is not None and not vs_grid:
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
     ranking = template.recommend_hints(topk, template.own_backend)
-    if learn and (profile := _learnt(ranking)) is not None:
+    if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
         ranking = template.recommend_hints(topk, template.own_backend, profile=profile)
     grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
     report = benchmark(
@@ -75,8 +76,8 @@ def _bench(
         timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,
         progress=not quiet and not as_json and sys.stderr.isatty(), fresh=fresh,
     )  # fmt: skip
-    if learn:
-        _keep_learnt(ranking, report)
+    if learn and (times := _calm_ms(ranking, report)):
+        profiles.save(LEARNT_AS, ranking.learn(times))
     if html is not None:
         report.to_html(html)
     click.echo(report.to_json()) if as_json else console().print(report)
@@ -89,21 +90,13 @@ LEARNT_AS = "bench"
 """Of the profiles of `--learn`, beside those of tuned functions."""
 
 
-def _learnt(ranking: Ranking) -> Profile | None:
-    from ..tune import profiles
-
-    return profiles.load(LEARNT_AS, ranking)
-
-
-def _keep_learnt(ranking: Ranking, report: Report) -> None:
-    from ..tune import profiles
-
+def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
+    """Times of the hints that nothing disturbed, None for one that failed; empty where none ran."""
     places = {(hint.kernel, *hint.config.items()): hint for hint in ranking}
     calm = [m for m in report.measurements if not any(c.get("disturbed_percent", 0) >= 50 for c in m.conditions)]
     found = {(m.kernel, *m.config.items()): m.median_ms if m.ok else None for m in calm}
     times = {places[key]: ms for key, ms in found.items() if key in places}
-    if any(times.values()):
-        profiles.save(LEARNT_AS, ranking.learn(times))
+    return times if any(times.values()) else {}
 
 
 bench = per_operator(_bench, arch="auto")

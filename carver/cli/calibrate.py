@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one."
 )
 @click.option(
-    "--seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=170.0,
-    show_default=True,
+    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True,
     help="Time limit of the whole calibration. [s]",
 )
 @click.option("--only-micro", is_flag=True, help="Run only the microbenchmarks, no kernels.")

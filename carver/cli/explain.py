@@ -17,11 +17,13 @@ from .operators import backend_option, device, per_operator
 from .options import PICTURE, as_json, print_json, save_plot
 from .reading import read_configs
 
+plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
+
 
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, given with the backend's keys.")
 @click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
-@click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
+@plot_option
 @backend_option
 def _explain(
     template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
@@ -49,7 +51,7 @@ explain = per_operator(_explain)
 @explain.command("hint")
 @click.argument("file", type=click.File())
 @click.option("--arch", metavar="NAME", help="Explain for this device instead of the hint's own.")
-@click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
+@plot_option
 @as_json
 def explain_hint_file(file: TextIO, arch: str | None, plot: Path | None, as_json: bool) -> None:
     """Explain a hint that was saved as JSON."""

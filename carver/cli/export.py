@@ -18,13 +18,12 @@ from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
-from .operators import backend_option, device, per_operator
-from .options import OUTPUT, as_json, names_option, renames
+from .operators import arch_option, backend_option, device, per_operator
+from .options import OUTPUT, as_json, names_option, renames, topk_option
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
 output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
 
 
@@ -103,7 +102,7 @@ def _for_serving(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--device-name", default="", help="The device as torch names it.  [default: from the descriptor]"),
         click.option("--folder", type=_FOLDER, default=Path(), help="Folder for the file.  [default: the current one]"),
         click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it."),
-        click.option("--arch", required=True, metavar="NAME", help="Device: from `carver archs`, or a TOML file."),
+        arch_option,
         as_json,
     ):  # fmt: skip
         command = option(command)

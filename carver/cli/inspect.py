@@ -19,23 +19,20 @@ from ..kernels import expr
 from ..ranking.kernel import Call
 from ..run.inspected import inspect
 from ..run.spec import Kernel
-from .operators import device
-from .options import args_option
+from .operators import arch_option, device
+from .options import args_option, as_json
 
 
 @click.command("inspect")
 @click.argument("kernel", metavar="FILE.py:NAME|FILE.cu:NAME")
 @args_option
 @click.option(
-    "--config",
-    "config",
-    default="",
-    help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source.",
+    "--config", default="", help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source."
 )
-@click.option("--block", "block", default=256, show_default=True, help="Threads per block of a CUDA source.")
-@click.option("--arch", "arch", required=True, help="Device, by any of its names.")
-@click.option("--json", "as_text", is_flag=True, help="Print JSON.")
-def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_text: bool) -> None:
+@click.option("--block", default=256, show_default=True, help="Threads per block of a CUDA source.")
+@arch_option
+@as_json
+def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_json: bool) -> None:
     """Compile one configuration of a kernel and print what the machine code contains. The kernel is a Triton function,
     FILE.py:NAME, or a function of a CUDA source, FILE.cu:NAME. The device need not be in the machine.
 
@@ -55,7 +52,7 @@ def inspect_command(kernel: str, path: Path | None, config: str, block: int, arc
     source, _, entry = kernel.rpartition(":")
     if source.endswith((".cu", ".cuh")):
         found = inspect(Kernel(Path(source), entry, block=block, defines=_config(config)), arch=device(arch))
-        click.echo(json.dumps([asdict(each) for each in found], indent=1) if as_text else "\n".join(map(str, found)))
+        click.echo(json.dumps([asdict(each) for each in found], indent=1) if as_json else "\n".join(map(str, found)))
         return
     call = call_of(kernel, path)
     assert isinstance(call.args, Mapping)
@@ -63,7 +60,7 @@ def inspect_command(kernel: str, path: Path | None, config: str, block: int, arc
         call.kernel, args=call.args, config=_config(config), arch=device(arch), grid=call.grid,
         constants=call.constants, values=call.values,
     )  # fmt: skip
-    click.echo(json.dumps(asdict(facts), indent=1) if as_text else str(facts))
+    click.echo(json.dumps(asdict(facts), indent=1) if as_json else str(facts))
 
 
 def call_of(kernel: str, path: Path | None) -> Call:

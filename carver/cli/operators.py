@@ -40,6 +40,8 @@ backend_option = click.option(
     "--backend", cls=BackendOption, metavar="NAME",
     help="Whose kernels: BACKENDS.  [default: carver's own, or triton if those leave the fastest unit idle]",
 )
+DEVICE = "device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)"
+arch_option = click.option("--arch", required=True, metavar="NAME", help=DEVICE)
 kernel_option = click.option("--kernel", metavar="NAME", help="Only this kernel, such as a declaration of your own.")
 
 
@@ -50,10 +52,7 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     unless `arch` is its default.
     """
     asked: dict[str, Any] = {"default": arch, "show_default": True} if arch else {"required": True}
-    device_option = click.Option(
-        ["--arch"], **asked, metavar="NAME",
-        help="device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)",
-    )  # fmt: skip
+    device_option = click.Option(["--arch"], **asked, metavar="NAME", help=DEVICE)
     own = tuple(reversed(getattr(command, "__click_params__", [])))
     group = _Operators(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
     for operator in operators().values():

@@ -41,15 +41,13 @@ class _Picture(_Output):
 OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many to recommend.")
+topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the terms (PNG, SVG or PDF).")
 roofline_option = click.option("--roofline", type=PICTURE, help="Save a roofline plot (PNG, SVG or PDF).")
 heatmap_option = click.option(
-    "--heatmap",
-    type=(str, str, PICTURE),
-    metavar="X Y FILE",
+    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE",
     help="Save a heat map of the predicted time over two tunables, X and Y.",
-)
+)  # fmt: skip
 names_option = click.option(
     "--name", "names", multiple=True, metavar="OURS=THEIRS", help="Your name for one of carver's keys; repeatable."
 )

@@ -91,15 +91,19 @@ def _timed(run: Callable[[], object]) -> float:
     return time.thread_time() - start
 
 
+many_option = click.option(
+    "--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Number of shapes in one call."
+)
+
+
+def _repeats(default: int) -> Callable[[Any], Any]:
+    said = "Number of queries of each kind."
+    return click.option("--repeats", type=click.IntRange(1), default=default, show_default=True, help=said)
+
+
 @as_json
-@click.option(
-    "--many", "count", type=click.IntRange(1), default=1000, show_default=True,
-    help="Number of shapes in one call.",
-)
-@click.option(
-    "--repeats", type=click.IntRange(1), default=100, show_default=True,
-    help="Number of queries of each kind.",
-)
+@many_option
+@_repeats(100)
 @backend_option
 @topk_option
 def _bench_query(
@@ -132,14 +136,8 @@ def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
             click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
 
 
-@click.option(
-    "--many", "count", type=click.IntRange(1), default=1000, show_default=True,
-    help="Number of shapes in one call.",
-)
-@click.option(
-    "--repeats", type=click.IntRange(1), default=200, show_default=True,
-    help="Number of queries of each kind.",
-)
+@many_option
+@_repeats(200)
 @as_json
 @click.pass_context
 def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -> None:

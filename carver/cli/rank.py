@@ -11,7 +11,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..ops.template import Template
-from .operators import BackendOption, device, kernel_option, per_operator
+from .operators import BackendOption, arch_option, device, kernel_option, per_operator
 from .options import (
     args_option,
     as_json,
@@ -48,15 +48,12 @@ from .reading import read_configs
     help="Compile the first N for the device and rank them by their machine code; needs --source and --args.",
 )
 @click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel to which the configurations belong.")
-@click.option(
-    "--args", "arguments", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with the arguments of the kernel, as 'carver inspect' takes it.",
-)
+@args_option
 @roofline_option
 @plot_option
 def _rank(
     template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
-    names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, arguments: Path | None,
+    names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, path: Path | None,
     plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, profile: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -64,14 +61,14 @@ def _rank(
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
     given, renamed = read_configs(text_from(configs, ConfigError)), renames(names)
-    if compiled is not None or source or arguments:
-        if compiled is None or not source or arguments is None:
+    if compiled is not None or source or path:
+        if compiled is None or not source or path is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
         if plot or roofline or heatmap:
             raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
         from .inspect import call_of
 
-        call = call_of(source, arguments)
+        call = call_of(source, path)
         found = template.rank(
             given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call,
             profile=profile,
@@ -92,7 +89,7 @@ rank = per_operator(_rank)
 @args_option
 @configs_option
 @profile_option
-@click.option("--arch", required=True, metavar="NAME", help="Device, by any of its names.")
+@arch_option
 @click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
 @click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Explain the predicted time of the N-th.")
 @as_json

@@ -13,7 +13,7 @@ from ..base.given import text_from
 from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import LayerHint, MoETemplate
 from ..ops.template import Template, recommend_many
-from .operators import backend_option, device, kernel_option, per_operator, without_operator
+from .operators import arch_option, backend_option, device, kernel_option, per_operator, without_operator
 from .options import (
     as_json,
     heatmap_option,
@@ -85,15 +85,13 @@ recommend = without_operator(per_operator(_recommend), _recommend_all)
 @click.argument("hidden", type=int)
 @click.argument("intermediate", type=int)
 @click.option(
-    "--dtype",
-    default="bfloat16",
-    show_default=True,
+    "--dtype", default="bfloat16", show_default=True,
     help="Type of activations, and of weights unless --weight-dtype is given.",
 )
 @click.option("--weight-dtype", metavar="TYPE", help="Type of weights, if it differs.")
 @click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
 @click.option("--routing", default="uniform", show_default=True, help="uniform, zipf, or an exponent of Zipf's law.")
-@click.option("--arch", required=True, metavar="NAME", help="device: a name from `carver archs`, a TOML file, or auto")
+@arch_option
 @topk_option
 @click.option("--explain", is_flag=True, help="Explain the predicted time of the first.")
 @as_json

@@ -237,24 +237,15 @@ def doctor(as_json: bool) -> None:
 @click.command()
 @click.argument("tables", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--most",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
+    "--most", type=click.IntRange(1), default=50, show_default=True,
     help="Most problems of a table to use, spread evenly.",
 )
 @click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
+    "--seeds", type=click.IntRange(1), default=5, show_default=True,
     help="Replays of a search that uses random numbers.",
 )
 @click.option(
-    "--compile-s",
-    type=click.FloatRange(0),
-    default=2.0,
-    show_default=True,
+    "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True,
     help="Assumed time to compile one candidate. [s]",
 )
 @click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")

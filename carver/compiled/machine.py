@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -154,19 +155,15 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
     waits = alone[-1] if isinstance(where, Loop) else NONE
-    byte_kinds: dict[str, float] = {}
-    access_kinds: dict[str, int] = {}
+    accesses: Counter[str] = Counter()
     for access, n in work.accesses.items():
-        kind = f"{access.kind} {access.space}"
-        lanes = 1 if access.space == "constant" else work.warp_size
-        byte_kinds[kind] = byte_kinds.get(kind, 0.0) + n * access.width_bytes * lanes
-        access_kinds[kind] = access_kinds.get(kind, 0) + n
+        accesses[f"{access.kind} {access.space}"] += n
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if kind in rate)
     return Span(
         work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
         {" ".join(m): f for m, f in work.block_matrix.items()},
         work.matrix_shared_bytes,
-        work.block_shared_bytes, byte_kinds, access_kinds, sum(work.bulk.values()),
+        work.block_shared_bytes, work.bytes, dict(accesses), sum(work.bulk.values()),
         work.barriers, work.unknown, tuple(each.clk for each in alone), tuple(each.clk for each in cached), tensor,
         waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits,
     )  # fmt: skip

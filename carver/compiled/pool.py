@@ -51,15 +51,8 @@ class _Worker:
         hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)} | hidden
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-            env=environment,
-        )
-        worker = cls(process, said)
+        pipe = subprocess.PIPE
+        worker = cls(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, env=environment), said)
         worker.send([memory_bytes, *path])
         return worker
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ProblemError
-from ..base.types import FloatArray
 from . import ttir
 from .carried import matters, staying, steps, straight
 from .frames import Frame, iterated, spread, within
@@ -255,16 +254,9 @@ class _Machine:
                 frame.env[result] = unknown(len(value.coef), inner.get(last.operands[n]).loads)
 
     def _one_by_one(
-        self,
-        frame: Frame,
-        body: Block,
-        place: int,
-        names: list[str],
-        values: list[Any],
-        low: Value,
-        step: Value,
+        self, frame: Frame, body: Block, place: int, names: list[str], values: list[Any], low: Value, step: Value,
         trips: Any,
-    ) -> list[Any]:
+    ) -> list[Any]:  # fmt: skip
         """The iterations in order, for counters that are carried from one to the next in another way than a sum."""
         most = int(trips.max(initial=0))
         if most > MOST_STEPS:
@@ -326,13 +318,7 @@ class _Machine:
                 self.dot(frame, op)
             case "load" | "store" | "atomic_rmw" | "atomic_cas":
                 self.access(frame, op, name)
-            case (
-                "descriptor_load"
-                | "descriptor_store"
-                | "descriptor_gather"
-                | "descriptor_scatter"
-                | "descriptor_reduce"
-            ):
+            case _ if name.startswith("descriptor_"):
                 self.described(frame, op, name)
         if not op.results:
             return None
@@ -431,11 +417,6 @@ class _Machine:
 
     # -- what is recorded
 
-    def per_program(self, frame: Frame, times: Any = 1.0) -> FloatArray:
-        out = np.zeros(self.run.programs)
-        np.add.at(out, frame.program, frame.weight * times)
-        return out
-
     def dot(self, frame: Frame, op: Op) -> None:
         left, right, out = (t for t in ttir.types_of(op.types)[-3:])
         if op.name.endswith("scaled"):
@@ -449,7 +430,7 @@ class _Machine:
             found = Dot(frame.loop, shape, (left.element, right.element, out.element), np.zeros(self.run.programs))
             self.places[id(op), frame.loop] = id(found)
             self.run.dots.append(found)
-        found.times = found.times + self.per_program(frame)
+        np.add.at(found.times, frame.program, frame.weight)
 
     def access(self, frame: Frame, op: Op, name: str) -> None:
         kind = "atomic" if name.startswith("atomic") else name
@@ -495,16 +476,9 @@ class _Machine:
         return (first, last, trips, stride) if (np.isnan(start) | (abs(start - even) < 0.5)).all() else None
 
     def record(
-        self,
-        frame: Frame,
-        op: Op,
-        kind: str,
-        path: str,
-        pointer: Value,
-        shape: tuple[int, ...],
-        item: float,
+        self, frame: Frame, op: Op, kind: str, path: str, pointer: Value, shape: tuple[int, ...], item: float,
         kept: Column,
-    ) -> None:
+    ) -> None:  # fmt: skip
         start = (
             np.full(frame.lanes, np.nan) if pointer.base is None else np.broadcast_to(pointer.base, frame.lanes) * 1.0
         )

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from ..base.errors import Foreign
-from ..base.folders import cache_folder, kept, private, publish
+from ..base.folders import kept, private, publish
 from ..base.given import json_of, text_of
 
 FORMAT = "1"
 """Of an entry; others are not read."""
 
-
 FOLDER = "compiled"
-
-
-def path_of(key: str) -> Path:
-    return cache_folder() / FOLDER / key[:2] / f"{key}.json"
 
 
 def load(key: str) -> dict[str, Any] | None:

@@ -189,21 +189,15 @@ def _check_options(options: Mapping[str, Any], target: Target, parameters: Seque
 
 def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
     """Equal where Triton would compile the same: source with all that it calls, types, constants, target, version."""
-    return sha256(json.dumps(_identity(kernel, given, target), sort_keys=True, default=_as_text).encode()).hexdigest()
-
-
-def _identity(kernel: Any, given: Specialised, target: Target) -> list[Any]:
-    known = [given.signature, given.constants, given.divisible, given.near, given.options]
     function = function_of(kernel)
     try:
         source = function.cache_key
     except Exception as error:  # it looks up all that the source names, which this Triton may not have
         raise ConfigError(f"Triton {version()} cannot read {function.__name__}: {sentence(error)}") from error
-    return [version(), source, *known, target.backend, target.arch]
-
-
-def _as_text(value: Any) -> str:
-    return str(getattr(value, "cache_key", value))
+    known = [given.signature, given.constants, given.divisible, given.near, given.options]
+    identity = [version(), source, *known, target.backend, target.arch]
+    text = json.dumps(identity, sort_keys=True, default=lambda value: str(getattr(value, "cache_key", value)))
+    return sha256(text.encode()).hexdigest()
 
 
 def version() -> str:
@@ -312,17 +306,14 @@ def _source(function: Any, given: Specialised) -> Any:
     from triton.backends.compiler import AttrsDescriptor
 
     known = {"tt.divisibility": tuple(names.index(name) for name in given.divisible)}
-    ones = [n for n, v in given.constants.items() if v == 1 and not _declared_constant(function, n)]
+    declared = {param.name for param in function.params if param.is_constexpr}
+    ones = [name for name, value in given.constants.items() if value == 1 and name not in declared]
     known["tt.equal_to"] = tuple(names.index(name) for name in ones)
     attrs_descriptor = AttrsDescriptor.from_dict({"arg_properties": known, "cls": "AttrsDescriptor"})
     signature = {
         n: "i32" if n in ones else kind for n, kind in given.signature.items() if n in ones or kind != "constexpr"
     }
     return ASTSource(function, signature, constants=dict(given.constants), attrs=attrs_descriptor)
-
-
-def _declared_constant(function: Any, name: str) -> bool:
-    return bool(function.params[function.arg_names.index(name)].is_constexpr)
 
 
 def _backend(target: Target) -> Any:

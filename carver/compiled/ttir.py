@@ -155,13 +155,6 @@ class Type:
     def integer(self) -> bool:
         return self.pointer or bool(re.fullmatch(r"[iu]?i?\d+|index", self.element))
 
-    @property
-    def size(self) -> int:
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
-
 
 def element_bits(element: str) -> int:
     if element in _BITS:

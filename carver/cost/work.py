@@ -9,48 +9,10 @@ import numpy as np
 from ..base.types import FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockWork:
-    """Demands of one step of one block, and of its epilogue, that do not depend on how many blocks and steps there are:
-    arrays of shape (n,), or one number for all. Clocks are those of an SM at `arch.clock_hz`."""
-
-    resident: FloatArray
-    warps: FloatArray
-    """Warps of one block."""
-    ahead: FloatArray
-    math_clk: FloatArray
-    """Time on all of the SM's arithmetic pipes."""
-    chain_clk: FloatArray
-    """Time of a block that has the SM to itself: what its own warps cannot overlap."""
-    exposed: FloatArray | float = 0.0
-    """Number of load latencies that no pipelining hides."""
-    smem_clk: FloatArray | float = 0.0
-    """Time on the shared-memory port."""
-    issue_clk: FloatArray | float = 0.0
-    """Instructions over the SM's issue slots per clock."""
-    apart_clk: FloatArray | float = 0.0
-    """Part of the step that follows its loads rather than overlapping with them."""
-    wait_clk: FloatArray | float = 0.0
-    """Waits between the products. They lengthen the block's own chain, but other blocks fill them."""
-    slowdown: FloatArray | float = 1.0
-    """Factor on the main loop, for register spills."""
-    start_loads: FloatArray | float = 0.0
-    """Number of dependent loads before a block's first copy."""
-    scattered: FloatArray | float = 0.0
-    """Bytes of sectors that stores touch again, over the bytes of `store_bytes`."""
-    store_clk: FloatArray | float = 0.0
-    """Instructions of a block's epilogue over the SM's issue slots per clock."""
-    store_chain_clk: FloatArray | float = 0.0
-    """Part of a block's epilogue that runs at the rate of a single warp."""
-    next_tile: FloatArray | float = 0.0
-    """1 for a persistent kernel whose loads run on into the next tile: only an SM's first tile has a prologue."""
-    other_stores: FloatArray | float = 0.0
-    """1 where separate warps store a tile while others multiply the next one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work(BlockWork):
-    """Demands of each candidate on the device.
+@dataclass(frozen=True)
+class Work:
+    """Demands of each candidate: arrays of shape (n,), or one number for all. Clocks are those of an SM at
+    `arch.clock_hz`.
 
     A kernel launches `grid` blocks, of which an SM holds `resident` at a time. A block starts, runs `steps` steps of
     its main loop with loads issued `ahead` steps before their use, and stores its result. Unless a field says
@@ -58,7 +20,15 @@ class Work(BlockWork):
     """
 
     grid: FloatArray
+    resident: FloatArray
+    warps: FloatArray
+    """Warps of one block."""
     steps: FloatArray
+    ahead: FloatArray
+    math_clk: FloatArray
+    """Time on all of the SM's arithmetic pipes."""
+    chain_clk: FloatArray
+    """Time of a block that has the SM to itself: what its own warps cannot overlap."""
     fill_bytes: FloatArray
     """Bytes moved from L2 into the SM."""
     l2_bytes: FloatArray
@@ -71,10 +41,22 @@ class Work(BlockWork):
     """This step's share of the bytes that miss L2, which an L3 serves if there is one."""
     missed: FloatArray | None = None
     """Share of the loads that wait for DRAM; None: `dram_bytes` over `l2_read_bytes`."""
+    exposed: FloatArray | float = 0.0
+    """Number of load latencies that no pipelining hides."""
+    smem_clk: FloatArray | float = 0.0
+    """Time on the shared-memory port."""
+    issue_clk: FloatArray | float = 0.0
+    """Instructions over the SM's issue slots per clock."""
+    apart_clk: FloatArray | float = 0.0
+    """Part of the step that follows its loads rather than overlapping with them."""
+    wait_clk: FloatArray | float = 0.0
+    """Waits between the products. They lengthen the block's own chain, but other blocks fill them."""
     alternates: bool = False
     """Whether in each step the products wait for arithmetic on the sums of the step before."""
     body_overlap: float | None = None
     """Exponent that joins arithmetic and the shared-memory loads that feed it; None: that of any two resources."""
+    slowdown: FloatArray | float = 1.0
+    """Factor on the main loop, for register spills."""
     store_bytes: FloatArray | float = 0.0
     """Bytes that one block writes, in whole sectors."""
     alone_overlap: float | None = None
@@ -82,6 +64,18 @@ class Work(BlockWork):
     that has the SM to itself. None: that of several blocks."""
     fill_clk: float | None = None
     """Time from a block's start to its first product; None: that of its first loads."""
+    start_loads: FloatArray | float = 0.0
+    """Number of dependent loads before a block's first copy."""
+    scattered: FloatArray | float = 0.0
+    """Bytes of sectors that stores touch again, over the bytes of `store_bytes`."""
+    store_clk: FloatArray | float = 0.0
+    """Instructions of a block's epilogue over the SM's issue slots per clock."""
+    store_chain_clk: FloatArray | float = 0.0
+    """Part of a block's epilogue that runs at the rate of a single warp."""
+    next_tile: FloatArray | float = 0.0
+    """1 for a persistent kernel whose loads run on into the next tile: only an SM's first tile has a prologue."""
+    other_stores: FloatArray | float = 0.0
+    """1 where separate warps store a tile while others multiply the next one."""
     reduction_s: FloatArray | float = 0.0
     """Time of a second kernel that reduces partial results. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Any
 from ..arch.devices import match
 from ..base.errors import ConfigError
 from ..base.given import json_of, text_of
+from ..export.vllm import KEYS
 from ..ops.matmul import MatmulTemplate
 from .cases import read_csv, tunables
 from .winners import Row, Winner, sorted_out
@@ -23,11 +24,8 @@ _NAME = re.compile(
     r"(?:E=(?P<E>\d+),)?N=(?P<N>\d+),(?:K=(?P<K>\d+),)?device_name=(?P<device>[^,]+?)(?:,dtype=(?P<dtype>[^,]+?))?"
     r"(?:,per_channel_quant=\w+)?(?:,block_shape=\[(?P<block_shape>[\d, ]+)\])?(?:_down)?\.json"
 )
-_OUR_WORD = {
-    "block_size_m": "BLOCK_M", "block_size_n": "BLOCK_N", "block_size_k": "BLOCK_K", "group_size_m": "GROUP_M",
-    "num_warps": "num_warps", "num_stages": "num_stages", "matrix_instr_nonkdim": "matrix_instr_nonkdim",
-}  # fmt: skip
 _TYPES = {"fp8": "float8_e4m3", "fp8_w8a8": "float8_e4m3", "int8_w8a8": "int8"}
+WORDS = {**KEYS, "matrix_instr_nonkdim": "matrix_instr_nonkdim"}
 BLOCK = (128, 128)
 """Elements along N and K that share a scale."""
 
@@ -42,19 +40,15 @@ def folder(path: Path, name: str) -> Iterator[Winner | str]:
     for file in sorted(path.glob("*.json")):
         if named := _NAME.fullmatch(file.name):
             facts = {key: value for key, value in named.groupdict().items() if value}
+            found = json_of(text_of(file, ConfigError), file.name, ConfigError)
+            if not isinstance(found, Mapping):
+                raise ConfigError(f"{file.name} is no object of configurations by number of tokens")
             rows += [
                 facts | {"M": m} | {key.lower(): value for key, value in config.items()}
-                for m, config in _object(file).items()
+                for m, config in found.items()
                 if m.isdigit() and isinstance(config, Mapping)
             ]
     yield from sorted_out(name, rows, _row)
-
-
-def _object(file: Path) -> Mapping[str, Any]:
-    found = json_of(text_of(file, ConfigError), file.name, ConfigError)
-    if not isinstance(found, Mapping):
-        raise ConfigError(f"{file.name} is no object of configurations by number of tokens")
-    return found
 
 
 def table(path: Path, name: str, facts: Mapping[str, Any]) -> Iterator[Winner | str]:
@@ -76,7 +70,7 @@ def _row(row: Mapping[str, Any]) -> Row | str:
     kind = _TYPES[row["dtype"]]
     m, n, k = (int(row[name]) for name in "MNK")
     problem = MatmulTemplate(m, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16").problem
-    words = {ours: row[theirs] for theirs, ours in _OUR_WORD.items() if theirs in row}
+    words = {ours: row[key] for ours, theirs in WORDS.items() if (key := theirs.lower()) in row}
     words["num_stages"] = max(int(words.get("num_stages", 2)), 1)  # Triton on AMD called one stage 0 once
     (config,), _ = tunables([words], "matmul", "triton_block_fp8")
     return Row(kind, problem, arch, "triton_block_fp8", config)

@@ -32,6 +32,8 @@ from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
+from ..run.records import Records
+from ..run.report import LIBRARY
 from . import kernel_tuner, lists, serving, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
 from .winners import Winner
@@ -293,11 +295,10 @@ def _value(text: str) -> Any:
 
 def records_cases(path: Path) -> Iterator[Case]:
     """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
-    from ..run.records import Records
-    from ..run.report import LIBRARY
-
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for m in Records(path).find():
+    with Records(path) as store:
+        found = store.find()
+    for m in found:
         if m.backend in ("user", LIBRARY):  # kernels that no declaration describes
             continue
         same = groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), {})

@@ -23,12 +23,13 @@ from ..ranking.hint import Hint
 
 from_config = from_triton
 
-__all__ = ["BATCHES", "DTYPES", "ConfigFile", "block_fp8", "from_config", "moe"]
+__all__ = ["BATCHES", "DTYPES", "KEYS", "ConfigFile", "block_fp8", "from_config", "moe"]
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)
 """Tokens of a batch that the projects' own tuning scripts cover."""
-_KEYS = {"BLOCK_M": "BLOCK_SIZE_M", "BLOCK_N": "BLOCK_SIZE_N", "BLOCK_K": "BLOCK_SIZE_K", "GROUP_M": "GROUP_SIZE_M",
-         "num_warps": "num_warps", "num_stages": "num_stages"}  # fmt: skip
+KEYS = {"BLOCK_M": "BLOCK_SIZE_M", "BLOCK_N": "BLOCK_SIZE_N", "BLOCK_K": "BLOCK_SIZE_K", "GROUP_M": "GROUP_SIZE_M",
+        "num_warps": "num_warps", "num_stages": "num_stages"}  # fmt: skip
+"""carver's keys, and what the files call them."""
 DTYPES = {
     "": ("bfloat16", "bfloat16"), "fp8_w8a8": ("float8_e4m3", "float8_e4m3"), "int8_w8a16": ("bfloat16", "int8"),
     "int8_w8a8": ("int8", "int8"),
@@ -95,7 +96,7 @@ def block_fp8(
 
 def _file(name: str, best: Mapping[int, Hint | LayerHint]) -> ConfigFile:
     """Of the best hint of each batch."""
-    configs = {batch: {theirs: hint.config[ours] for ours, theirs in _KEYS.items()} for batch, hint in best.items()}
+    configs = {batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} for batch, hint in best.items()}
     of = {batch: (hint.up, hint.down) if isinstance(hint, LayerHint) else (hint,) for batch, hint in best.items()}
     return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
 

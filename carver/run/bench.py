@@ -12,7 +12,7 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -143,22 +143,14 @@ class Bench:
         """What can run, in the order of the candidates, made on all cores; a Reply that says why where nothing can."""
 
         def one(candidate: Candidate) -> Trial | Reply:
-            if candidate.program is None:
-                return Reply("does_not_fit", candidate.refused)
-            return build(candidate.trial(), self.machine.kind)
-
-        def told(_: Future[Trial | Reply]) -> None:
+            made: Trial | Reply = Reply("does_not_fit", candidate.refused)
+            if candidate.program is not None:
+                made = build(candidate.trial(), self.machine.kind)
             each()
+            return made
 
-        with ThreadPoolExecutor(cores_available()) as pool:
-            futures = [pool.submit(one, c) for c in wanted]
-            for f in futures:
-                f.add_done_callback(told)
-            try:
-                return [f.result() for f in futures]
-            except BaseException:  # an interrupt waits for the compilers that run, not for all that could
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with ThreadPoolExecutor(cores_available()) as pool:  # an interrupt waits for the compilers that run alone
+            return list(pool.map(one, wanted))
 
     def refresh(self) -> None:
         """Read the device's clocks and temperature, which the rounds from here on are recorded with."""

@@ -224,12 +224,12 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, how: Ten
     return rng.integers(least, most + 1, shape).astype(np.float32) if whole else rng.random(shape, np.float32) * 2 - 1
 
 
-def supplied(program: Callable[..., Any], params: Sequence[Param], names: Sequence[str]) -> Inputs:
+def supplied(program: Callable[..., Any], params: Sequence[Param]) -> Inputs:
     """What the user's `supply_prog(signature)` returned; the signature is a list of `Param`."""
     returned = program(list(params))
     given = list(returned) if isinstance(returned, list | tuple) else [returned]
-    labels = list(names) if len(names) == len(given) else [f"arg{i}" for i in range(len(given))]
-    return from_user(given, labels, "supply_prog")
+    names = [p.name for p in params] if len(params) == len(given) else [f"arg{i}" for i in range(len(given))]
+    return from_user(given, names, "supply_prog")
 
 
 def check_memory(params: Sequence[Param], room_bytes: int, device: str) -> None:

@@ -119,10 +119,6 @@ class TensorSpec:
     dtype: str
     align_bytes: int
 
-    @property
-    def size_bytes(self) -> int:
-        return dtypes.size_bytes(self.shape, self.dtype)
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -114,11 +114,7 @@ def _undecorated(found: Any) -> Any:
 
 
 def _resolve(where: str) -> Callable[..., Any]:
-    module, _, name = where.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    fn: Callable[..., Any] = _undecorated(found)
+    fn: Callable[..., Any] = _undecorated(pkgutil.resolve_name(where))
     return fn
 
 

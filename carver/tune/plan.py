@@ -440,7 +440,7 @@ def _inputs(
     else:
         assert settings.supply_prog is not None
         with guarded("supply_prog"):
-            found = supplied(settings.supply_prog, marked, [p.name for p in marked])
+            found = supplied(settings.supply_prog, marked)
     left_out = sum(p.is_output for p in marked) if len(found.values) < len(marked) else 0
     if len(found.values) != len(marked) - left_out:
         if not described:

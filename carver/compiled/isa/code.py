@@ -47,10 +47,6 @@ class Instruction(NamedTuple):
     descriptor: int | None = None
 
     @property
-    def text(self) -> str:
-        return " ".join(part for part in (self.predicate and f"@{self.predicate}", self.opcode, self.operands) if part)
-
-    @property
     def mnemonic(self) -> str:
         return self.opcode.partition(".")[0]
 
@@ -117,8 +113,3 @@ class Code:
     def all_loops(self) -> list[Loop]:
         """All loops in the order of the code, outer loops before their inner loops."""
         return [loop for outer in self.loops for loop in outer.walk()]
-
-    def text(self, indices: Iterable[int] | None = None) -> str:
-        """A listing of the instructions at `indices`; of all by default."""
-        chosen = range(len(self.instructions)) if indices is None else indices
-        return "\n".join(f"{i:5d}  {self.instructions[i].text}" for i in chosen)

@@ -73,48 +73,13 @@ def reachable(after: Sequence[Iterable[int]], starts: Iterable[int]) -> set[int]
 
 
 def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
-    """Strongly connected components with a cycle, in the subgraph of `nodes` (Tarjan 1972, without recursion)."""
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    found: list[set[int]] = []
+    """Strongly connected components with a cycle, in the subgraph of `nodes`."""
+    import networkx as nx
+
     inside = set(nodes)
-    for root in nodes:
-        if root in number:
-            continue
-        work = [(root, iter(after[root]))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, nexts = work[-1]
-            for n in nexts:
-                if n not in inside:
-                    continue
-                if n not in number:
-                    number[n] = low[n] = len(number)
-                    stack.append(n)
-                    on_stack.add(n)
-                    work.append((n, iter(after[n])))
-                    break
-                if n in on_stack:
-                    low[node] = min(low[node], number[n])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == number[node]:
-                    part: set[int] = set()
-                    while True:
-                        n = stack.pop()
-                        on_stack.discard(n)
-                        part.add(n)
-                        if n == node:
-                            break
-                    if len(part) > 1 or node in after[node]:
-                        found.append(part)
-    return found
+    edges = nx.DiGraph((n, m) for n in nodes for m in after[n] if m in inside)
+    to_itself = set(nx.nodes_with_selfloops(edges))
+    return [part for part in nx.strongly_connected_components(edges) if len(part) > 1 or part & to_itself]
 
 
 MEMORY = re.compile(r"LD|ST|ATOM|RED|BAR|UTMA|UBLK|(global|buffer|flat)_(load|store|atomic)|ds_|s_barrier")

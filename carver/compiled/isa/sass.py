@@ -26,6 +26,7 @@ from .code import Code, Control, Instruction, Resources
 from .flow import Step, graph, loops, optional
 
 INSTRUCTION_BYTES = 16
+TIMEOUT_S = 120.0
 LINE = re.compile(
     r"/\*([0-9a-f]{4,})\*/ +(?:@(!?\w+) +)?([A-Z][\w.]*)([^;]*);[^\n]*?"
     r"/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/"
@@ -42,12 +43,12 @@ WORKING = re.compile(
 )
 
 
-def tool(name: str = "nvdisasm") -> Path:
+def tool() -> Path:
     """Path of the disassembler: in Triton's wheel, else on PATH, else in CUDA_HOME or CUDA_PATH.
 
     Raises DeviceError if there is none.
     """
-    found = []
+    name, found = "nvdisasm", []
     if (spec := importlib.util.find_spec("triton")) and spec.origin:
         found.append(Path(spec.origin).parent / "backends" / "nvidia" / "bin" / name)
     if on_path := shutil.which(name):
@@ -66,7 +67,7 @@ SAME_ENCODING = {87: 86, 101: 100, 103: 100, 110: 100, 121: 120}
 """Compute capability -> an older one with the same machine code, for disassemblers that do not know the newer one."""
 
 
-def disassemble(code: bytes, sm: int, timeout_s: float = 120.0) -> str:
+def disassemble(code: bytes, sm: int) -> str:
     """nvdisasm's listing of machine code for compute capability `sm` (as 90), with encodings.
 
     Raises DeviceError without nvdisasm, CompileError if it cannot read the code.
@@ -77,9 +78,9 @@ def disassemble(code: bytes, sm: int, timeout_s: float = 120.0) -> str:
         path.write_bytes(code)
         command = [str(tool()), "-hex", "-ndf", "-b", f"SM{target}{'a' if target >= 90 else ''}", str(path)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
-            raise CompileError(f"nvdisasm did not read {len(code)} bytes of machine code in {timeout_s:g} s") from None
+            raise CompileError(f"nvdisasm did not read {len(code)} bytes of machine code in {TIMEOUT_S:g} s") from None
     if done.returncode:
         raise CompileError(f"nvdisasm cannot read {len(code)} bytes of machine code of sm_{sm}", done.stderr.strip())
     return done.stdout

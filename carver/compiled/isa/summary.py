@@ -56,15 +56,14 @@ class Work:
     barriers: int
     unknown: dict[str, int]
 
-    def bytes(self, space: str, *kinds: str) -> int:
-        """Bytes that a warp accesses in `space`, by default with all kinds of access. A scalar load counts once for all
-        lanes."""
-        lanes = 1 if space == "constant" else self.warp_size
-        return sum(
-            n * access.width_bytes * lanes
-            for access, n in self.accesses.items()
-            if access.space == space and (not kinds or access.kind in kinds)
-        )
+    @property
+    def bytes(self) -> dict[str, float]:
+        """Bytes that a warp accesses, by kind of access and memory: "load global". A scalar load counts once."""
+        out = defaultdict[str, float](float)
+        for access, n in self.accesses.items():
+            lanes = 1 if access.space == "constant" else self.warp_size
+            out[f"{access.kind} {access.space}"] += n * access.width_bytes * lanes
+        return dict(out)
 
 
 NEVER = ("!PT", "!UPT")

@@ -19,7 +19,7 @@ from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ..occupancy import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
 from ..tile import Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
-from ..work import BlockWork, joined
+from ..work import joined
 
 ASYNC_BYTES = 4
 """Least width of an asynchronous copy; narrower copies pass through registers."""
@@ -44,13 +44,33 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step(BlockWork):
-    """Demands of a block, and what its loads add to the traffic, as in `Delivery`. None depends on the sizes."""
+@dataclass(frozen=True)
+class Step:
+    """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
 
+    Arrays of shape (n,), or one number for all. Nothing here depends on the problem's sizes.
+    """
+
+    resident: FloatArray
+    warps: FloatArray
+    ahead: FloatArray
+    exposed: FloatArray
+    math_clk: FloatArray
+    chain_clk: FloatArray
+    smem_clk: FloatArray
+    issue_clk: FloatArray
+    apart_clk: FloatArray
+    wait_clk: FloatArray
+    start_loads: FloatArray
     spill_bytes: FloatArray
     fill_m: FloatArray
     fill_n: FloatArray
+    slowdown: FloatArray
+    scattered: FloatArray
+    store_clk: FloatArray
+    store_chain_clk: FloatArray
+    next_tile: FloatArray
+    other_stores: FloatArray
 
 
 def by_thread(kernel: Kernel) -> bool:

@@ -6,7 +6,6 @@ The model reads the columns of `Tile` and those of a block's step (`block.one_st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ..model import Model, Part, kept
 from ..threads import ThreadTile
 from ..tile import Block, Tile
 from ..traffic import sector_waste, traffic
-from ..work import BlockWork, Work
+from ..work import Work
 from . import block
 from .block import Step, alternates, body_overlap, one_step
 from .bound import least_seconds
@@ -28,7 +27,6 @@ READS = frozenset({
     "atomic_share", "dram_efficiency", "l2_efficiency", "launch_s", "port_overlap", "split_each_s", "split_s",
 })  # fmt: skip
 """Constants that this module's terms read."""
-OF_BLOCK = tuple(each.name for each in fields(BlockWork))
 
 
 def contraction(space: Space, k: Mapping[str, float]) -> Work:
@@ -38,9 +36,16 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
     step: Step = kept(one_step, (Block, ThreadTile), space, k)
     moved = traffic(t, k, step.resident, step.fill_m, step.fill_n)
     return Work(
-        **{name: getattr(step, name) for name in OF_BLOCK},
         grid=t.grid * np.ones(n),
+        resident=step.resident,
+        warps=step.warps,
         steps=t.steps,
+        ahead=step.ahead,
+        exposed=step.exposed,
+        math_clk=step.math_clk,
+        chain_clk=step.chain_clk,
+        smem_clk=step.smem_clk,
+        issue_clk=step.issue_clk,
         fill_bytes=moved.fill_bytes + step.spill_bytes,
         l2_bytes=moved.l2_bytes + step.spill_bytes,
         l2_read_bytes=moved.distinct_bytes,
@@ -48,9 +53,18 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         dram_bytes=moved.dram_bytes,
         l3_bytes=moved.l3_bytes,
         store_bytes=stored_bytes(t),
+        store_clk=step.store_clk,
+        store_chain_clk=step.store_chain_clk,
+        next_tile=step.next_tile,
+        other_stores=step.other_stores,
         reduction_s=reduction(t, k) + copying(t, k),
+        slowdown=step.slowdown,
+        scattered=step.scattered,
         alternates=alternates(space),
         body_overlap=body_overlap(space, k),
+        apart_clk=step.apart_clk,
+        wait_clk=step.wait_clk,
+        start_loads=step.start_loads,
         facts={
             "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.out_bytes,
             "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.out_bytes,
