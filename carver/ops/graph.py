@@ -178,18 +178,13 @@ class Chain:
 
         An axis that neither names is taken whole. Raises ProblemError if a row-wise word would see only part of a row.
         """
-        import networkx as nx
-
         walked = {**tile, **(step or {})}
         if unknown := walked.keys() - self.sizes.keys():
             raise ProblemError(f"no axis {min(unknown)!r} in the chain; {nearest(min(unknown), self.sizes)}")
         extent = {axis: min(size(axis, walked.get(axis, whole)), whole) for axis, whole in self.sizes.items()}
-        order = [name for name in reversed(list(nx.topological_sort(self.graph))) if self._made(name)]
         out = {self.output.name: tuple(extent[axis] for axis in self.output.axes)}
-        for name in order:
-            node = self._made(name)
-            assert node is not None
-            own = extent | dict(zip(node.output.axes, out[name], strict=True))
+        for node in reversed(self.nodes):
+            own = extent | dict(zip(node.output.axes, out[node.output.name], strict=True))
             if node.word in ROW_WISE and own[node.output.axes[-1]] < self.sizes[node.output.axes[-1]]:
                 self._check_online(node)
             for t in node.inputs:
@@ -200,13 +195,9 @@ class Chain:
     def _check_online(self, node: Node) -> None:
         """A softmax may be walked in pieces only by contractions over the axis that it normalises."""
         axis = node.output.axes[-1]
-        takers = [self._made(name) for name in self.graph.successors(node.output.name)]
-        if node.word != "softmax" or not takers or not all(t and axis in t.reduced for t in takers):
+        takers = [each for each in self.nodes if any(t.name == node.output.name for t in each.inputs)]
+        if node.word != "softmax" or not takers or not all(axis in each.reduced for each in takers):
             raise ProblemError(f"{node} needs whole rows: leave {axis!r} out of the tile, or run it as its own kernel")
-
-    def _made(self, name: str) -> Node | None:
-        found: Node | None = self.graph.nodes[name].get("statement")
-        return found
 
     @takes(ProblemError)
     def fused(
