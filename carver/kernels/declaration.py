@@ -14,7 +14,7 @@ was never fitted can borrow the constants of a similar one of the same compiler 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
 from .backends import BACKENDS
-from .compiler import COMPILERS, Formula, filled
+from .compiler import COMPILERS, Derivation, Formula, filled
 from .expr import Expression
 
 KEYS = {
@@ -113,17 +113,21 @@ class Kernel:
         """Kind of device that the kernel runs on: "cpu" or "gpu"."""
         return BACKENDS[self.backend].device_kind
 
-    @property
-    def every_expression(self) -> tuple[Formula, ...]:
-        """Every expression of the declaration."""
-        return (
-            *(e for table in (self.requires, self.rules, self.avoid) for e in table.values()),
-            *self.derived.values(),
-            *(e for e in self.tunables.values() if isinstance(e, Expression)),
-            *(e for n in self.launches for e in (*n.grid, n.block, n.dynamic_smem_bytes, n.when)),
-            *(expr.parse(arg) for n in self.launches for arg in n.args if not arg.endswith("*")),
-            self.workspace_bytes,
-        )
+    def formulas(self) -> Iterator[tuple[str, str, Formula]]:
+        """Every expression of the declaration except launch arguments, with its table and key."""
+        yield from (("tunables", name, e) for name, e in self.tunables.items() if isinstance(e, Expression))
+        for name, formula in self.derived.items():
+            if isinstance(formula, Derivation):
+                yield "", "compiler", formula
+            else:
+                yield "let" if name in self.let else "schedule", name, formula
+        for table in ("requires", "rules", "avoid"):
+            yield from ((table, why, e) for why, e in getattr(self, table).items())
+        for launch in self.launches:
+            parts = {"block": launch.block, "dynamic_smem_bytes": launch.dynamic_smem_bytes, "when": launch.when}
+            yield from (("launches", "grid", extent) for extent in launch.grid)
+            yield from (("launches", key, e) for key, e in parts.items())
+        yield "workspace", "bytes", self.workspace_bytes
 
     def keys(self, vendor: str) -> set[str]:
         """What a configuration may name on devices of that vendor; of no vendor: on those of all."""
@@ -323,7 +327,8 @@ class _Reader:
         for name in kernel.let:
             if name in kernel.schedule or name in kernel.tunables:
                 self.fault("let", name, f"{name!r} is a {'column' if name in kernel.schedule else 'tunable'} too")
-        used = {name for e in kernel.every_expression for name in e.names}
+        args = (expr.parse(arg) for launch in kernel.launches for arg in launch.args if not arg.endswith("*"))
+        used = {name for e in (*args, *(formula for *_, formula in kernel.formulas())) for name in e.names}
         for name in sorted(kernel.let.keys() - used):
             self.fault("let", name, f"{name!r} is used nowhere; a column that the model reads stands under [schedule]")
 

@@ -17,10 +17,9 @@ from ..base.errors import CarverError, NoCandidates, nearest
 from ..cost.check import model_faults
 from ..cost.pricing import price
 from ..kernels.backends import BACKENDS
-from ..kernels.compiler import Derivation, Formula
+from ..kernels.compiler import Derivation
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
 from ..kernels.enumeration import enumerate_space
-from ..kernels.expr import Expression
 from ..kernels.space import size_scope, static_scope
 from ..problem import notation, words
 from ..problem.problem import Problem
@@ -74,29 +73,12 @@ def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
     of_problem = {*static_scope(problem, load_arch(DEVICES[0])), *size_scope(problem)}
     known = of_problem | kernel.tunables.keys() | kernel.derived.keys()
     out: dict[Fault, None] = {}
-    for table, key, formula in formulas(kernel):
+    for table, key, formula in kernel.formulas():
         before = of_problem if table == "requires" else known
         for name in sorted(formula.names - before):
             what = "the compiler's columns need" if isinstance(formula, Derivation) else "there is no"
             out[Fault(table, key, f"{what} {name!r}; {nearest(name, before)}")] = None
     return list(out)
-
-
-def formulas(kernel: Kernel) -> Iterator[tuple[str, str, Formula]]:
-    """Every expression of a declaration except launch arguments, with its table and key."""
-    yield from (("tunables", name, e) for name, e in kernel.tunables.items() if isinstance(e, Expression))
-    for name, formula in kernel.derived.items():
-        if isinstance(formula, Derivation):
-            yield "", "compiler", formula
-        else:
-            yield "let" if name in kernel.let else "schedule", name, formula
-    for table in ("requires", "rules", "avoid"):
-        yield from ((table, why, e) for why, e in getattr(kernel, table).items())
-    for launch in kernel.launches:
-        parts = {"block": launch.block, "dynamic_smem_bytes": launch.dynamic_smem_bytes, "when": launch.when}
-        yield from (("launches", "grid", extent) for extent in launch.grid)
-        yield from (("launches", key, e) for key, e in parts.items())
-    yield "workspace", "bytes", kernel.workspace_bytes
 
 
 def trials(kernel: Kernel, problem: Problem) -> Iterator[Trial]:
