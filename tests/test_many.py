@@ -119,7 +119,7 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
                 continue
             k, every = resolve(kernel, arch), len(space) // 2000 + 1
             space = space.where(np.arange(len(space)) % every == 0) if every > 1 else space
-            seconds, least = price(space)[1].seconds, bound(space, k)
+            seconds, least = price(space).estimate.seconds, bound(space, k)
             assert (least > 0).all() and (least <= seconds).all(), (device, op)
             seen += 1
     assert seen > 0
@@ -132,6 +132,6 @@ def test_candidates_of_many_problems_are_one_space() -> None:
     for kernel in (k for k in KERNELS if (k.operator, k.backend) == ("matmul", "triton")):
         many = enumerate_many(problems, arch, kernel)
         assert many.counts == [len(enumerate_space(problem, arch, kernel)) for problem in problems]
-        together = price(many.space)[1].seconds
-        alone = np.concatenate([price(enumerate_space(problem, arch, kernel))[1].seconds for problem in problems])
+        together = price(many.space).estimate.seconds
+        alone = np.concatenate([price(enumerate_space(problem, arch, kernel)).estimate.seconds for problem in problems])
         assert together.tolist() == alone.tolist()

@@ -23,15 +23,15 @@ class Priced:
     estimate: Estimate
 
 
-def price(space: Space) -> tuple[Work, Estimate]:
-    """Demands and predicted times of every candidate. Raises KernelError if the declaration's numbers lead to an
+def price(space: Space) -> Priced:
+    """Every candidate with its demands and predicted time. Raises KernelError if the declaration's numbers lead to an
     arithmetic error, such as a division by zero."""
     kernel, arch = space.kernel, space.arch
     model = model_of(kernel)
     k = resolve(kernel, arch)
     try:
         work = model.work(space, k)
-        return work, estimate(work, arch, k)
+        return Priced(space, work, estimate(work, arch, k))
     except ArithmeticError as error:
         raise KernelError(f"{kernel.operator}/{kernel.name} cannot be priced with these constants: {error}") from None
 

@@ -16,7 +16,7 @@ from ..base.errors import NoCandidates
 from ..base.table import scaled, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
-from ..cost.pricing import Priced, price, roofline_seconds
+from ..cost.pricing import price, roofline_seconds
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
 from ..kernels.space import flops_per_s, given_space
@@ -207,7 +207,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
-    priced = Priced(space, *price(space))
+    priced = price(space)
     again = replace(make_hint(hint.problem, priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
@@ -238,7 +238,7 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
         return
     space, why = given_space(hint.problem, arch, kernel, [{**hint.config, name: value} for name, value in moves])
     row_of = {int(place): row for row, place in enumerate(space.index)}
-    priced = Priced(space, *price(space)) if len(space) else None
+    priced = price(space) if len(space) else None
     env = {**space.scope, **space.columns}
     avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
     for i, (name, value) in enumerate(moves):

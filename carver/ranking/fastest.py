@@ -95,7 +95,7 @@ def _priced(
     for place, (many, some) in enumerate(zip(spaces, chosen, strict=True)):
         if some.any():
             space = many.space if some.all() else many.rows(np.flatnonzero(some))
-            parts.append(Priced(space, *price(space)))
+            parts.append(price(space))
             owners.append(many.owner[some])
             kernels.append(place)
     return parts, owners, kernels

@@ -321,7 +321,7 @@ def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapp
     space, _ = given_space(problem, arch, kernel, configs)
     seconds = np.full(len(configs), np.inf)
     if len(space):
-        seconds[space.index] = price(space)[1].seconds
+        seconds[space.index] = price(space).estimate.seconds
     return seconds
 
 

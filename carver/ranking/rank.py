@@ -73,7 +73,7 @@ def rank(
         reasons |= {places[i]: reason for i, reason in why.items()}
         if len(space):
             space = replace(space, index=np.asarray(places)[space.index])
-            parts.append(Priced(space, *price(space)))
+            parts.append(price(space))
     if not given:
         raise ConfigError(f"no configurations given to rank for {problem}")
     rejected = Counter(reasons.values())

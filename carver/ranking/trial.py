@@ -93,7 +93,7 @@ def trial(kernel: Kernel, problem: Problem, arch: Arch) -> Trial:
         return Trial(arch, 0, {}, 0.0, f"it requires that {'; '.join(unmet)}")
     try:
         space = enumerate_space(problem, arch, kernel)
-        seconds = price(space)[1].seconds
+        seconds = price(space).estimate.seconds
     except NoCandidates as none:
         told = (f"{count} by {rule!r}" for rule, count in none.removed.items())
         return Trial(arch, 0, {}, 0.0, f"of its candidates are left out {', '.join(told)}")
