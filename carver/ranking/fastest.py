@@ -36,14 +36,12 @@ def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Pri
     wanted = np.minimum(topk, np.bincount(np.concatenate([many.owner for many in spaces]), minlength=problems))
     first = _within_reach(spaces, bounds, wanted)
     parts, owners, kernels = _priced(spaces, first)
-    times = np.concatenate([part.estimate.seconds for part in parts])
-    limit = _kth(times, np.concatenate(owners), wanted)
+    limit = _kth(parts, owners, wanted)
     rest = [~done & (bound <= limit[many.owner]) for many, bound, done in zip(spaces, bounds, first, strict=True)]
     if any(some.any() for some in rest):
         more_parts, more_owners, more_kernels = _priced(spaces, rest)
         parts, owners, kernels = parts + more_parts, owners + more_owners, kernels + more_kernels
-        times = np.concatenate([part.estimate.seconds for part in parts])
-        limit = _kth(times, np.concatenate(owners), wanted)
+        limit = _kth(parts, owners, wanted)
     return tuple(parts), _orders(parts, owners, kernels, limit, wanted)
 
 
@@ -51,9 +49,7 @@ def in_order(parts: Sequence[Priced], topk: int) -> Order:
     """The `topk` fastest candidates of one problem, if all of them are priced."""
     owners = [np.zeros(len(part.space), np.int64) for part in parts]
     wanted = np.array([min(topk, sum(map(len, owners)))])
-    times = np.concatenate([part.estimate.seconds for part in parts])
-    limit = _kth(times, np.concatenate(owners), wanted)
-    return _orders(parts, owners, range(len(parts)), limit, wanted)[0]
+    return _orders(parts, owners, range(len(parts)), _kth(parts, owners, wanted), wanted)[0]
 
 
 def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray]:
@@ -101,10 +97,12 @@ def _priced(
     return parts, owners, kernels
 
 
-def _kth(times: FloatArray, owner: IntArray, wanted: IntArray) -> FloatArray:
+def _kth(parts: Sequence[Priced], owners: Sequence[IntArray], wanted: IntArray) -> FloatArray:
     """The `wanted`-th smallest time of each problem."""
+    times = np.concatenate([part.estimate.seconds for part in parts])
     if len(wanted) == 1:
         return np.partition(times, wanted - 1)[wanted - 1]
+    owner = np.concatenate(owners)
     counts = np.bincount(owner, minlength=len(wanted))
     table = np.full((len(wanted), counts.max()), np.inf)
     table[np.arange(table.shape[1]) < counts[:, None]] = times[np.argsort(owner, kind="stable")]
