@@ -146,15 +146,17 @@ def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
 @lru_cache(maxsize=256)
 def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     s = problem.statement
-    scope: dict[str, Any] = {"arch": arch, "out_bytes": problem.itemsize(s.output.name)}
-    for tensor in s.tensors:
-        scope[f"{tensor.name.lower()}_bytes"] = problem.itemsize(tensor.name)
-        scope |= _aligned(tensor.name.lower(), problem, tensor)
-    scope |= _aligned("out", problem, s.output)
+    scope: dict[str, Any] = {"arch": arch}
     # declarations use the tensor names of `op.toml`, whatever names the user's own statement has
-    for ours, theirs in zip(notation.parse(operators()[problem.operator]).tensors, s.tensors, strict=False):
-        scope[f"{ours.name.lower()}_bytes"] = problem.itemsize(theirs.name)
-        scope |= _aligned(ours.name.lower(), problem, theirs)
+    declared = notation.parse(operators()[problem.operator]).tensors
+    named = {tensor.name: tensor for tensor in s.tensors} | {"out": s.output}
+    named |= {ours.name: theirs for ours, theirs in zip(declared, s.tensors, strict=False)}
+    for name, tensor in named.items():
+        itemsize, row_bytes = problem.itemsize(tensor.name), problem.align_bytes[tensor.name]
+        scope[f"{name.lower()}_bytes"] = itemsize
+        scope[f"row_align_{name.lower()}"] = row_bytes
+        scope[f"align_{name.lower()}"] = min(16, row_bytes)  # no copy is wider
+        scope[f"by_16_{name.lower()}"] = int(row_bytes >= 16 * itemsize)  # all that Triton checks of a stride
     scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
     scope["acc_bytes"] = BYTES[problem.accumulate]
     multiplied = multiply_dtype(problem)
@@ -170,9 +172,8 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["one_type"] = int(len(set(types)) == 1)
-    for name, tensor in zip("ab", s.inputs, strict=False):
+    for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
         scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
-    for name, dtype in zip("ab", types, strict=False):
         scope[f"{name}_converts"] = int(dtype != multiplied)
         scope[f"{name}_float8"] = int(dtype.startswith("float8"))
         scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
@@ -187,17 +188,6 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     shared = ("trans_a", "trans_b", "bias", "activation", "static_shapes")
     scope |= dict.fromkeys((*shared, *problem.words.options), 0) | dict(problem.options)
     return MappingProxyType(scope)
-
-
-def _aligned(name: str, problem: Problem, tensor: Tensor) -> dict[str, int]:
-    """Alignments of tensor x. `row_align_x` is that of all row starts; `align_x` the same, but at most 16, the width of
-    a copy. [bytes]
-
-    `by_16_x` says whether the row stride is a multiple of 16 elements, which is all that Triton checks of a stride.
-    """
-    row_bytes = problem.align_bytes[tensor.name]
-    by_16 = int(row_bytes >= 16 * problem.itemsize(tensor.name))
-    return {f"align_{name}": min(16, row_bytes), f"row_align_{name}": row_bytes, f"by_16_{name}": by_16}
 
 
 @lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
@@ -407,15 +397,13 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
     for name, value in row.items():
         if type(value) is int and 0 <= value <= MAX_TUNABLE:
             continue
-        if isinstance(value, bool | np.bool_):
-            row[name] = int(value)
-        elif isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TUNABLE:
-            row[name] = int(value)  # spreadsheets, and data frames with gaps, hold integers as floats
-        elif (number := index(value)) is None or not 0 <= number <= MAX_TUNABLE:
+        # spreadsheets, and data frames with gaps, hold integers as floats
+        plain = isinstance(value, bool | np.bool_) or (isinstance(value, float) and value.is_integer())
+        number = int(value) if plain else index(value)
+        if number is None or not 0 <= number <= MAX_TUNABLE:
             said = f"{name} must be a whole number from 0 to 2^31, got {shown(value)}"
             raise ConfigError(f"configuration {place}: {said}")
-        else:
-            row[name] = number
+        row[name] = number
     return row
 
 
