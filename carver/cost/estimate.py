@@ -188,8 +188,7 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     steps = work.grid * work.steps
     dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
     dram = dram * (1.0 + k["dram_burst"] * work.fill_bytes / work.warps / KIB / np.sqrt(work.steps))
-    out: FloatArray = np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
-    return out
+    return np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
 
 
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
@@ -198,8 +197,7 @@ def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray
     missed = work.missed
     if missed is None:
         missed = np.clip(work.dram_bytes / np.maximum(work.l2_read_bytes, 1.0), 0.0, 1.0)
-    out: FloatArray = arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
-    return out
+    return arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
 
 
 def norm(rows: tuple[FloatArray, ...]) -> FloatArray:

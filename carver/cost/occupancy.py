@@ -27,5 +27,4 @@ def spill_slowdown(
     """
     most = np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
     moved_clk = 2 * np.maximum(registers - most, 0.0) * warps * WORD_BYTES * arch.warp_size / arch.smem_bytes_per_clk
-    out: FloatArray = 1.0 + k["spill_rounds"] * moved_clk / np.maximum(busy_clk, 1.0)
-    return out
+    return 1.0 + k["spill_rounds"] * moved_clk / np.maximum(busy_clk, 1.0)

@@ -182,8 +182,7 @@ def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) 
     """Bank conflicts: the factor on the number of passes when lanes read vectors that lie `stride` words apart."""
     together = np.minimum(lanes, lanes_at_once(arch, words))
     row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
-    out: FloatArray = np.maximum(1.0, together * np.maximum(stride, words) / row)
-    return out
+    return np.maximum(1.0, together * np.maximum(stride, words) / row)
 
 
 def taken_clk(arch: Arch, words: FloatArray, taken: FloatArray) -> FloatArray:

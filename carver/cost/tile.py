@@ -217,8 +217,7 @@ def _peak(problem: Problem, arch: Arch, kind: int) -> float:
 
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
     """`peak` for the instruction kind of each candidate."""
-    out: FloatArray = np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))
-    return out
+    return np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
@@ -226,8 +225,7 @@ def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:
 
     tcgen05 also takes 64 rows, but uses half of its lanes. Source: PTX ISA, tcgen05 data path layouts.
     """
-    out: FloatArray = np.choose(np.asarray(kind, np.int64), [1, mma_m, 64, 128]).astype(np.float64)
-    return out
+    return np.choose(np.asarray(kind, np.int64), [1, mma_m, 64, 128]).astype(np.float64)
 
 
 def converts_per_clk(arch: Arch) -> float:

@@ -104,8 +104,7 @@ def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:
     Loads through L1 find the repeated rows there; NVIDIA's asynchronous copies of 16 bytes bypass L1.
     """
     again = (t.padded_loads > 0) & ((t.async_copies == 0) | (t.arch.vendor == "amd"))
-    out: FloatArray = np.where(again, np.minimum(extent / tile, 1.0), 1.0)
-    return out
+    return np.where(again, np.minimum(extent / tile, 1.0), 1.0)
 
 
 def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
@@ -188,8 +187,7 @@ def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_by
     within = np.maximum(1.0 - align_bytes / arch.sector_bytes, 0.0)
     crossed = np.maximum(np.minimum(run_bytes, arch.line_bytes) - align_bytes, 0.0) / arch.line_bytes
     split = 1.0 + ALONE * within + crossed / sectors
-    out: FloatArray = np.where((copy_bytes == 16) & (t.async_copies > 0), split, 1.0)
-    return out
+    return np.where((copy_bytes == 16) & (t.async_copies > 0), split, 1.0)
 
 
 def run_elements(

@@ -88,8 +88,7 @@ class Work:
 def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
     """(a^p + b^p)^(1/p), between the larger of two demands and their sum. Scaled so that nothing overflows."""
     top, low = np.maximum(a, b), np.minimum(a, b)
-    out: FloatArray = top * (1.0 + (low / top) ** p) ** (1.0 / p)
-    return out
+    return top * (1.0 + (low / top) ** p) ** (1.0 / p)
 
 
 def on_pipe(

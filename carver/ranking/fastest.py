@@ -107,8 +107,7 @@ def _kth(parts: Sequence[Priced], owners: Sequence[IntArray], wanted: IntArray) 
     table = np.full((len(wanted), counts.max()), np.inf)
     table[np.arange(table.shape[1]) < counts[:, None]] = times[np.argsort(owner, kind="stable")]
     table.partition(np.unique(wanted - 1), axis=1)
-    out: FloatArray = table[np.arange(len(wanted)), wanted - 1]
-    return out
+    return table[np.arange(len(wanted)), wanted - 1]
 
 
 def _orders(

@@ -55,8 +55,7 @@ class Part:
     @property
     def seconds(self) -> FloatArray:
         """Times that the unchanged model predicts. [s]"""
-        out: FloatArray = np.exp(self.rows.log_s)
-        return out
+        return np.exp(self.rows.log_s)
 
     def measured(self, row: int, ms: object) -> Measured:
         """The record of one measurement. Raises ConfigError if `ms` is not a time."""

@@ -172,8 +172,7 @@ def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArra
 
         clk = flops / (peak of the instruction * math_efficiency)
     """
-    out: FloatArray = flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
-    return out
+    return flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
 
 
 def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: FloatArray) -> FloatArray:
@@ -240,8 +239,7 @@ def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Fl
     lanes = t.arch.warp_size
     turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK
     turned = turned + k["row_scalar_clk"] * t.row_scalars
-    out: FloatArray = ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
-    return out
+    return ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
 
 
 def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:

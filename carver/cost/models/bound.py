@@ -63,8 +63,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
         fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
         core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
         clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)
-        out: FloatArray = clk * s.slowdown
-        return out
+        return clk * s.slowdown
 
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * s.warps)
     one = np.ones(n)
@@ -109,5 +108,4 @@ def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
     once = (t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b + inside * grid
     dram = once / (arch.dram_bytes_per_s * k["dram_efficiency"])
     parted = np.where(t.split > 1, np.minimum(k["split_s"] + k["split_each_s"] * t.split, k["launch_s"]), 0.0)
-    out: FloatArray = (k["launch_s"] + first + np.maximum(own, dram) + parted) * SLACK
-    return out
+    return (k["launch_s"] + first + np.maximum(own, dram) + parted) * SLACK

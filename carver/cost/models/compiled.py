@@ -229,8 +229,7 @@ def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float)
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     """Transfer time of the bytes of one step of one block, when all SMs load at once. [clk]"""
     everywhere = work.l2_bytes * arch.sm_count * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
-    out: FloatArray = np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
-    return out
+    return np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
 
 
 def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -124,8 +124,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
 def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, special: float) -> FloatArray:
     """Clocks of an SM for `vector_ops` and `special` operations on each element of a tile. [clk]"""
-    out: FloatArray = elements * (vector_ops / space.arch.lanes_per_sm + special / space.arch.sfu_per_clk)
-    return out
+    return elements * (vector_ops / space.arch.lanes_per_sm + special / space.arch.sfu_per_clk)
 
 
 GATED = Model(gated, (*CONTRACTED, Part(Gated)))

@@ -175,13 +175,11 @@ def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
     remaining iterations do not. The block waits for its slowest warp, whichever of two trip counts that has.
     """
     few, many = np.floor(halo_cols / threads_x), np.ceil(halo_cols / threads_x)
-    out: FloatArray = np.maximum(_rounds(few), _rounds(many))
-    return out
+    return np.maximum(_rounds(few), _rounds(many))
 
 
 def _rounds(trips: FloatArray) -> FloatArray:
-    out: FloatArray = trips // COPY_UNROLL + trips % COPY_UNROLL
-    return out
+    return trips // COPY_UNROLL + trips % COPY_UNROLL
 
 
 def cached_request_clk(
