@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, ProblemError, nearest
+from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import takes
 from ..base.table import Column, in_all, left_out, rich_table, screen_width, tunables, without_colour
 from ..base.types import FloatArray, IntArray
@@ -406,8 +406,4 @@ def _steps(low: int, high: int) -> list[int]:
 
 def _hint(found: Portfolio, place: int, size: int) -> Hint:
     problem, (name, config) = at(found.problem, found.axis, size), found.configs[place]
-    ranking = rank(problem, found.arch, [config], found.backend)
-    hint = ranking[0]
-    if hint.kernel != name:
-        raise NoCandidates(f"{problem} with {name} on {found.arch.name}", {})
-    return hint
+    return rank(problem, found.arch, [{"kernel": name, **config}], found.backend)[0]

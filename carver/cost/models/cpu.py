@@ -89,8 +89,7 @@ def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
     sums = np.where(steps > 1, 2 * rows * cols * word, 0.0)  # sums of earlier steps, read and written
     from_l2 = tiles * depth * mr * word + np.ceil(cols / nr) * nr * depth * word + sums
     own_l2 = arch.l2_bytes / arch.l2_partitions
-    packed = c.l2_bytes
-    spilled = np.clip(packed / (k["l2_usable"] * own_l2) - 1, 0, 1)  # share of a packed block that misses L2
+    spilled = np.clip(c.l2_bytes / (k["l2_usable"] * own_l2) - 1, 0, 1)  # share of a packed block that misses L2
     read = rows * depth * ea + cols * depth * eb
     trips = tasks * steps
     compulsory = batch * (m * kk * ea + nn * kk * eb)
