@@ -27,6 +27,8 @@ import triton
 
 from tests import compiled_kernels as kernels
 
+NARROW = type("dtype", (), {"__str__": lambda self: "torch.float16"})()
+"""As a library has its element types: objects, with which its users compare."""
 H100, MI300X = carver.load_arch("h100"), carver.load_arch("mi300x")
 
 
@@ -161,6 +163,34 @@ def test_integers_are_specialised_as_triton_does_it() -> None:
     assert given.divisible == ("x_ptr", "y_ptr", "n")
     given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**40}, {}, {"BLOCK": 32}, target)
     assert given.signature["n"] == "i64"
+
+
+def test_heuristics_and_grids_get_what_the_caller_has() -> None:
+    made = triton.heuristics({"BLOCK": lambda args: 64 if args["x_ptr"].dtype is NARROW else 32})(kernels.copy)
+
+    class Theirs:
+        dtype, shape = NARROW, (1 << 14,)
+
+        def data_ptr(self) -> int:
+            return 0
+
+        def stride(self) -> tuple[int, ...]:
+            return (1,)
+
+    args = {"x_ptr": Theirs(), "y_ptr": half(1 << 14), "n": 1 << 14}
+    facts = carver.inspect(made, args=args, config={}, arch=H100, grid=lambda known: (known["y_ptr"].numel() // 64,))
+    [load] = [access for access in facts.accesses if access.kind == "load"]
+    assert (facts.programs, load.program_bytes) == (256, 64 * 2)
+
+
+@pytest.mark.parametrize("what", ["heuristic", "grid"])
+def test_a_function_of_the_kernels_author_that_fails_is_named(what: str) -> None:
+    fails = lambda args: args["missing"]  # noqa: E731
+    kernel = triton.heuristics({"BLOCK": fails})(kernels.copy) if what == "heuristic" else kernels.copy
+    args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
+    with pytest.raises(ConfigError, match=f"the {what}.* fails for these arguments: KeyError: 'missing'"):
+        carver.inspect(kernel, args=args, config={} if what == "heuristic" else {"BLOCK": 64}, arch=H100,
+                       grid=fails if what == "grid" else (1,))  # fmt: skip
 
 
 def test_heuristics_compute_constants_and_options() -> None:

@@ -49,6 +49,22 @@ class Tensor:
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "strides", strides)
 
+    def numel(self) -> int:
+        """Number of elements. This and the methods below are PyTorch's, for grids and heuristics that call them."""
+        return math.prod(self.shape)
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def size(self, axis: int | None = None) -> Any:
+        return self.shape if axis is None else self.shape[axis]
+
+    def stride(self, axis: int | None = None) -> Any:
+        return self.strides if axis is None else self.strides[axis]
+
+    def element_size(self) -> int:
+        return self.item_bytes
+
     @property
     def item_bytes(self) -> int:
         return ITEM_BYTES[self.dtype]

@@ -44,15 +44,16 @@ def asked(
     kernel: Any, config: Any, args: Mapping[str, Any], grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None,
 ) -> Asked:  # fmt: skip
-    """Bind a configuration. Raises ConfigError for what does not fit the kernel's parameters."""
+    """Bind a configuration; `args` as the caller has them. Raises ConfigError for what does not fit the kernel's
+    parameters."""
     target = Target.of(arch)
-    plain = plain_config(config)
-    given = specialise(kernel, args, constants or {}, plain, target)
-    known = {**args, **(constants or {}), **plain, **given.constants}
+    plain, taken = plain_config(config), {name: given(value) for name, value in args.items()}
+    bound = specialise(kernel, taken, constants or {}, plain, target, args)
+    known = {**(constants or {}), **plain, **bound.constants}
     names = function_of(kernel).arg_names
-    rest = tuple((name, known.get(name)) for name in names if given.signature[name] != "constexpr")
-    key = sha256(f"{cache_key(kernel, given, target)} {matrix_rates(arch)}".encode()).hexdigest()
-    return Asked(plain, given, grid_of(grid, known), rest, key)
+    rest = tuple((name, {**taken, **known}.get(name)) for name in names if bound.signature[name] != "constexpr")
+    key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)}".encode()).hexdigest()
+    return Asked(plain, bound, grid_of(grid, {**args, **known}), rest, key)
 
 
 def facts_of(
@@ -140,8 +141,8 @@ def inspect(
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
 ) -> Facts:  # fmt: skip
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
-    known, device = {name: given(value) for name, value in args.items()}, load(arch)
-    [facts] = facts_of(kernel, [asked(kernel, config, known, grid, device, constants)], device, values)
+    device = load(arch)
+    [facts] = facts_of(kernel, [asked(kernel, config, args, grid, device, constants)], device, values)
     if isinstance(facts, CarverError):
         raise facts
     return facts

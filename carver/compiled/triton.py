@@ -85,15 +85,25 @@ def function_of(kernel: Any) -> Any:
 
 
 def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Constants and options that `triton.heuristics` computes from the other arguments."""
+    """Constants and options that `triton.heuristics` computes from the other arguments, as the caller has them.
+
+    Raises ConfigError where one of its functions fails.
+    """
     found: dict[str, Any] = {}
     inner = kernel
     while hasattr(inner, "fn") and not hasattr(inner, "params"):
         if type(inner).__name__ == "Heuristics":
             for name, compute in inner.values.items():
-                found[name] = compute({**known, **found})
+                found[name] = _of_theirs(f"the heuristic of {name}", compute, {**known, **found})
         inner = inner.fn
     return found
+
+
+def _of_theirs(what: str, function: Callable[[dict[str, Any]], Any], known: dict[str, Any]) -> Any:
+    try:
+        return function(known)
+    except Exception as error:  # of the kernel's author
+        raise ConfigError(f"{what} fails for these arguments: {type(error).__name__}: {error}") from error
 
 
 def plain_config(config: Any) -> dict[str, Any]:
@@ -109,19 +119,21 @@ def plain_config(config: Any) -> dict[str, Any]:
 
 
 def specialise(
-    kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any], target: Target
-) -> Specialised:
+    kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any], target: Target,
+    handed: Mapping[str, Any] | None = None,
+) -> Specialised:  # fmt: skip
     """Bind what was given to the function's parameters, as Triton's launcher does it.
 
-    A configuration's keys are parameters, else options of the compiler. Integers that are 1 become constants, of
-    others Triton learns whether 16 divides them; pointers are taken to be aligned. Raises ConfigError for what is
-    missing, unknown or of a kind that no kernel takes.
+    A configuration's keys are parameters, else options of the compiler. `handed`: the arguments as the caller has them,
+    which the kernel's heuristics get. Integers that are 1 become constants, of others Triton learns whether 16 divides
+    them; pointers are taken to be aligned. Raises ConfigError for what is missing, unknown or of a kind that no kernel
+    takes.
     """
     function = function_of(kernel)
     names = list(function.arg_names)
     options = {name: value for name, value in config.items() if name not in names}
     given = {**args, **constants, **{name: value for name, value in config.items() if name in names}}
-    computed = heuristics(kernel, {**given, **options})
+    computed = heuristics(kernel, {**given, **(handed or {}), **options})
     options |= {name: value for name, value in computed.items() if name not in names}
     given |= {name: value for name, value in computed.items() if name in names and name not in given}
     _check_options(options, target, names)
@@ -349,7 +361,7 @@ def warm(target: Target) -> None:
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
-    sizes = grid(dict(known)) if isinstance(grid, Callable) else grid  # type: ignore[arg-type]
+    sizes = _of_theirs("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not 1 <= len(sizes) <= 3:
         raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")

@@ -237,9 +237,9 @@ def rank_kernel(
         raise ConfigError(f"no configurations given to rank for {name}")
     places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
     of = args if callable(args) else lambda _: args
-    known = [{key: given(value) for key, value in of(every[i]).items()} for i in places]
+    handed = [of(every[i]) for i in places]
     bound: list[tuple[int, Asked]] = [
-        (i, asked(kernel, plain[i], each, grid, device, constants)) for i, each in zip(places, known, strict=True)
+        (i, asked(kernel, plain[i], each, grid, device, constants)) for i, each in zip(places, handed, strict=True)
     ]
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
@@ -264,7 +264,7 @@ def rank_kernel(
     )
     ranking = KernelRanking(
         name, device, hints, rejected, reasons, len(plain), function_of(kernel).cache_key,
-        described({**known[0], **(constants or {})}, values if isinstance(values, dict) else {}),
+        described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
     )  # fmt: skip
     if profile is None:
         return ranking
@@ -275,7 +275,8 @@ def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     """Arguments of a launch in the form that profiles use for problems."""
     out: dict[str, Any] = {}
     kinds = []
-    for name, value in args.items():
+    for name, handed in args.items():
+        value = given(handed)
         tensor = value.tensor if isinstance(value, Descriptor) else value
         if isinstance(tensor, Tensor):
             kinds.append(tensor.dtype)
