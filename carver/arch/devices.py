@@ -53,15 +53,18 @@ def load(name: Arch | str | os.PathLike[str]) -> Arch:
     """
     if isinstance(name, Arch):
         return name
-    if (word := _text(name).strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
+    text = _text(name)
+    if (word := text.strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
         return _construct(_CONSTRUCTOR_OF[word], name, (word,))
-    path = _find(name)
+    path = Path(text) if isinstance(name, os.PathLike) or text.endswith(".toml") else _known_as(text)
     if path is None:
         raise ArchError(
-            f"no arch named {os.fspath(name)!r}; nearest: {', '.join(_near(os.fspath(name)))}; "
+            f"no arch named {text!r}; nearest: {', '.join(_near(text))}; "
             f"carver archs lists all {len(names())}, or give the path of a TOML file"
         )
-    arch, isa = read(path), isa_of(os.fspath(name))
+    if not path.is_file():
+        raise ArchError(f"there is no file {text!r}")
+    arch, isa = read(path), isa_of(text)
     return _representative(arch, isa) if isa == arch.isa else arch
 
 
@@ -243,16 +246,6 @@ def _key(text: str) -> str:
     Its series stays, since "GTX 480" and "RX 480" are two devices; "4090" alone is an alias.
     """
     return "".join(word for word in re.split(r"[^a-z0-9]+", text.lower()) if word and word not in _GENERIC_WORDS)
-
-
-def _find(name: str | os.PathLike[str]) -> Path | None:
-    text = os.fspath(name)
-    if isinstance(name, os.PathLike) or text.endswith(".toml"):
-        path = Path(text)
-        if not path.is_file():
-            raise ArchError(f"there is no file {text!r}")
-        return path
-    return _known_as(text)
 
 
 _TARGET = re.compile(
