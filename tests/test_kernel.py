@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,20 +40,10 @@ def problem_of(operator: str) -> Problem:
     return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types, options=options)
 
 
-def expressions(kernel: Kernel) -> Iterator[tuple[str, Expression]]:
-    yield from ((f"[tunables] {name}", e) for name, e in kernel.tunables.items() if isinstance(e, Expression))
-    for table in ("requires", "derived", "rules", "avoid"):
-        yield from ((f"[{table}] {name}", e) for name, e in getattr(kernel, table).items())
-    for launch in kernel.launches:
-        every = (*launch.grid, launch.block, launch.dynamic_smem_bytes, launch.when)
-        yield from ((f"launch {launch.entry}: {e.text}", e) for e in every)
-    yield "workspace", kernel.workspace_bytes
-
-
 def test_expressions_use_known_names_only(kernel: Kernel) -> None:
     problem = problem_of(kernel.operator)
     known = {*static_scope(problem, carver.CUDA("h200")), *size_scope(problem), *kernel.tunables, *kernel.derived}
-    for where, expression in expressions(kernel):
+    for *where, expression in kernel.formulas():
         assert expression.names <= known, f"{where}: {sorted(expression.names - known)}"
         fields = set(re.findall(r"\barch\.(\w+)", expression.text))
         assert fields <= ARCH_FIELDS, f"{where}: {sorted(fields - ARCH_FIELDS)}"
