@@ -36,7 +36,8 @@ from carver.base.shipped import folder  # noqa: E402
 from carver.compiled.arguments import Tensor  # noqa: E402
 from carver.kernels import triton as rules  # noqa: E402
 from carver.kernels.declaration import Kernel, load  # noqa: E402
-from carver.kernels.space import device_rules, given_space, matrix_unit  # noqa: E402
+from carver.kernels.scope import matrix_unit  # noqa: E402
+from carver.kernels.space import device_rules, given_space  # noqa: E402
 from carver.problem.problem import Problem  # noqa: E402
 
 TARGETS = {

@@ -34,7 +34,7 @@ from carver.base.errors import (
 from carver.base.folders import cache_folder, private, scratch
 from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
-from carver.kernels.space import static_scope
+from carver.kernels.scope import static_scope
 from carver.problem.problem import Problem
 from carver.run import compile as compiling
 from carver.run import reference

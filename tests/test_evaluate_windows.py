@@ -19,7 +19,8 @@ from carver.cost.models.window import cached_request_clk, copy_rounds, shared_re
 from carver.evaluate.kernel_tuner import MAX_DELAY
 from carver.evaluate.tables import read
 from carver.kernels.declaration import kernels
-from carver.kernels.space import Space, given_space, roles
+from carver.kernels.scope import roles
+from carver.kernels.space import Space, given_space
 from carver.ops.conv import ConvTemplate
 from carver.ops.conv2d import Conv2DTemplate
 from carver.ops.dedispersion import DedispersionTemplate

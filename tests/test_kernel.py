@@ -17,7 +17,7 @@ from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS
 from carver.kernels.declaration import Kernel, kernels, operators
 from carver.kernels.expr import Expression
-from carver.kernels.space import size_scope, static_scope
+from carver.kernels.scope import size_scope, static_scope
 from carver.problem.problem import Problem, notation
 from carver.problem.words import declared
 

@@ -7,7 +7,7 @@ import re
 from docs_kernels import BLOCK, PAGE, answered, written
 
 import carver
-from carver.kernels.space import size_scope, static_scope
+from carver.kernels.scope import size_scope, static_scope
 from carver.kernels.vocabulary import meaning
 from carver.problem import words
 from carver.ranking.trial import example

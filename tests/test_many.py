@@ -111,7 +111,7 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
         for op in drawn(3, 40):
             if op.problem.operator != kernel.operator or not offered(op.problem, arch, kernel.backend):
                 continue
-            if kernel.unmet(carver.kernels.space.static_scope(op.problem, arch)):
+            if kernel.unmet(carver.kernels.scope.static_scope(op.problem, arch)):
                 continue
             try:
                 space = enumerate_space(op.problem, arch, kernel)

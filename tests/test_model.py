@@ -18,7 +18,7 @@ from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.cost.work import Work
 from carver.evaluate.cases import Case
-from carver.kernels.space import contiguous_run, warp_matrix_unit
+from carver.kernels.scope import contiguous_run, warp_matrix_unit
 from carver.ranking.offers import offered_kernels, unit_share
 
 H200 = carver.CUDA("h200")

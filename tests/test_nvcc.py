@@ -19,7 +19,8 @@ from carver.base.errors import CompileError
 from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
-from carver.kernels.space import given_space, static_scope
+from carver.kernels.scope import static_scope
+from carver.kernels.space import given_space
 from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run.compile import compile_source, cuda_compiler

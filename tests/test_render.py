@@ -19,7 +19,7 @@ from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
-from carver.kernels.space import static_scope
+from carver.kernels.scope import static_scope
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.gemv import GEMVTemplate
 from carver.ops.matmul import MatmulTemplate

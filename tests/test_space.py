@@ -21,7 +21,8 @@ from carver.kernels import enumeration
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.expr import Expression
-from carver.kernels.space import given_space, roles, size_scope, static_scope
+from carver.kernels.scope import roles, size_scope, static_scope
+from carver.kernels.space import given_space
 from carver.problem.problem import Problem
 from carver.ranking.offers import offered_kernels
 

@@ -19,7 +19,7 @@ from ..cost.fit import fit, identified
 from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean, log_error, slowdowns
 from ..kernels.declaration import Kernel
-from ..kernels.space import multiply_dtype
+from ..kernels.scope import multiply_dtype
 from ..ranking.offers import offered_kernels
 from ..ranking.rank import by_kernel
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust

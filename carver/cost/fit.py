@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.types import FloatArray, IntArray
-from ..kernels.space import Space, size_scope, static_scope
+from ..kernels.scope import size_scope, static_scope
+from ..kernels.space import Space
 from .check import constants_of, model_of
 from .constants import CONSTANTS, resolve
 from .estimate import estimate

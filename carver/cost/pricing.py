@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..kernels.space import Space, flops_per_s
+from ..kernels.scope import flops_per_s
+from ..kernels.space import Space
 from ..problem.problem import Problem
 from .check import model_of
 from .constants import resolve

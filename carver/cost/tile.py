@@ -10,7 +10,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from ..kernels.columns import column, given
-from ..kernels.space import matrix_unit, vector_dtype, warp_matrix_unit
+from ..kernels.scope import matrix_unit, vector_dtype, warp_matrix_unit
 from ..kernels.vocabulary import MMA, VECTOR
 from ..problem.problem import Problem
 
@@ -116,7 +116,7 @@ class Block(Operands):
 class Extent(Operands):
     """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
-    A convolution's axes are multiplied together to `m n k b` as `space.roles` says.
+    A convolution's axes are multiplied together to `m n k b` as `scope.roles` says.
     """
 
     m: FloatArray = given("elements", "extent of the axes that are in the output and the first operand only")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.types import FloatArray, IntArray
-from ..kernels.space import multiply_dtype
+from ..kernels.scope import multiply_dtype
 from ..ranking.ranking import Ranking
 from ..ranking.uncertainty import NEAR, trust
 from .cases import Case

@@ -15,7 +15,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import takes
 from ..kernels.foreign import from_cutlass
-from ..kernels.space import matrix_unit
+from ..kernels.scope import matrix_unit
 from ..ranking.hint import Hint
 from . import chosen
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ..base.types import FloatArray, IntArray
 from .enumeration import Columns, Fixed
-from .space import Space, size_scope
+from .scope import size_scope
+from .space import Space
 
 _REQUIRED = object()
 

@@ -134,7 +134,7 @@ class Kernel:
         return self.tunables.keys() - {n for other, names in self.options.items() if other != vendor for n in names}
 
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
-        """The requirements that a problem and a device do not meet; `scope` is their `space.static_scope`."""
+        """The requirements that a problem and a device do not meet; `scope` is their `scope.static_scope`."""
         return [why for why, need in self.requires.items() if not need(scope)]
 
     def __repr__(self) -> str:

@@ -24,7 +24,8 @@ from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
 from .expr import Expression
-from .space import Space, as_column, device_rules, size_columns, size_scope, static_scope
+from .scope import size_columns, size_scope, static_scope
+from .space import Space, as_column, device_rules
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""

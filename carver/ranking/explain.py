@@ -19,7 +19,8 @@ from ..cost.estimate import dram_seconds
 from ..cost.pricing import price, roofline_seconds
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
-from ..kernels.space import flops_per_s, given_space
+from ..kernels.scope import flops_per_s
+from ..kernels.space import given_space
 from .hint import Hint
 from .making import make_hint
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..arch.occupancy import blocks_by_limit
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds
-from ..kernels.space import Space, multiply_dtype
+from ..kernels.scope import multiply_dtype
+from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
 from .uncertainty import trust

@@ -11,7 +11,7 @@ from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernels
 from ..kernels.enumeration import instructions
-from ..kernels.space import multiply_dtype, plain, static_scope
+from ..kernels.scope import multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
 
 TILES = "triton"

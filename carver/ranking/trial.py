@@ -20,7 +20,7 @@ from ..kernels.backends import BACKENDS
 from ..kernels.compiler import Derivation
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
 from ..kernels.enumeration import enumerate_space
-from ..kernels.space import size_scope, static_scope
+from ..kernels.scope import size_scope, static_scope
 from ..problem import notation, words
 from ..problem.problem import Problem
 

@@ -19,9 +19,10 @@ from ..base import dtypes
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.shipped import folder
 from ..kernels import declaration as kernel
-from ..kernels import expr, space
+from ..kernels import expr
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel
+from ..kernels.scope import size_scope, static_scope
 from ..ops.operator import named as operator
 from ..problem import notation
 from ..problem.notation import Tensor
@@ -229,7 +230,7 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
         raise ConfigError(
             f"{chosen.operator}/{chosen.name} takes {', '.join(chosen.tunables)}; missing or unknown: {', '.join(odd)}"
         )
-    names = {**space.static_scope(problem, arch), **space.size_scope(problem), **config}
+    names = {**static_scope(problem, arch), **size_scope(problem), **config}
     for tensor in problem.statement.tensors:
         names[f"ld{tensor.name.lower()}"] = storage_shape(problem, tensor)[-1]
     for column, expression in chosen.derived.items():

@@ -17,7 +17,8 @@ from ..base.errors import ConfigError, nearest
 from ..base.table import MOST, aligned, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
-from ..kernels.space import flops_per_s, given_space, multiply_dtype
+from ..kernels.scope import flops_per_s, multiply_dtype
+from ..kernels.space import given_space
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
 from .canvas import (

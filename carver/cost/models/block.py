@@ -14,7 +14,8 @@ from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
-from ...kernels.space import Space, warp_matrix_unit
+from ...kernels.scope import warp_matrix_unit
+from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ..occupancy import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads

@@ -16,7 +16,8 @@ from ...arch.descriptor import Arch
 from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray, IntArray
 from ...kernels.columns import column, given, read_columns
-from ...kernels.space import Space, multiply_dtype
+from ...kernels.scope import multiply_dtype
+from ...kernels.space import Space
 from ..model import Model, Part
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
 from ..tile import compiled_peak, issue_per_clk

@@ -1,0 +1,301 @@
+"""The scalars that a declaration's expressions read, and the instructions of a device that fit a problem.
+
+`static_scope` has those that are the same for all sizes, `size_scope` those that depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch, Matrix
+from ..base.dtypes import BYTES, element_bytes
+from ..problem import notation
+from ..problem.notation import Statement, Tensor
+from ..problem.problem import Problem
+from .declaration import operators
+
+
+def roles(problem: Problem) -> dict[str, int]:
+    """Sizes of a statement by role: the product of the extents of all axes with the same role.
+
+    In a contraction, `b` axes are in the output and both inputs, `m` axes in the output and the first input, `n` axes
+    in the output and the second input, and `k` axes are reduced. So an implicit GEMM sees any statement of two
+    operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
+    or the output if nothing is reduced.
+    """
+    return {role: prod([problem.sizes[axis] for axis in axes]) for role, axes in _role_axes(problem.computes)}
+
+
+@lru_cache(maxsize=256)
+def _role_axes(computes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    s = notation.parse(computes)
+    if s.contracts:
+        first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
+        group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
+        group["m"] = (set(s.spatial) & first) - group["b"]
+        group["n"] = set(s.spatial) - group["b"] - group["m"]
+    elif not s.reduced:
+        last = set(s.output.axes[-1:])
+        group = {"r": set(s.axes) - last, "c": last}
+    else:
+        along = s.inputs[0].index[-1][-1][0] in s.reduced
+        group = {"r": set(s.spatial), "c": set(s.reduced)} if along else {"r": set(s.reduced), "c": set(s.spatial)}
+    return tuple((role, tuple(sorted(axes))) for role, axes in group.items())
+
+
+def reduces_rows(problem: Problem) -> bool:
+    """Whether the contiguous axis of the first input is reduced."""
+    s = problem.statement
+    return s.inputs[0].index[-1][-1][0] in s.reduced
+
+
+def plain(problem: Problem) -> bool:
+    """Whether the statement has the operator's own form, so that a kernel's arguments fit its tensors.
+
+    If nothing is reduced, every operand must have the axes of the output in order, or be read along its last axis. The
+    operands of a contraction must have the names and axes in `op.toml`; axes may be missing (the batch), and trans_a
+    (trans_b) swaps the last two dimensions of A (B). A convolution is not plain: the model prices it as a matmul, but
+    carver's matmul kernels cannot read its input.
+    """
+    s, declared = problem.statement, notation.parse(operators()[problem.operator])
+    if not s.reduced:
+        return all(t.index in (s.output.index, s.output.index[-1:]) for t in s.inputs)
+    if len(s.tensors) != len(declared.tensors):
+        return False
+    return not problem.contracts or all(
+        _spelt_as(tensor, wanted, problem) for tensor, wanted in zip(s.tensors, declared.tensors, strict=True)
+    )
+
+
+def _spelt_as(tensor: Tensor, wanted: Tensor, problem: Problem) -> bool:
+    axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
+    orders = {axes}
+    if problem.options.get(f"trans_{wanted.name.lower()}"):
+        orders.add((*axes[:-2], *axes[:-3:-1]))
+    index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
+    return tensor.name == wanted.name and (index in orders or tensor.index == wanted.index)
+
+
+def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    """The scalars that a declaration's expressions may read, without sizes."""
+    return _static_scope(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    s = problem.statement
+    scope: dict[str, Any] = {"arch": arch}
+    # declarations use the tensor names of `op.toml`, whatever names the user's own statement has
+    declared = notation.parse(operators()[problem.operator]).tensors
+    named = {tensor.name: tensor for tensor in s.tensors} | {"out": s.output}
+    named |= {ours.name: theirs for ours, theirs in zip(declared, s.tensors, strict=False)}
+    for name, tensor in named.items():
+        itemsize, row_bytes = problem.itemsize(tensor.name), problem.align_bytes[tensor.name]
+        scope[f"{name.lower()}_bytes"] = itemsize
+        scope[f"row_align_{name.lower()}"] = row_bytes
+        scope[f"align_{name.lower()}"] = min(16, row_bytes)  # no copy is wider
+        scope[f"by_16_{name.lower()}"] = int(row_bytes >= 16 * itemsize)  # all that Triton checks of a stride
+    scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
+    scope["acc_bytes"] = BYTES[problem.accumulate]
+    multiplied = multiply_dtype(problem)
+    unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
+    scope["matrix"] = int(unit is not None)
+    for instruction in ("mma", "wgmma", "tcgen05"):
+        scope[instruction] = int(unit is not None and unit.instruction == instruction)
+    by_warps = warp_matrix_unit(problem, arch) if unit else None
+    rows, columns, depth = by_warps.shape if by_warps else (1, 1, 1)
+    # CDNA's instruction of 32 x 32 also exists as 16 x 16 at the same rate
+    scope["mma_m"], scope["mma_n"], scope["mma_k"] = min(16, rows), min(16, columns), depth
+    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
+    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
+    types = [problem.dtypes[tensor.name] for tensor in s.inputs]
+    scope["one_type"] = int(len(set(types)) == 1)
+    for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
+        scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
+        scope[f"{name}_converts"] = int(dtype != multiplied)
+        scope[f"{name}_float8"] = int(dtype.startswith("float8"))
+        scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
+        scope[f"{name}_integer"] = int("int" in dtype)
+        scope[f"{name}_unsigned"] = int(dtype.startswith("uint"))
+    scope["plain"] = int(plain(problem))
+    scope["inputs"] = scope["operands"] = len(s.inputs)
+    scope["axis"] = int(reduces_rows(problem))
+    scope["reduce_op"] = int(s.combine == "max=")
+    scope["keeps_shape"] = 0
+    scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
+    shared = ("trans_a", "trans_b", "bias", "activation", "static_shapes")
+    scope |= dict.fromkeys((*shared, *problem.words.options), 0) | dict(problem.options)
+    return MappingProxyType(scope)
+
+
+@lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
+def size_scope(problem: Problem) -> Mapping[str, float]:
+    """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
+    s = problem.statement
+    out, operands = s.output.name, dict[str, float]()
+    most = problem.elements[out]
+    if not s.reduced:
+        apart = [t.name for t in s.tensors if scattered(t, s)]
+        operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
+        walked = [t for t in s.inputs if any(problem.sizes[axis] > 1 for axis in t.axes)]
+        short = [t for t in walked if problem.elements[t.name] < most]
+        across = [t for t in short if s.output.axes[-1] in t.axes]
+        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
+    role = roles(problem)
+    if problem.contracts:
+        for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+            operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
+            # distinct elements over rows x depth, which is below 1 if windows overlap
+            operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
+        operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
+    traffic: dict[str, float] = {
+        "elements": prod(problem.sizes.values()),
+        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
+        "write_bytes": problem.elements[out] * problem.itemsize(out),
+    }
+    sized = {name: problem.options.get(name, 1) for name in problem.words.sized}
+    return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})
+
+
+def scattered(tensor: Tensor, statement: Statement) -> bool:
+    """Whether an element-wise statement reads this operand across its rows when it writes the output along its rows."""
+    lanes = statement.output.axes[-1]
+    return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
+
+
+def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """Whether a tensor's innermost axis is reduced, and the length of the contiguous run along axes of the same kind.
+
+    Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
+    """
+    if all(len(dim) == 1 for dim in tensor.index):
+        live_axes = frozenset([axis for axis in tensor.axes if problem.sizes[axis] > 1])
+        found_reduced, axes = _walked(problem.computes, tensor, live_axes)
+        return found_reduced, prod([problem.sizes[axis] for axis in axes])
+    reduced, found, run = problem.statement.reduced, None, 1
+    for dim in reversed(tensor.index):
+        live = [(axis, stride) for axis, stride in dim if problem.sizes[axis] > 1]
+        if not live:
+            continue
+        unit = {axis: problem.sizes[axis] for axis, stride in live if stride == 1}
+        if found is None:
+            found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
+        run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
+        if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
+            break
+    return int(bool(found)), run
+
+
+@lru_cache(maxsize=1024)
+def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, tuple[str, ...]]:
+    """For a tensor without windows: whether its innermost axis is reduced, and the innermost axes of the same kind."""
+    reduced, kind, axes = notation.parse(computes).reduced, None, list[str]()
+    for ((axis, stride),) in reversed(tensor.index):
+        if axis not in live:
+            continue
+        kind = axis in reduced if kind is None else kind
+        if (axis in reduced) == kind and stride == 1:
+            axes.append(axis)
+        if (axis in reduced) != kind or stride != 1:
+            break
+    return int(bool(kind)), tuple(axes)
+
+
+def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
+    """`size_scope` of several problems that differ only in sizes, as arrays with one entry per problem."""
+    first = problems[0]
+    s = first.statement
+    if not first.contracts or any(len(dim) > 1 for tensor in s.tensors for dim in tensor.index):
+        scopes = [size_scope(problem) for problem in problems]
+        return {name: np.array([scope[name] for scope in scopes]) for name in scopes[0]}
+    sizes: dict[str, Any] = {axis: np.array([problem.sizes[axis] for problem in problems]) for axis in first.sizes}
+    elements = {tensor.name: first.stored(tensor).footprint(sizes) for tensor in s.tensors}
+    role = {name: prod([sizes[axis] for axis in axes]) for name, axes in _role_axes(first.computes)}
+    many, out = len(problems), s.output.name
+    operands: dict[str, Any] = {"window_rows": 1, "window_reach": 0}
+    for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+        kind, run = np.zeros(many, np.int64), np.ones(many, np.int64)
+        live = np.array([sizes[axis] > 1 for axis in tensor.axes])
+        for pattern in np.unique(live, axis=1).T:
+            those = (live == pattern[:, None]).all(axis=0)
+            there = frozenset(axis for axis, is_live in zip(tensor.axes, pattern, strict=True) if is_live)
+            reduced, axes = _walked(first.computes, tensor, there)
+            kind[those] = reduced
+            for axis in axes:
+                run[those] *= sizes[axis][those]
+        operands |= {f"{name}_k_contiguous": kind, f"{name}_run": run}
+        operands[f"{name}_reuse"] = np.minimum(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
+    traffic = {
+        "elements": prod(sizes.values()),
+        "read_bytes": sum(elements[tensor.name] * first.itemsize(tensor.name) for tensor in s.inputs),
+        "write_bytes": elements[out] * first.itemsize(out),
+    }
+    sized = {name: np.array([problem.options.get(name, 1) for problem in problems]) for name in first.words.sized}
+    every = {**sizes, **role, **traffic, **operands, **sized}
+    return {name: np.broadcast_to(value, many) for name, value in every.items()}
+
+
+def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """For one output of a windowed operand: the number of separate rows in memory, and the span of the taps in a row.
+
+    A row is the innermost windowed dimension and everything inside it. [rows, elements]
+    """
+    s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
+    windows = [i for i, dim in enumerate(tensor.index) if len(dim) > 1]
+    if not windows:
+        return 1, 0
+    taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
+    reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
+    rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)
+    return rows, reach * prod(shape[windows[-1] + 1 :])
+
+
+def multiply_dtype(problem: Problem) -> str:
+    """The type in which operands are multiplied: the widest input type."""
+    types = [problem.dtypes[t.name] for t in problem.statement.inputs]
+    return max(types, key=lambda t: (element_bytes(t), t == "tf32"))
+
+
+def vector_dtype(problem: Problem, arch: Arch) -> str:
+    """The type in which vector units multiply and add. Half precision is widened first if its sum is wider.
+
+    AMD's dot instructions instead multiply pairs of halves and add them to a float32.
+    """
+    dtype = multiply_dtype(problem)
+    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
+    return "float32" if widened else dtype
+
+
+def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
+    """The fastest matrix instruction whose sums are at least as wide as the problem's; None if there is none.
+
+    On a device without instructions for 8-bit floats they are widened to half precision.
+    """
+    dtype = multiply_dtype(problem)
+    sums = {None, "float16"} if problem.accumulate == "float16" else {None}
+    for multiplied in (dtype, "float16") if dtype.startswith("float8") else (dtype,):
+        units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
+        if units:
+            return max(units, key=lambda unit: unit.flops_per_clk_per_sm)
+    return None
+
+
+def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
+    """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]"""
+    peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
+    unit = matrix_unit(problem, arch) if problem.contracts else None
+    return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
+
+
+def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
+    """The matrix instruction that single warps issue, also on devices that have one for warp groups or whole blocks."""
+    unit = matrix_unit(problem, arch)
+    if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
+        return unit
+    return matrix_unit(problem, arch, "mma") or unit
