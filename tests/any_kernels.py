@@ -85,6 +85,16 @@ def persistent(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.
 
 
 @triton.jit
+def filtered(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """Blocks whose products are small are not stored."""
+    m, n, k = (tl.arange(0, BLOCK_M) + tl.program_id(0) * BLOCK_M, tl.arange(0, BLOCK_N) + tl.program_id(1) * BLOCK_N,
+               tl.arange(0, BLOCK_K))  # fmt: skip
+    products = tl.dot(tl.load(a_ptr + m[:, None] * K + k[None, :]), tl.load(b_ptr + k[:, None] * N + n[None, :]))
+    if tl.max(tl.max(products, 1), 0) > 1e-4:
+        tl.store(c_ptr + m[:, None] * N + n[None, :], products.to(tl.float16))
+
+
+@triton.jit
 def host_descriptor(x_desc, y_ptr, K, BLOCK: tl.constexpr):
     acc = tl.zeros((BLOCK, BLOCK), tl.float32)
     for k in range(0, K, BLOCK):

@@ -51,6 +51,11 @@ def test_a_value_that_is_missing_is_named(title: str, pool: Pool) -> None:
     assert said.startswith("ProblemError") and next(iter(case.values)) in said
 
 
+def test_a_branch_on_a_product_asks_for_no_values(pool: Pool) -> None:
+    said = kernels.outcome(kernels.Case(kernels.filtered, kernels.MATRICES, [kernels.TILE], (8, 8)), MI300X, pool)
+    assert said.startswith("ProblemError") and "numbers that the kernel multiplies: it cannot be followed" in said
+
+
 def span(loaded: float) -> Span:
     none: dict[str, Any] = {}
     zeros = (0.0,) * 4

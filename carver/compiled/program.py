@@ -22,6 +22,7 @@ from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
     NOWHERE,
+    PRODUCTS,
     Column,
     Described,
     Value,
@@ -385,6 +386,8 @@ class _Machine:
                 return Value(np.trunc(given[0].base), given[0].coef)
         if (name in _SAME or name in _BARE) and given:
             return given[0]
+        if name.startswith("dot"):
+            return unknown(rank, PRODUCTS)
         return unknown(rank, frozenset().union(*(v.loads for v in given if isinstance(v, Value))))
 
     def loaded(self, pointer: Any, rank: int) -> Value:
@@ -506,10 +509,9 @@ def _nests(body: Block) -> bool:
 
 
 def _undecided(what: str, value: Value) -> ProblemError:
-    if not value.loads:
-        return ProblemError(
-            f"{what} depends on numbers that the kernel computes from its tensors: it cannot be followed"
-        )
+    if not value.loads or value.loads & PRODUCTS:
+        whose = "multiplies" if value.loads else "computes from its tensors"
+        return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
     names = ", ".join(repr(n) for n in sorted(value.loads))
     first = min(value.loads)
     hint = f"values={{{first!r}: 2048}}, or an array where a program loads one number of it"

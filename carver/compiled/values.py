@@ -22,6 +22,8 @@ Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 """Where a mask is true: a half-open range along each dimension, None for all of it."""
 
 NOWHERE: frozenset[str] = frozenset()
+PRODUCTS = frozenset(["products of matrices"])
+"""In place of tensors that a value was loaded from: no contents of tensors would tell it."""
 
 
 @dataclass(frozen=True, slots=True)
