@@ -14,16 +14,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import words
 from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
 from . import arrays
-from .operator import (
-    ACCUM_DTYPE,
-    BATCH,
-    BIAS,
-    DTYPE,
-    OUT_DTYPE,
-    Argument,
-    Operator,
-    respelt,
-)
+from .operator import ACCUM_DTYPE, BATCH, BIAS, DTYPE, OUT_DTYPE, Argument, Operator, respelt
 from .template import Template, accumulator, output_type
 
 ACTIVATIONS = {word or "none": code for code, word in enumerate(words.of("matmul").options["activation"])}
@@ -98,18 +89,12 @@ class MatmulTemplate(Template):
         scaled = scales(scale_block, a, b)
         if scaled and (with_bias or activation != "none"):
             raise ProblemError("a matmul with scales has no other epilogue")
+        options = {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
+        options |= {"static_shapes": True} if static_shapes else {}
+        options |= {"scale_n": scaled[0], "scale_k": scaled[1]} if scaled else {}
+        operator, sizes = "scaled_matmul" if scaled else "matmul", {"b": batch, "m": M, "n": N, "k": K}
         super().__init__(
-            Problem(
-                "scaled_matmul" if scaled else "matmul",
-                f"C[b,m,n] += {left} * {right}",
-                {"b": batch, "m": M, "n": N, "k": K},
-                types,
-                accumulate,
-                {"trans_a": trans_A, "trans_b": trans_B, "bias": with_bias, "activation": ACTIVATIONS[activation]}
-                | ({"static_shapes": True} if static_shapes else {})
-                | ({"scale_n": scaled[0], "scale_k": scaled[1]} if scaled else {}),
-                align,
-            )
+            Problem(operator, f"C[b,m,n] += {left} * {right}", sizes, types, accumulate, options, align)
         )
 
 

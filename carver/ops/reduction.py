@@ -51,16 +51,9 @@ class ReductionTemplate(Template):
         down = axis == 0
         sign = "max=" if op == "max" else "+="
         options = {"reduce_op": REDUCTIONS.index(op), "axis": 0 if down else 1, "keeps_shape": keeps}
-        super().__init__(
-            Problem(
-                "reduction",
-                f"Y[{'c' if down else 'r'}] {sign} X[r,c]",
-                {"r": size("rows", shape[0]), "c": size("columns", shape[1])},
-                {"Y": out, "X": kind},
-                wide(kind),
-                options,
-            )
-        )
+        sizes = {"r": size("rows", shape[0]), "c": size("columns", shape[1])}
+        computes = f"Y[{'c' if down else 'r'}] {sign} X[r,c]"
+        super().__init__(Problem("reduction", computes, sizes, {"Y": out, "X": kind}, wide(kind), options))
 
 
 class GeneralReductionTemplate(Template):
