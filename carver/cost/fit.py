@@ -89,7 +89,7 @@ def fit(
     base = [{**resolve(s.space.kernel, s.space.arch), **(start or {})} for s in data]
     low = np.log([max(CONSTANTS[n].low, 1e-12) for n in names])
     high = np.log([CONSTANTS[n].high for n in names])
-    x0 = np.clip(np.log([base[0][n] for n in names]), low + 1e-6, high - 1e-6)
+    x0 = np.clip(np.log([max(base[0][n], 1e-12) for n in names]), low + 1e-6, high - 1e-6)
     weights = [_weights(s) for s in data]
     pull = max(PRIOR * np.sqrt(sum(len(s.seconds) for s in data)), TRUSTED if trusted else 0.0)
 
