@@ -94,12 +94,12 @@ def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     while hasattr(inner, "fn") and not hasattr(inner, "params"):
         if type(inner).__name__ == "Heuristics":
             for name, compute in inner.values.items():
-                found[name] = _of_theirs(f"the heuristic of {name}", compute, {**known, **found})
+                found[name] = _call(f"the heuristic of {name}", compute, {**known, **found})
         inner = inner.fn
     return found
 
 
-def _of_theirs(what: str, function: Callable[[dict[str, Any]], Any], known: dict[str, Any]) -> Any:
+def _call(what: str, function: Callable[[dict[str, Any]], Any], known: dict[str, Any]) -> Any:
     try:
         return function(known)
     except Exception as error:  # of the kernel's author
@@ -361,7 +361,7 @@ def warm(target: Target) -> None:
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
-    sizes = _of_theirs("the grid", grid, dict(known)) if callable(grid) else grid
+    sizes = _call("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not 1 <= len(sizes) <= 3:
         raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")
