@@ -97,8 +97,11 @@ def zeros(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
     return torch.zeros(*shape, dtype=dtype, requires_grad=dtype.is_floating_point)
 
 
-def calls() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Operators by name, each with what calls it."""
+def calls(
+    zeros: Callable[..., torch.Tensor] = zeros, sizes: tuple[int, int, int, int] = (B, T, H, D)
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Operators by name, each with what calls it, with tensors that `zeros` makes."""
+    B, T, H, D = sizes
 
     def of(path: str, *shapes: Any, **options: Any) -> tuple[str, Callable[[], Any]]:
         def call() -> Any:
@@ -132,6 +135,25 @@ def calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield of("fla.ops.attn.parallel_attn", heads, heads, heads)
     yield of("fla.ops.forgetting_attn.parallel_forgetting_attn", heads, heads, heads, g)
     yield of("fla.ops.generalized_delta_rule.chunk_dplr_delta_rule", *[heads] * 6)
+    yield of("fla.ops.comba.chunk_comba", heads, heads, heads, heads, g, beta)
+    yield of("fla.ops.path_attn.parallel_path_attn", heads, heads, heads, g_d, g, g)
+    yield of("fla.ops.mesa_net.chunk_mesa_net", heads, heads, heads, g, beta, gate(H, D))
+    yield of("fla.ops.lightning_attn.chunk_lightning_attn", heads, heads, heads, 0, 12)
+    yield of("fla.ops.gated_oja_rule.chunk_gated_oja_rule", heads, heads, heads, g_d, beta)
+    twice = (B, 2 * T, H, D)
+    yield of("fla.ops.gated_delta_product.chunk_gated_delta_product", heads, twice, twice, g, (B, 2 * T, H), 2)
+    yield of("fla.ops.log_linear_attn.chunk_log_linear_attn", narrow, (B, T, 1, 64), narrow, g, gate(B, T, H, 13))
+    yield of("fla.ops.stickbreaking_attn.parallel_stickbreaking_attn", heads, heads, heads)
+    yield of("fla.ops.wall_attn.parallel_wall_attn", heads, heads, heads, g_d)
+    yield of("fla.ops.parallax.parallel_parallax", *[heads] * 4)
+    yield of("fla.ops.momentum_delta_rule.chunk_momentum_delta_rule", heads, heads, heads, g, g, heads, beta)
+    yield of("fla.ops.gdn2.chunk_gdn2", heads, heads, heads, g_d, heads, heads)
+    yield of("fla.ops.ttt.chunk_ttt_linear", narrow, narrow, narrow, (H, 64), (H, 64), (B, T, H, 1), chunk_size=16)
+    yield of("fla.ops.rebased.parallel_rebased", small, small, heads)
+    yield of("fla.ops.lightnet.chunk_lightnet", heads, heads, heads)
+    yield of("fla.ops.abc.chunk_abc", heads, heads, heads, narrow)
+    wide = (B, T, 16 * H, 64)
+    yield of("fla.ops.nsa.parallel_nsa", wide, narrow, narrow, (B, T, 16 * H), (B, T, 16 * H), None, None, 16)
     for name, size in (("RMSNorm", 2048), ("LayerNorm", 2048), ("ShortConvolution", 1024)):
         def module(name: str = name, size: int = size) -> Any:
             made = getattr(importlib.import_module("fla.modules"), name)(*((size, 4) if "Conv" in name else (size,)))

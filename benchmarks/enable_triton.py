@@ -7,7 +7,8 @@ have no backward pass or whose library refuses it with this Triton on a Hopper G
 empty, and with --warm once more with the caches that it left: seconds of the first call of each shape, milliseconds
 of later ones (median, CUDA events), peak memory of the GPU, and how far results are from those without carver. topk 0
 is Triton's own tuner, and the rest are compared with it. A line of JSON is written for each as it ends. Needs
-PyTorch, Triton, fla-core, liger-kernel and SGLang's wheel (of which its Mamba-2 is enough); inputs are random.
+PyTorch, Triton, fla-core, liger-kernel and SGLang's wheel, of which the kernels named below are enough; inputs are
+random.
 """
 
 from __future__ import annotations
@@ -122,8 +123,26 @@ def mamba2(batch: int, seq: int, heads: int, dim: int) -> tuple[Call, list[Any]]
     return call, [x, dt, b, c]
 
 
-FORWARD = ("fla gated linear attention", "fla gated delta rule", "fla simple GLA", "SGLang Mamba-2")
-"""SGLang's has no backward pass, those of fla it refuses on Hopper with Triton 3.4 to 3.7.0."""
+def sparse_mla(tokens: int, heads: int, topk: int) -> tuple[Call, list[Any]]:
+    import torch
+    from sglang.kernels.ops.attention.dsa.triton_sparse_mla import _triton_sparse_mla_fwd_single as forward
+
+    pages = 65536
+    q, tail, kv = (rand(*s, grad=False) for s in ((tokens, heads, 512), (tokens, heads, 64), (pages, 1, 576)))
+    chosen = torch.randint(0, pages, (tokens, topk), device="cuda", dtype=torch.int32)
+    return lambda: forward(q, tail, kv, chosen, 576**-0.5), [q, tail, kv]
+
+
+def rotary(tokens: int, heads: int, dim: int) -> tuple[Call, list[Any]]:
+    from sglang.kernels.ops.diffusion.rope.rotary_triton import apply_rotary_embedding
+
+    x, cos, sin = rand(tokens, heads, dim, grad=False), *(rand(tokens, dim // 2, grad=False) for _ in range(2))
+    return lambda: apply_rotary_embedding(x, cos, sin), [x]
+
+
+FORWARD = ("fla gated linear attention", "fla gated delta rule", "fla simple GLA", "SGLang Mamba-2",
+           "SGLang sparse MLA", "SGLang rotary")  # fmt: skip
+"""SGLang's have no backward pass, those of fla it refuses on Hopper with Triton 3.4 to 3.7.0."""
 CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, ...], ...]]] = {
     "fla gated linear attention": (gla, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
     "fla gated delta rule": (gated_delta_rule, ((2, 2048, 8, 128), (1, 8192, 4, 128), (8, 1024, 16, 64))),
@@ -133,6 +152,8 @@ CASES: dict[str, tuple[Callable[..., tuple[Call, list[Any]]], tuple[tuple[int, .
     "liger DyT": (dyt, ((8192, 4096), (2048, 8192), (16384, 2048))),
     "liger SwiGLU MLP": (swiglu_mlp, ((2048, 2048, 5632), (4096, 4096, 4096), (1024, 4096, 1408))),
     "SGLang Mamba-2": (mamba2, ((1, 4096, 64, 64), (4, 2048, 32, 64), (1, 16384, 24, 64))),
+    "SGLang sparse MLA": (sparse_mla, ((4096, 16, 2048), (1024, 64, 2048), (8192, 16, 512))),
+    "SGLang rotary": (rotary, ((16384, 24, 128), (32768, 40, 128), (4096, 16, 64))),
 }
 MODULES = {
     "fla gated linear attention": "fla.ops.gla", "fla gated delta rule": "fla.ops.gated_delta_rule",
@@ -140,6 +161,8 @@ MODULES = {
     "fla layer norm": "fla.modules.norm.layernorm", "liger DyT": "liger_kernel.ops.dyt",
     "liger SwiGLU MLP": "liger_kernel.ops.mlp",
     "SGLang Mamba-2": "sglang.kernels.ops.mamba.triton_ops.ssd_combined",
+    "SGLang sparse MLA": "sglang.kernels.ops.attention.dsa.triton_sparse_mla",
+    "SGLang rotary": "sglang.kernels.ops.diffusion.rope.rotary_triton",
 }  # fmt: skip
 """Imported by all processes at once, before the first of them has its turn."""
 

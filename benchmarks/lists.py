@@ -1,0 +1,281 @@
+"""Time every configuration of the autotuned lists of libraries on this GPU, and score carver's ranking of each.
+
+    python benchmarks/lists.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--sizes 2,4096,16,128]
+    python benchmarks/lists.py score FILE.jsonl [--again] [--worst 20]
+
+`measure` calls the operators of `captured.py`, forward and backward, one after another. At the first call
+of an autotuned kernel its whole list is compiled side by side and ranked with no measurement, as
+`carver.enable_triton` does it, and then timed by Triton's own tuner: medians, with the L2 cleared before each run. A
+line of JSON is written for each call, with the arguments as they were. Inputs are random. Needs PyTorch, Triton and
+the libraries; what one of them refuses is printed. `score` prints, for each library and for the worst lists, how much
+slower the first k picks are than the best of the list. With `--again` the lists are compiled and ranked anew, with no
+GPU; the libraries are needed then as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import captured  # noqa: E402
+
+import carver  # noqa: E402
+from carver.base.errors import CarverError  # noqa: E402
+from carver.compiled.triton import function_of  # noqa: E402
+
+SIZES = "2,4096,16,128"
+MOST_S = 120.0
+"""For one operator, the compilation of all its lists included."""
+KEPT_VALUES = 4096
+"""Integers of one tensor that are written beside its shape, for bounds of loops that are loaded from it."""
+
+
+def noted(value: Any) -> Any:
+    """An argument of a launch as JSON."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        out = {"tensor": str(value.dtype).removeprefix("torch."), "shape": [*value.shape], "strides": [*value.stride()]}
+        if not value.dtype.is_floating_point and value.numel() <= KEPT_VALUES:
+            out["values"] = value.cpu().tolist()
+        return out
+    return value if isinstance(value, int | float | str | None) else {"other": repr(value)}
+
+
+def handed(value: Any) -> Any:
+    """The argument that was noted so. Raises ValueError for what JSON does not hold."""
+    if not isinstance(value, Mapping):
+        return value
+    if "other" in value:
+        raise ValueError(value["other"])
+    return carver.Tensor(value["tensor"], tuple(value["shape"]), tuple(value["strides"]))
+
+
+def predicted(ranking: Any, count: int) -> list[float | None]:
+    """Milliseconds by place in the list."""
+    out: list[float | None] = [None] * count
+    for hint in ranking:
+        for place in (hint.index, *hint.also):
+            out[place] = hint.predicted_ms
+    return out
+
+
+def record(out: Path) -> list[str]:
+    """From now on every list that Triton tunes is ranked, timed as a whole, and written down.
+
+    The caller keeps the name of the operator that runs in the list that is returned.
+    """
+    from triton.runtime.autotuner import Autotuner
+
+    from carver.integrations import autotune
+
+    running: list[str] = []
+    prune, bench, run, arch = Autotuner.prune_configs, Autotuner._bench, Autotuner.run, carver.CUDA("auto")
+
+    def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
+        configs = list(prune(self, kwargs, *rest))
+        given = {**self.nargs, **kwargs}
+        launched = {name: value for name, value in given.items() if name not in autotune.LAUNCH_ONLY}
+        function, grid = function_of(self.fn), given["grid"]
+        row: dict[str, Any] = {
+            "operator": "".join(running), "kernel": f"{function.__module__}.{function.__name__}", "arch": arch.name,
+            "args": {name: noted(value) for name, value in launched.items()},
+            "configs": [dict(config.all_kwargs()) for config in configs],
+            "grids": [list(grid({**launched, **c.all_kwargs()}) if callable(grid) else grid) for c in configs],
+        }  # fmt: skip
+        began = time.perf_counter()
+        try:
+            ranking = carver.rank_kernel(
+                self.fn, configs, args=launched, grid=grid, arch=arch, values=autotune.Values(launched),
+                pool=autotune.copies(self.fn, configs, given, arch),
+            )  # fmt: skip
+            row["predicted_ms"], row["reasons"] = predicted(ranking, len(configs)), dict(ranking.reasons)
+        except CarverError as error:
+            row["refused"] = f"{type(error).__name__}: {error}"
+        row["rank_s"] = time.perf_counter() - began
+        self._row, self._listed = row, configs
+        return configs
+
+    def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with autotune._timed_shortly(self):
+            return bench(self, *args, **kwargs)
+
+    def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = run(self, *args, **kwargs)
+        row = self.__dict__.pop("_row", None)
+        if row is not None:
+            times = [self.configs_timings.get(config) for config in self._listed]
+            row["measured_ms"] = [t[0] if t is not None and math.isfinite(t[0]) else None for t in times]
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        return result
+
+    Autotuner.prune_configs, Autotuner._bench, Autotuner.run = prune_configs, timed, tuned
+    return running
+
+
+def work(operators: Sequence[str], sizes: str, out: Path) -> None:
+    """One operator after another in this process, until one of them breaks what the others need."""
+    import torch
+
+    def filled(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+        if not dtype.is_floating_point:
+            return torch.randint(0, 1000, shape, dtype=dtype)
+        return (torch.randn(shape) * 0.1).to(dtype).requires_grad_(True)
+
+    torch.set_default_device("cuda")
+    running = record(out)
+    for name, call in captured.calls(filled, tuple(map(int, sizes.split(",")))):  # type: ignore[arg-type]
+        if name not in operators:
+            continue
+        running[:], began, why = [name], time.monotonic(), ""
+        try:
+            result = call()
+            result = result[0] if isinstance(result, tuple) else result
+            torch.cuda.synchronize()
+            if isinstance(result, torch.Tensor) and result.requires_grad:
+                result.backward(torch.randn_like(result))
+                torch.cuda.synchronize()
+        except Exception as error:  # a library's own, or PyTorch's; what was timed before is written
+            why = f"{type(error).__name__}: {error}".splitlines()[0][:150]
+        print(f"{name}: {time.monotonic() - began:.0f} s {why}", flush=True)
+        result = None
+        torch.cuda.synchronize()  # raises where the GPU's context is lost: the next process goes on
+
+
+def watched(worker: subprocess.Popen[str], until: float) -> threading.Timer:
+    """Ends a worker that takes too long over one operator."""
+    watch = threading.Timer(max(min(MOST_S, until - time.monotonic()), 0), worker.kill)
+    watch.start()
+    return watch
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Workers one after another, each with the operators that are left."""
+    until = time.monotonic() + options.limit
+    nothing = (lambda *_, **__: None, (1, 1, 1, 1))
+    names = [name for name, _ in captured.calls(*nothing)]  # type: ignore[arg-type]
+    left = [name for name in names if not options.only or any(word in name for word in options.only.split(","))]
+    while left and time.monotonic() < until - 5:
+        command = [sys.executable, __file__, "measure", "--out", str(options.out), "--sizes", options.sizes]
+        worker = subprocess.Popen([*command, "--operators", *left], stdout=subprocess.PIPE, text=True)
+        assert worker.stdout is not None
+        watch = watched(worker, until)
+        for line in worker.stdout:
+            watch.cancel()
+            print(line, end="", flush=True)
+            if line.partition(": ")[0] in left:
+                left = left[left.index(line.partition(": ")[0]) + 1 :]
+            watch = watched(worker, until)
+        watch.cancel()
+        if left:
+            print(f"{left[0]}: given up", flush=True)
+            left = left[1:]
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)
+
+
+def again(row: dict[str, Any], pool: Any) -> None:
+    """Rank the list anew, in place of what was predicted when it was measured."""
+    from triton.runtime.autotuner import Autotuner
+
+    module, _, name = row["kernel"].rpartition(".")
+    kernel = getattr(importlib.import_module(module), name)
+    while not isinstance(kernel, Autotuner):
+        kernel = kernel.fn
+    grids = list(zip(row["configs"], row["grids"], strict=True))
+
+    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
+        return tuple(next(grid for config, grid in grids if config.items() <= meta.items()))
+
+    values = {name: v["values"] for name, v in row["args"].items() if isinstance(v, dict) and "values" in v}
+    args = {name: handed(value) for name, value in row["args"].items()}
+    ranking = carver.rank_kernel(
+        kernel.fn, row["configs"], args=args, grid=grid, arch=row["arch"], values=values, pool=pool
+    )
+    row["predicted_ms"] = predicted(ranking, len(row["configs"]))
+
+
+def losses(row: Mapping[str, Any]) -> dict[str, float] | None:
+    """Time of the best of the first k over the best; None where fewer than three were ranked and timed."""
+    pairs = sorted(
+        (p, m) for p, m in zip(row["predicted_ms"], row["measured_ms"], strict=True) if p is not None and m is not None
+    )
+    if len({p for p, _ in pairs}) < 3:
+        return None
+    times = [m for _, m in pairs]
+    out = {f"k={k}": min(times[:k]) / min(times) for k in (1, 3, 5)}
+    return out | {"random": geometric_mean(times) / min(times), "predicted": pairs[0][0] / times[0], "ms": min(times)}
+
+
+def score(options: argparse.Namespace) -> None:
+    from carver.compiled.pool import Pool
+
+    found: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = defaultdict(list)
+    refused: list[str] = []
+    with Pool() as pool:
+        for row in rows(options.file):
+            if options.again:
+                try:
+                    again(row, pool)
+                except (CarverError, ValueError, ImportError) as error:
+                    row["refused"] = f"{type(error).__name__}: {error}"
+            if "refused" in row:
+                refused.append(f"{row['kernel']}: {row['refused'][:200]}")
+            elif (lost := losses(row)) is not None:
+                found[row["kernel"].partition(".")[0]].append((lost, row))
+    print(f"{'':24}  lists     k=1     k=3     k=5  random  predicted over measured")
+    for name, every in found.items():
+        gm = {key: geometric_mean(lost[key] for lost, _ in every) for key in ("k=1", "k=3", "k=5", "random")}
+        ratio = sorted(lost["predicted"] for lost, _ in every)
+        inside = sum(0.8 <= r <= 1.25 for r in ratio) / len(ratio)
+        print(f"{name:24} {len(every):6}" + "".join(f"{value:8.3f}" for value in gm.values())
+              + f"  {median(ratio):.2f} in the median, {inside:.0%} in 0.8 to 1.25")  # fmt: skip
+    every = sorted((pair for pairs in found.values() for pair in pairs), key=lambda pair: -pair[0]["k=1"])
+    for lost, row in every[: options.worst]:
+        figures = " ".join(f"{key} {value:.3f}" for key, value in lost.items())
+        print(f"{row['kernel'].rpartition('.')[2]} ({row['operator']}), {len(row['configs'])}: {figures}")
+    print(*refused, sep="\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("--out", type=Path, required=True)
+    measuring.add_argument("--only", default="", help="parts of names, with commas")
+    measuring.add_argument("--limit", type=float, default=540.0, help="seconds for all")
+    measuring.add_argument("--sizes", default=SIZES, help="batch, sequence, heads, width of a head")
+    measuring.add_argument("--operators", nargs="*", help=argparse.SUPPRESS)
+    scoring = commands.add_parser("score")
+    scoring.add_argument("file", type=Path)
+    scoring.add_argument("--again", action="store_true")
+    scoring.add_argument("--worst", type=int, default=20)
+    options = parser.parse_args()
+    if options.command == "score":
+        score(options)
+    elif options.operators:
+        work(options.operators, options.sizes, options.out)
+    else:
+        measure(options)
+
+
+if __name__ == "__main__":
+    main()
