@@ -1,6 +1,7 @@
 """Measure kernels that serving and training engines write otherwise: one launch over groups of rows, attention with
 tensor descriptors and backwards, decoding with split keys in pages (`kernels/triton_more.py`), weights of few bits and
-operands of 8 with a scale a row (`kernels/triton_low_bits.py`).
+operands of 8 with a scale a row (`kernels/triton_low_bits.py`), experts of weights of few bits
+(`kernels/triton_moe.py`).
 
     python benchmarks/declared.py --out declared.csv --device h200 --rep 8 [--only walk]
 
@@ -17,7 +18,8 @@ from typing import Any
 
 import torch
 import triton
-from kernels import triton_low_bits, triton_more
+from kernels import triton_low_bits, triton_moe, triton_more
+from serving import Matmul, aligned, routed
 from triton_table import Config, Launch, Row, main
 
 import carver
@@ -35,6 +37,8 @@ TILES: dict[str, dict[str, tuple[int, ...]]] = {
                 "num_warps": (4, 8), "num_stages": (2, 3, 4), "SPLIT_K": (1, 2, 4, 8), "GROUP_M": (8,)},
     "rows_scaled": {"BLOCK_M": (16, 32, 64, 128, 256), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (64, 128, 256),
                     "num_warps": (4, 8), "num_stages": (2, 3, 4, 5), "GROUP_M": (8,)},
+    "experts": {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (16, 32, 64, 128, 256), "BLOCK_K": (32, 64, 128, 256),
+                "num_warps": (4, 8), "num_stages": (2, 3, 4), "GROUP_M": (1, 16)},
     "backward": {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (16, 32, 64, 128), "num_warps": (4, 8),
                  "num_stages": (1, 2, 3)},
 }  # fmt: skip
@@ -68,6 +72,13 @@ PROBLEMS: list[Row] = [
         (True, 4096, 8192, 8192), (True, 2048, 5120, 5120), (True, 128, 8192, 8192), (True, 8192, 4096, 4096),
         (False, 32, 14336, 4096), (False, 512, 6144, 4096), (False, 4096, 5120, 5120),
     )),
+    *({"kernel": "experts", "type": kind, "group": group, "tokens": tokens, "experts": e, "topk": topk,
+       "chosen": chosen, "N": n, "K": k}
+      for kind, group, e, chosen, hidden, wide, batches in (
+        ("int4", 128, 128, 8, 2048, 768, (1, 32, 512)), ("uint4", 64, 64, 6, 2048, 1408, (16, 256, 2048)),
+        ("int4", 32, 8, 2, 4096, 3584, (4, 128)), ("int8", 128, 60, 4, 2048, 1408, (16, 1024)),
+      )
+      for topk, n, k in ((chosen, 2 * wide, hidden), (1, hidden, wide)) for tokens in batches),
     *({"kernel": "backward", "of": of, "batch": b, "heads": h, "seq": s, "head_dim": d, "causal": causal}
       for of in ("keys", "queries") for b, h, s, d, causal in (
         (4, 16, 1024, 128, True), (1, 16, 8192, 128, True), (2, 32, 2048, 128, False), (1, 8, 2048, 128, False),
@@ -92,6 +103,11 @@ def fits(p: Row, c: Config) -> bool:
         held = c["BLOCK_K"] * ahead * (2 * c["BLOCK_M"] + own * c["BLOCK_N"] / 2)
         few = c["BLOCK_M"] <= 64 if p["M"] <= 64 else c["BLOCK_M"] >= 32 and c["SPLIT_K"] == 1
         return few and held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
+    if p["kernel"] == "experts":  # weights are read by each thread to where they are unpacked
+        held = 2 * c["BLOCK_K"] * (c["BLOCK_M"] * c["num_stages"] + c["BLOCK_N"])
+        mean = p["tokens"] * p["chosen"] / p["experts"]
+        few = c["BLOCK_M"] <= 4 * max(mean, 16) and c["BLOCK_N"] * c["BLOCK_K"] <= 128 * threads
+        return few and held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 128
     if p["kernel"] == "rows_scaled":
         held = (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * ahead
         few = c["BLOCK_M"] <= 64 if p["M"] <= 64 else c["BLOCK_M"] >= 64
@@ -102,7 +118,8 @@ def fits(p: Row, c: Config) -> bool:
 
 def words(p: Row, c: Config) -> Row:
     """The constants of a launch."""
-    own = {name: value for name, value in c.items() if name != "PER_SM"}
+    runtime = ("PER_SM", "GROUP_M") if p["kernel"] == "experts" else ("PER_SM",)
+    own = {name: value for name, value in c.items() if name not in runtime}
     more = {
         "walk": {}, "attention": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
         "decode": {"HEAD": p.get("head_dim"), "PAGE": PAGE},
@@ -110,6 +127,8 @@ def words(p: Row, c: Config) -> Row:
         "weights": {"BITS": 8, "GROUP": 0, "ZEROS": False} if p.get("type") == "int8" else
                    {"BITS": 4, "GROUP": GROUP, "ZEROS": p.get("type") == "uint4"},
         "rows_scaled": {"PER_ROW": p.get("per_row")},
+        "experts": {"N": p.get("N"), "K": p.get("K"), "BITS": 8 if p.get("type") == "int8" else 4,
+                    "GROUP": p.get("group"), "ZEROS": p.get("type") == "uint4", "GATED": p.get("topk") == 1},
     }  # fmt: skip
     return own | more[p["kernel"]]
 
@@ -136,6 +155,10 @@ class Declared:
                 size = {name: p[name] for name in "MNK"} | {"in_dtype": "float16", "b_dtype": p["type"]}
                 block = "row" if p["type"] == "int8" else f"1x{GROUP}"
                 return {"operator": "scaled_matmul", "scale_block": block} | size
+            case "experts":
+                size = {"rows": p["tokens"], "N": p["N"], "K": p["K"], "experts": p["experts"], "chosen": p["chosen"]}
+                types |= {"b_dtype": p["type"], "scale_block": f"1x{p['group']}"}
+                return {"operator": "grouped_matmul"} | size | types
             case "rows_scaled":
                 size = {name: p[name] for name in "MNK"} | {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16"}
                 return {"operator": "scaled_matmul", "scale_block": "row" if p["per_row"] else "tensor"} | size
@@ -175,6 +198,9 @@ class Declared:
                 stored = torch.int8 if p["type"] == "int8" else torch.int32
                 given = (half, stored, half, half, half, number)
                 triton_low_bits.weights.warmup(*given, p["M"], p["N"], p["K"], grid=(1,), **words(p, c))
+            case "experts":
+                types = (torch.bfloat16, torch.uint8, *[torch.bfloat16] * 2, torch.uint8, number, *[torch.int32] * 3)
+                triton_moe.grouped_weights.warmup(*types, *expert_sizes(p, c, 16), grid=(1,), **words(p, c))
             case "rows_scaled":
                 given = (torch.float8_e4m3fn, torch.float8_e4m3fn, number, number, torch.bfloat16)
                 triton_low_bits.rows_scaled.warmup(*given, p["M"], p["N"], p["K"], grid=(1,), **words(p, c))
@@ -182,7 +208,7 @@ class Declared:
     def launch(self, p: Row) -> Launch:
         torch.manual_seed(0)
         triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
-        launches = (walk, attention, decode, backward, weights, rows_scaled)
+        launches = (walk, attention, decode, backward, weights, rows_scaled, experts)
         return {launch.__name__: launch for launch in launches}[p["kernel"]](p)
 
 
@@ -313,6 +339,50 @@ def rows_scaled(p: Row) -> Launch:
         return triton_low_bits.rows_scaled[grid](a, b, rows, columns, out, m, n, k, **words(p, c))
 
     return Launch(run, lambda: worst(out, want), 2e-2)
+
+
+def expert_sizes(p: Row, c: Config, slots: int) -> tuple[int, ...]:
+    """Of a launch over so many slots: the sizes and strides."""
+    n, k, each = p["N"], p["K"], 1 if p["type"] == "int8" else 2
+    deep = k // p["group"]
+    strides = (k, n * k // each, k // each, n, n * deep, deep, n // each * deep, deep)
+    return (p["tokens"] * p["chosen"], p["topk"], c["GROUP_M"], -(-slots // c["BLOCK_M"]), *strides)
+
+
+def experts(p: Row) -> Launch:
+    """A sample of rows and columns is compared with the sum in float64."""
+    n, k, group, each = p["N"], p["K"], p["group"], 1 if p["type"] == "int8" else 2
+    layer = Matmul("plain", p["tokens"], p["experts"], p["topk"], p["tokens"] * p["chosen"], n, k, 0.0)
+    experts_of = routed(layer, p["chosen"])
+    x = draw(layer.routed if p["topk"] == 1 else p["tokens"], k, dtype=torch.bfloat16)
+    flat = torch.randint(0, 256, (p["experts"] * n * k // each + 512,), device="cuda", dtype=torch.uint8)
+    w = flat[:-512].view(p["experts"], n, k // each)  # a step reads past the last row where K ends within it
+    scale = (torch.rand(p["experts"], n, k // group, device="cuda") / 8 + 0.01).bfloat16()
+    zero = torch.randint(0, 256, (p["experts"], n // each, k // group), device="cuda", dtype=torch.uint8)
+    gate = torch.rand(layer.routed, device="cuda") + 0.5
+    out = torch.zeros(layer.routed, n, device="cuda", dtype=torch.bfloat16)
+    heights = TILES["experts"]["BLOCK_M"]
+    slots = {height: aligned(experts_of, layer, height) for height in heights}
+
+    rows, cols = (torch.randint(0, most, (many,), device="cuda") for most, many in ((layer.routed, 16), (n, 64)))
+    owner = torch.from_numpy(experts_of.reshape(-1)).cuda().long()[rows][:, None]
+    dense, middle = w[owner, cols], 128 if each == 1 else 8
+    if each == 2:
+        dense = torch.stack([dense & 15, dense >> 4], -1).flatten(2)
+    if p["type"] == "uint4":
+        middle = (zero[owner, cols // 2] >> (cols % 2 * 4)[None, :, None] & 15).repeat_interleave(group, 2).double()
+    dense = (dense.double() - middle) * scale[owner, cols].repeat_interleave(group, 2).double()
+    want = torch.einsum("rk,rck->rc", x[rows // p["topk"]].double(), dense)
+    want *= gate[rows, None] if p["topk"] == 1 else 1.0
+
+    def run(c: Config) -> Any:
+        here = slots[c["BLOCK_M"]]
+        sizes = expert_sizes(p, c, here["slots"])
+        grid = (sizes[3] * triton.cdiv(n, c["BLOCK_N"]),)
+        given = (x, w, out, scale, zero, gate, here["slot"], here["expert"], here["used"])
+        return triton_moe.grouped_weights[grid](*given, *sizes, **words(p, c))
+
+    return Launch(run, lambda: worst(out[rows[:, None], cols], want), 2e-2)
 
 
 if __name__ == "__main__":
