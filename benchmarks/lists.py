@@ -1,7 +1,7 @@
 """Time every configuration of the autotuned lists of libraries on this GPU, and score carver's ranking of each.
 
     python benchmarks/lists.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--sizes 2,4096,16,128]
-    python benchmarks/lists.py score FILE.jsonl [--again] [--worst 20]
+    python benchmarks/lists.py score FILE.jsonl [--again] [--only NAME,...] [--worst 20]
 
 `measure` calls the operators of `captured.py`, forward and backward, one after another. At the first call
 of an autotuned kernel its whole list is compiled side by side and ranked with no measurement, as
@@ -232,6 +232,8 @@ def score(options: argparse.Namespace) -> None:
     refused: list[str] = []
     with Pool() as pool:
         for row in rows(options.file):
+            if options.only and not any(word in row["kernel"] for word in options.only.split(",")):
+                continue
             if options.again:
                 try:
                     again(row, pool)
@@ -266,6 +268,7 @@ def main() -> None:
     measuring.add_argument("--operators", nargs="*", help=argparse.SUPPRESS)
     scoring = commands.add_parser("score")
     scoring.add_argument("file", type=Path)
+    scoring.add_argument("--only", default="", help="parts of the names of kernels, with commas")
     scoring.add_argument("--again", action="store_true")
     scoring.add_argument("--worst", type=int, default=20)
     options = parser.parse_args()

@@ -149,3 +149,16 @@ def longest(x, y, lengths, BLOCK: tl.constexpr):
     for i in range(tl.max(length, 0)):
         total += tl.load(x + row * 4096 + i, mask=i < length).to(tl.float32)
     tl.store(y + row, total)
+
+
+@triton.jit
+def decayed(x, k, g, y, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Each row of a chunk with those before it, which have decayed. Threads load their part of a row several times."""
+    rows, columns, first = tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.program_id(0) * ROWS
+    at = (first + rows[:, None]) * COLUMNS + columns[None, :]
+    here, total = tl.load(g + at), tl.zeros((ROWS, COLUMNS), tl.float32)
+    for j in range(0, min(ROWS, n - first)):
+        weight, row = tl.load(x + (first + rows) * ROWS + j), (first + j) * COLUMNS + columns
+        decay = tl.exp2(here - tl.load(g + row)[None, :])
+        total += tl.where(rows[:, None] >= j, weight[:, None] * tl.load(k + row)[None, :] * decay, 0.0)
+    tl.store(y + at, total)

@@ -60,7 +60,7 @@ def test_devices_have_facts_of_their_own(first: Any) -> None:
 
 def test_readers_of_another_version_make_them_again(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     key = kept.key_of("code", (1, 1, 1), (), H100)
-    monkeypatch.setattr(kept, "_readers", lambda: "of another version")
+    monkeypatch.setattr(kept.store, "readers", lambda: "of another version")
     assert kept.key_of("code", (1, 1, 1), (), H100) != key
 
 

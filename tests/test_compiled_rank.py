@@ -433,6 +433,16 @@ def test_elements_that_a_thread_holds_many_times_are_not_iterations(arch: carver
     assert [loop.trips for loop in facts.loops] == [512]
 
 
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
+def test_exponentials_tell_rows_that_many_threads_load_from_iterations(arch: carver.Arch, warps: int) -> None:
+    args = {"x": carver.Tensor("float32", (4096, 16)), "k": half(4096, 64), "n": 4096}
+    args |= {name: carver.Tensor("float32", (4096, 64)) for name in "gy"}
+    config = {"ROWS": 16, "COLUMNS": 64, "num_warps": warps}
+    facts = carver.inspect(kernels.decayed, args=args, config=config, arch=arch, grid=(256,))
+    assert [loop.trips for loop in facts.loops] == [16]
+
+
 def test_a_branch_on_a_number_of_a_tensor_is_followed() -> None:
     args = {"x": half(4096), "y": half(4096), "factor": carver.Tensor("float32", (1,))}
     config = {"BLOCK": 256}

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,7 @@ def digest(held: Any) -> str:
 
 def key_of(code: str, grid: Sequence[int], args: Sequence[tuple[str, Any]], arch: Arch) -> str:
     """Of facts: what was compiled, for which launch and device, and how this package reads it."""
-    return sha256(repr((_readers(), code, tuple(grid), tuple(args), _device(arch))).encode()).hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _readers() -> str:
-    """A hash of the modules that make facts: facts that other ones made are not read."""
-    files = sorted(Path(__file__).parent.rglob("*.py")) + sorted(Path(__file__).parent.rglob("*.toml"))
-    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return sha256(repr((store.readers(), code, tuple(grid), tuple(args), _device(arch))).encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)

@@ -53,6 +53,8 @@ class Span:
     exposed_loads: int = 0
     """Waits for loads to registers, and in `exposed_products` for matrix instructions, that the same pass issued."""
     exposed_products: int = 0
+    exponentials: int = 0
+    """Numbers to whose power 2 is raised, by all lanes."""
 
 
 @dataclass(frozen=True)
@@ -165,5 +167,5 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         work.matrix_shared_bytes,
         work.block_shared_bytes, work.bytes, dict(accesses), sum(work.bulk.values()),
         work.barriers, work.unknown, tuple(each.clk for each in alone), tuple(each.clk for each in cached), tensor,
-        waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits,
+        waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits, work.exponentials,
     )  # fmt: skip

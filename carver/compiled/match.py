@@ -109,9 +109,12 @@ def _rolled(machine: Machine, run: Run, j: int, i: int, warps: int) -> Run | Non
     if len(_ancestors(machine.loops, j)) >= len(around) or (run.loops[i].trips <= run.loops[i].entries).all():
         return None
     inside = {n for n in range(len(run.loops)) if outer in _ancestors(run.loops, n)}
+    taken = sum(run.loops[n].exponentials for n in inside)
     loops = [
-        replace(loop, parent=-1, trips=0.0 * loop.trips) if n in inside else loop for n, loop in enumerate(run.loops)
+        replace(loop, parent=-1, trips=0.0 * loop.trips, exponentials=0.0) if n in inside else loop
+        for n, loop in enumerate(run.loops)
     ]
+    loops[outer] = replace(loops[outer], exponentials=loops[outer].exponentials + taken)
     accesses = [replace(each, loop=outer) if each.loop in inside else each for each in run.accesses]
     dots = [replace(each, loop=outer) if each.loop in inside else each for each in run.dots]
     rolled = replace(run, loops=loops, accesses=accesses, dots=dots)
@@ -193,9 +196,9 @@ def _multiplied(
 
 
 def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
-    """Iterations of the program's loop i that one pass of the machine's does: so many times as it moves and multiplies
-    what one iteration does, if that divides the number of its accesses and barriers. Threads that hold an element
-    several times look the same otherwise."""
+    """Iterations of the program's loop i that one pass of the machine's does: as many times as it does what one does,
+    if that divides the number of its accesses and barriers. Threads that hold an element several times look the same
+    otherwise."""
     counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
     if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
         counts = math.gcd(counts, span.barriers)
@@ -204,8 +207,8 @@ def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
 
 
 def _ratios(span: Span, run: Run, i: int, warps: int) -> list[float]:
-    """What one pass of the machine's loop moves and multiplies, of each kind, over what one iteration of the program's
-    loop i does."""
+    """What one pass of the machine's loop moves, multiplies and takes exponentials of, each over what one iteration of
+    the program's loop i does."""
     every = float(run.loops[i].trips.sum())
     ratios = []
     for kind, names in MOVES.items():
@@ -218,6 +221,8 @@ def _ratios(span: Span, run: Run, i: int, warps: int) -> list[float]:
             ratios.append(moved * warps * every / asked)
     if multiplied := _flops(span, warps):
         ratios.append(multiplied * float(run.loops[i].trips.mean()) / dot_flops(run)[i])
+    if ratios and span.exponentials and run.loops[i].exponentials:  # those of short rows are taken by many threads
+        ratios.append(span.exponentials * warps * every / run.loops[i].exponentials)
     return ratios
 
 

@@ -21,8 +21,6 @@ from ..base.table import progress_bars
 from . import store
 
 SECONDS = 120.0
-READER = 12
-"""Version of what is read off machine code; code that is kept on disk is read again where it differs."""
 BATCH = 24
 """Codes that one process disassembles at once."""
 MEMORY_BYTES = 8 * 2**30
@@ -193,9 +191,9 @@ def compiled(
         for key, reply in pool.replies(missing, seconds):
             if "error" in reply:
                 raise ConfigError(reply["error"])
-            found[key] = reply | ({"reader": READER} if "machine" in reply else {})
+            found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
             step()
-    unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != READER]
+    unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
     size = max(1, min(BATCH, -(-len(unread) // pool.processes)))
     batches = {str(i): unread[i : i + size] for i in range(0, len(unread), size)}
     while batches:
@@ -209,7 +207,7 @@ def compiled(
                 raise CompileError(reply["error"])
             if "machines" in reply:
                 for key, machine in zip(batches[i], reply["machines"], strict=True):
-                    found[key] |= {"machine": machine, "reader": READER}
+                    found[key] |= {"machine": machine, "reader": store.readers()}
             elif len(batches[i]) > 1:  # one of them cannot be read, or takes too long: the others still can
                 alone |= {key: [key] for key in batches[i]}
             else:

@@ -7,6 +7,7 @@ evaluated. Of a large grid, some runs of consecutive programs are evaluated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -319,6 +320,8 @@ class _Machine:
                 self.dot(frame, op)
             case "load" | "store" | "atomic_rmw" | "atomic_cas":
                 self.access(frame, op, name)
+            case "exp" | "exp2" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
+                self.run.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
             case _ if name.startswith("descriptor_"):
                 self.described(frame, op, name)
         if not op.results:

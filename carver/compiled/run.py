@@ -21,6 +21,8 @@ class LoopRun:
     """Times that the body runs in each program."""
     entries: FloatArray
     """Times that the loop is entered in each program."""
+    exponentials: float = 0.0
+    """Elements of tensors whose exponential the body itself takes, in all programs."""
 
 
 @dataclass

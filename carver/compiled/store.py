@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from ..base.errors import Foreign
@@ -15,6 +17,13 @@ FORMAT = "1"
 """Of an entry; others are not read."""
 
 FOLDER = "compiled"
+
+
+@lru_cache(maxsize=1)
+def readers() -> str:
+    """A hash of the modules that read compiled code: what other ones read off it is read again."""
+    files = sorted(path for kind in ("*.py", "*.toml") for path in Path(__file__).parent.rglob(kind))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def load(key: str) -> dict[str, Any] | None:

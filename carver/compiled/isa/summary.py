@@ -41,6 +41,7 @@ class Work:
     block_shared_bytes: bytes that a block's matrix instructions read from shared memory, per block
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
     barriers: block-wide barriers
+    exponentials: powers of two that are taken, of all lanes
     unknown: opcodes that no table lists; each is priced as one issue
     """
 
@@ -54,6 +55,7 @@ class Work:
     accesses: dict[Access, int]
     bulk: dict[str, int]
     barriers: int
+    exponentials: int
     unknown: dict[str, int]
 
     @property
@@ -67,6 +69,8 @@ class Work:
 
 
 NEVER = ("!PT", "!UPT")
+EXPONENTIAL = ("MUFU.EX2", "v_exp_")
+"""How opcodes that raise two to a power begin."""
 
 
 def work(code: Code, indices: Iterable[int], table: Table) -> Work:
@@ -116,7 +120,8 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
     return Work(
         len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), shared_bytes, block_bytes,
-        dict(accesses), dict(bulk), barriers, dict(unknown),
+        dict(accesses), dict(bulk), barriers,
+        code.warp_size * sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL)), dict(unknown),
     )  # fmt: skip
 
 
