@@ -202,7 +202,7 @@ def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
     counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
     if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
         counts = math.gcd(counts, span.barriers)
-    most = max(1, round(min(_ratios(span, run, i, warps), default=1.0)))
+    most = max(1, int(min(_ratios(span, run, i, warps), default=1.0) + ALIKE))
     return next(n for n in range(most, 0, -1) if counts % n == 0)
 
 
