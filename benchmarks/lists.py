@@ -5,7 +5,7 @@
 
 `measure` calls the operators of `captured.py`, forward and backward, one after another. At the first call
 of an autotuned kernel its whole list is compiled side by side and ranked with no measurement, as
-`carver.enable_triton` does it, and then timed by Triton's own tuner: medians, with the L2 cleared before each run. A
+`carver.enable_triton` does it, and then timed: medians of runs that are queued at once, the L2 cleared before each. A
 line of JSON is written for each call, with the arguments as they were. Inputs are random. Needs PyTorch, Triton and
 the libraries; what one of them refuses is printed. `score` prints, for each library and for the worst lists, how much
 slower the first k picks are than the best of the list. With `--again` the lists are compiled and ranked anew, with no
@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -40,6 +40,11 @@ from carver.compiled.triton import function_of  # noqa: E402
 SIZES = "2,4096,16,128"
 MOST_S = 120.0
 """For one operator, the compilation of all its lists included."""
+TIMED_S = 0.05
+"""Of a kernel's runs, 5 at least."""
+CLEARED_BYTES = 1 << 28
+SLEEP_CLK = 300_000
+"""For each run, while the host queues it."""
 KEPT_VALUES = 4096
 """Integers of one tensor that are written beside its shape, for bounds of loops that are loaded from it."""
 
@@ -72,6 +77,34 @@ def predicted(ranking: Any, count: int) -> list[float | None]:
         for place in (hint.index, *hint.also):
             out[place] = hint.predicted_ms
     return out
+
+
+def queued(call: Callable[[], None], quantiles: Sequence[float]) -> list[float]:
+    """Milliseconds of a launch, in place of Triton's timer: median and quantiles.
+
+    The GPU sleeps until all launches are queued, or those of short kernels would be timed with the time that the host
+    takes to launch them. L2 is cleared before each.
+    """
+    import torch
+
+    call()
+    torch.cuda.synchronize()
+    held = torch.empty(CLEARED_BYTES, dtype=torch.int8)
+    began = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    count = int(min(max(TIMED_S / (time.perf_counter() - began), 5), 25))
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(count)]
+    torch.cuda._sleep(count * SLEEP_CLK)
+    for start, end in events:
+        held.zero_()
+        start.record()
+        call()
+        end.record()
+    torch.cuda.synchronize()
+    times = torch.tensor([start.elapsed_time(end) for start, end in events], device="cpu")
+    found: list[float] = torch.quantile(times, torch.tensor(quantiles, device="cpu")).tolist()
+    return found
 
 
 def record(out: Path) -> list[str]:
@@ -111,8 +144,8 @@ def record(out: Path) -> list[str]:
         return configs
 
     def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with autotune._timed_shortly(self):
-            return bench(self, *args, **kwargs)
+        self.do_bench = queued
+        return bench(self, *args, **kwargs)
 
     def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = run(self, *args, **kwargs)
