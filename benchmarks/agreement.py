@@ -9,7 +9,8 @@
 target and adds a row each to the record; what is there already is not compiled again. `table` ranks nothing and
 compiles nothing: it says for each target and kernel how carver's columns agree with the record. `picks` compiles
 carver's first four of eight matmuls and four attentions on each target, and `spilled` says which of such a record did
-not fit or spilled. The kernels are `kernels/triton_declared.py` and `kernels/triton_transpose.py`.
+not fit or spilled. The kernels are `kernels/triton_declared.py`, `kernels/triton_transpose.py` and
+`kernels/triton_moe.py`.
 """
 
 from __future__ import annotations
@@ -131,6 +132,23 @@ def _grouped_matmul(p: Problem, types: Mapping[str, str]) -> Launch:
     return Launch(args)
 
 
+def _grouped_weights(p: Problem, types: Mapping[str, str]) -> Launch:
+    experts, n, k = (p.sizes[axis] for axis in "enk")
+    rows, group, four_bits = p.options["routed_rows"], p.options["scale_k"], "int4" in types["B"]
+    each, deep = 2 if four_bits else 1, k // group
+    args = {
+        "x_ptr": Tensor(types["A"], (rows, k)), "w_ptr": Tensor("uint8", (experts, n, k // each)),
+        "out_ptr": Tensor(types["C"], (rows, n)), "scale_ptr": Tensor(types["A"], (experts, n, deep)),
+        "zero_ptr": Tensor("uint8", (experts, n // each, deep)), "gate_ptr": Tensor("float32", (rows,)),
+        "slot_ptr": Tensor("int32", (2 * rows,)), "expert_ptr": Tensor("int32", (rows,)),
+        "slots_used_ptr": Tensor("int32", (1,)), "real": rows, "topk": 8, "group": 8, "row_tiles": rows,
+        "stride_x": k, "stride_we": n * k // each, "stride_wn": k // each, "stride_out": n, "stride_se": n * deep,
+        "stride_sn": deep, "stride_ze": n // each * deep, "stride_zn": deep,
+    }  # fmt: skip
+    constants = {"N": n, "K": k, "BITS": 8 // each, "GROUP": group, "ZEROS": types["B"] == "uint4", "GATED": False}
+    return Launch(args, constants)
+
+
 def _gated_mlp(p: Problem, types: Mapping[str, str]) -> Launch:
     m, n, k = (p.sizes[axis] for axis in "mnk")
     w_k, w_n = (1, k) if p.options["trans_b"] else (n, 1)
@@ -226,6 +244,11 @@ SUBJECTS = {
         [{"rows": 512, "N": 4096, "K": 4096, "experts": 32, "in_dtype": dtype}
          for dtype in ("bfloat16", "float16", "float8_e4m3")],
     ),
+    "grouped_matmul/triton_weights": Subject(
+        carver.GroupedMatmulTemplate, _grouped_weights,
+        [{"rows": 512, "N": 4096, "K": 4096, "experts": 32, "in_dtype": a, "b_dtype": b, "scale_block": f"1x{group}"}
+         for a, b, group in (("bfloat16", "int4", 128), ("float16", "uint4", 64), ("bfloat16", "int8", 128))],
+    ),
     "gated_mlp/triton": Subject(
         carver.GatedMLPTemplate, _gated_mlp,
         [{"M": 4096, "N": 4096, "K": 4096, "trans_B": t, "in_dtype": dtype}
@@ -265,8 +288,9 @@ def source(name: str) -> Any:
     from carver.compiled.worker import kernel_at
 
     operator = name.partition("/")[0]
-    file = "triton_transpose" if operator == "transpose" else "triton_declared"
-    return kernel_at(f"{HERE / 'kernels' / file}.py:{operator}")
+    own = {"transpose/triton": "triton_transpose.py:transpose",
+           "grouped_matmul/triton_weights": "triton_moe.py:grouped_weights"}  # fmt: skip
+    return kernel_at(str(HERE / "kernels" / own.get(name, f"triton_declared.py:{operator}")))
 
 
 def problem_of(name: str, arguments: Mapping[str, Any]) -> Problem:
@@ -296,7 +320,8 @@ def drawn(name: str, target: str, n: int, seed: int) -> Iterator[tuple[Mapping[s
     arch, kernel = carver.load_arch(TARGETS[target]), declared(name)
     draw = random.Random(f"{name} {target} {seed}")
     values = {}
-    for tunable, listed in kernel.tunables.items():
+    for tunable in (t for t in kernel.tunables if t in kernel.keys(arch.vendor)):
+        listed = kernel.tunables[tunable]
         values[tunable] = [kernel.defaults[tunable]] if tunable in kernel.defaults else list(listed)  # type: ignore[arg-type]
     offered, seen = problems(name, arch), set()
     for _ in range(1000 * n):

@@ -204,13 +204,20 @@ KEYS = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_war
         (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int8_w8a16",
               device_name="NVIDIA GeForce RTX 9090"),
          "E=8,N=7168,device_name=NVIDIA_GeForce_RTX_9090,dtype=int8_w8a16.json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int4_w4a16", group_size=64, zero_points=True),
+         "E=8,N=7168,device_name=NVIDIA_H200,dtype=int4_w4a16.json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int4_w4a16", group_size=64, project="sglang"),
+         "E=8,N=3584,device_name=NVIDIA_H200,dtype=int4_w4a16.json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int8_w8a16", group_size=128),
+         "E=8,N=7168,device_name=NVIDIA_H200,dtype=int8_w8a16.json"),
     ],
 )  # fmt: skip
 def test_moe_files_are_named_and_keyed_as_they_are_looked_up(arguments: dict[str, Any], name: str) -> None:
     file = vllm.moe(H200, batches=(1, 64, 4096), **arguments)
     assert file.name == name
     read = json.loads(file.to_json())
-    assert list(read) == ["1", "64", "4096"] and all(set(c) == KEYS for c in read.values())
+    split = {"SPLIT_K"} if "group_size" in arguments and "project" not in arguments else set()
+    assert list(read) == ["1", "64", "4096"] and all(set(c) == KEYS | split for c in read.values())
     assert all(type(v) is int for c in read.values() for v in c.values())
 
 
@@ -221,6 +228,18 @@ def test_moe_tiles_follow_the_tokens_of_an_expert() -> None:
     assert rows[1] == 16 <= rows[128] <= 64 < rows[4096]
     spread = vllm.moe(H200, 256, 2, 4096, 7168, batches=(128,))
     assert spread.configs[128]["BLOCK_SIZE_M"] == 16  # some 2 rows an expert
+
+
+def test_tiles_that_vllm_gives_to_cuda_are_of_whole_groups() -> None:
+    """96 tokens to 8 of 128 experts are 6 an expert; 112, the fewest that look up 128, are more."""
+    layer = dict(experts=128, topk=8, hidden=2048, intermediate=768, dtype="int4_w4a16", batches=(1, 96, 128, 4096))
+    for group in (64, 128):
+        file = vllm.moe(H200, **layer, group_size=group)
+        for tokens in (1, 96):
+            tile = file.configs[tokens]
+            assert tile["BLOCK_SIZE_M"] <= 64 and 256 % tile["BLOCK_SIZE_K"] == 0 == tile["BLOCK_SIZE_K"] % group
+    free = vllm.moe(H200, **layer, group_size=128, project="sglang")
+    assert free.predicted_ms[4096] == file.predicted_ms[4096] and free.predicted_ms[1] <= file.predicted_ms[1]
 
 
 @pytest.mark.parametrize("arch", ["h200", "l4", "mi300x", "b200"])
@@ -243,6 +262,10 @@ def test_block_fp8_steps_stay_within_a_block_of_scales(arch: str) -> None:
         (dict(dtype="fp4"), "dtype is one of"),
         (dict(block_shape=(128, 128)), "block scales belong to fp8_w8a8"),
         (dict(dtype="fp8_w8a8", block_shape=(128, 256)), "at most 128 deep"),
+        (dict(dtype="int4_w4a16"), "say group_size, such as 128"),
+        (dict(dtype="int4_w4a16", group_size=96), "group_size=96 does not divide hidden=512 and intermediate=512"),
+        (dict(dtype="fp8_w8a8", group_size=128), "group_size belongs to int4_w4a16 and int8_w8a16"),
+        (dict(dtype="int8_w8a16", group_size=128, zero_points=True), "zero points belong to int4_w4a16"),
         (dict(batches=[]), "batches are whole numbers"),
         (dict(project="trtllm"), "project is vllm or sglang"),
     ],

@@ -107,6 +107,47 @@ def test_weights_of_few_bits_are_half_a_byte_and_have_scales() -> None:
             carver.MatmulTemplate(**(size | wrong))
 
 
+def test_experts_of_few_bits_run_the_kernel_of_engines() -> None:
+    size = dict(rows=512, N=1536, K=2048, experts=128, chosen=8)
+    made = {
+        kind: carver.GroupedMatmulTemplate(**size, b_dtype=kind, scale_block=(1, 128)).with_arch("h200")
+        for kind in ("int4", "uint4", "int8")
+    }
+    config = {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3, "GROUP_M": 16}
+    four, zeros, eight = (op.rank([config])[0] for op in made.values())
+    assert four.kernel == zeros.kernel == eight.kernel == "triton_weights"
+    assert eight.details["compulsory_bytes"] - four.details["compulsory_bytes"] == 128 * 1536 * 2048 // 2
+    assert eight.predicted_ms < four.predicted_ms < zeros.predicted_ms  # which are loaded and unpacked one by one
+    assert four.launch.registers < zeros.launch.registers  # pointers to zero points
+    deep = [config | {"BLOCK_K": depth} for depth in (32, 64, 128, 256)]
+    assert len(made["int4"].rank(deep)) == 4  # a step may be of several groups, or of a part of one
+    columns = carver.GroupedMatmulTemplate(**size, b_dtype="int8", scale_block="row").with_arch("h200")
+    assert columns.rank([config])[0].kernel == "triton"
+    whole = carver.GroupedMatmulTemplate(**size, b_dtype="int4", scale_block="row").with_arch("h200")
+    with pytest.raises(carver.CarverError, match="scales in groups of K"):
+        whole.rank([config])
+    with pytest.raises(ProblemError, match="say scale_block"):
+        carver.GroupedMatmulTemplate(**size, b_dtype="int4")
+
+
+def test_of_columns_whose_pointers_spill_fewer_are_better() -> None:
+    op = carver.GroupedMatmulTemplate(512, 1536, 2048, 128, b_dtype="int4", scale_block=(1, 128), chosen=8)
+    first = op.with_arch("h200").recommend_hints(10, "triton")
+    assert all(hint.launch.registers <= 255 for hint in first)
+    config = dict(first[0].config) | {"BLOCK_N": 256, "BLOCK_K": 128, "num_stages": 2}
+    assert op.with_arch("h200").rank([config], "triton")[0].predicted_ms > 3 * first[0].predicted_ms
+
+
+def test_a_layer_of_few_bits() -> None:
+    layer = carver.MoETemplate(512, 128, 8, 2048, 768, block_shape=(1, 128), weight_dtype="int4").with_arch("mi300x")
+    best = layer.recommend_hints(3)
+    assert {hint.up.kernel for hint in best} == {hint.down.kernel for hint in best} == {"triton_weights"}
+    assert "(bfloat16, weights int4)" in str(best)
+    asked = ["recommend", "moe", "512", "128", "8", "2048", "768", "--arch", "mi300x", "--weight-dtype", "int4"]
+    shown = CliRunner().invoke(main, [*asked, "--scale-block", "1x128", "-k", "3"]).output
+    assert shown.splitlines() == str(best).splitlines()
+
+
 def test_scales_outside_of_the_sum_cost_no_second_set_of_sums() -> None:
     config = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "num_stages": 3, "GROUP_M": 8}
     within, row, tensor = (

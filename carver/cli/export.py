@@ -153,15 +153,18 @@ def _reasons(file: vllm.ConfigFile) -> str:
 )
 @click.option("--dtype", type=click.Choice([d for d in vllm.DTYPES if d]), help="Quantisation.  [default: 16 bits]")
 @click.option("--block-shape", type=int, nargs=2, help="Shape of the scaled blocks of fp8_w8a8, such as 128 128.")
+@click.option("--group-size", type=int, help="Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")
+@click.option("--zero-points", is_flag=True, help="The weights of int4_w4a16 have zero points, as AWQ's do.")
 @_for_serving
 def vllm_moe(
     experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
-    arch: str, folder: Path, device_name: str, batches: str | None, project: str, as_json: bool, explain: bool,
+    group_size: int | None, zero_points: bool, arch: str, folder: Path, device_name: str, batches: str | None,
+    project: str, as_json: bool, explain: bool,
 ) -> None:  # fmt: skip
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
     _save(
         vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
-                 device_name, project), folder, as_json, explain,
+                 device_name, project, group_size, zero_points), folder, as_json, explain,
     )  # fmt: skip
 
 

@@ -77,6 +77,12 @@ class Block(Operands):
         "", "passes of the shared-memory port when a warp copies such elements of the second operand", 1
     )
     converted_b: FloatArray = column("flag", "the second operand is converted into a separate buffer", 0)
+    unpack_instr: FloatArray | None = column(
+        "instructions",
+        "instructions to unpack an element of the second operand, with its loads if it is not copied; by default "
+        "`convert_instr`",
+        None,
+    )
     fragment_conflicts: FloatArray | None = column(
         "", "passes of the port for reads of matrix operands, where they alternate with the products", None
     )

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
-from ..ops.moe import LayerHint, MoETemplate
+from ..ops.moe import CONSIDERED, LayerHint, MoETemplate
 from ..ops.template import recommend_many
 from ..problem.problem import counted
 from ..ranking.hint import Hint
@@ -32,9 +34,15 @@ KEYS = {"BLOCK_M": "BLOCK_SIZE_M", "BLOCK_N": "BLOCK_SIZE_N", "BLOCK_K": "BLOCK_
 """carver's keys, and what the files call them."""
 DTYPES = {
     "": ("bfloat16", "bfloat16"), "fp8_w8a8": ("float8_e4m3", "float8_e4m3"), "int8_w8a16": ("bfloat16", "int8"),
-    "int8_w8a8": ("int8", "int8"),
+    "int8_w8a8": ("int8", "int8"), "int4_w4a16": ("bfloat16", "int4"),
 }  # fmt: skip
 """Element types of activations and weights by the `dtype=` part of a file's name; without one, 16 bits."""
+IN_GROUPS = ("int4_w4a16", "int8_w8a16")
+"""Of those, weights that may have a scale for each column and group of K; of 4 bits they must. Files do not name it."""
+CUDA_GROUPS, CUDA_TOKENS, CUDA_ROWS, CUDA_DEPTHS = (32, 64, 128), 6, 64, (1, 2, 4, 8)
+"""vLLM on NVIDIA runs a kernel of its own in CUDA, with the same file, on weights of 4 bits in such groups while an
+expert has so few tokens in the mean. It takes tiles of so many rows at most and of so many groups. Source: vLLM,
+should_moe_wna16_use_cuda, moe_wna16.cu."""
 
 
 @dataclass(frozen=True)
@@ -55,24 +63,45 @@ class ConfigFile:
 def moe(
     arch: Arch, experts: int, topk: int, hidden: int, intermediate: int, dtype: str = "",
     block_shape: tuple[int, int] | None = None, batches: Sequence[int] = BATCHES, device_name: str = "",
-    project: str = "vllm",
+    project: str = "vllm", group_size: int | None = None, zero_points: bool = False,
 ) -> ConfigFile:  # fmt: skip
     """The file of a gated mixture-of-experts layer with `experts` experts on this device, `topk` of them a token.
 
-    `intermediate` is the width of one expert after it was split over GPUs, the N of the file's name. Both matmuls of
-    the layer run with one configuration: the one with which they are predicted to take least together, where tokens
-    choose their experts alike and independently (`carver.MoETemplate`).
+    `intermediate` is the width of one expert after it was split over GPUs, the N of the file's name (for SGLang the
+    bytes of so many weights). Both matmuls of the layer run with one configuration: the one with which they are
+    predicted to take least together, where tokens choose their experts alike and independently
+    (`carver.MoETemplate`). `group_size`: int4_w4a16, or int8_w8a16, with a scale for each column and so many elements
+    of its depth, and with `zero_points` (of 4 bits) a zero point beside it.
     """
     _positive(experts=experts, topk=topk, hidden=hidden, intermediate=intermediate)
     types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
-    name = f"E={experts},N={intermediate},device_name={_device(arch, device_name)}"
-    best = {
-        tokens: MoETemplate(
-            tokens, experts, topk, hidden, intermediate, types[0], shape, weight_dtype=types[1]
-        ).with_arch(arch).recommend_hints(1)[0]
-        for tokens in _ordered(batches)
-    }  # fmt: skip
-    return _file(name + _suffix(dtype, shape, project), best)
+    groups = _groups(dtype, group_size, zero_points, hidden, intermediate)
+    packed = 2 if dtype == "int4_w4a16" and project == "sglang" else 1
+    name = f"E={experts},N={intermediate // packed},device_name={_device(arch, device_name)}"
+    ordered = _ordered(batches)
+    best = {}
+    for before, tokens in pairwise((-ordered[0], *ordered)):
+        layer = MoETemplate(
+            tokens, experts, topk, hidden, intermediate, types[0], shape or groups,
+            weight_dtype="uint4" if zero_points else types[1],
+        )  # fmt: skip
+        nearest = (before + tokens) // 2 + 1  # the fewest tokens that look this entry up
+        in_cuda = project == "vllm" and arch.vendor == "nvidia" and nearest * topk <= CUDA_TOKENS * experts
+        depth = group_size if in_cuda and dtype == "int4_w4a16" and group_size in CUDA_GROUPS else None
+        best[tokens] = _first(layer.with_arch(arch), depth, gcd(hidden, intermediate))
+    more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
+    return _file(name + _suffix(dtype, shape, project), best, more)
+
+
+def _first(layer: MoETemplate, group: int | None, depth: int) -> LayerHint:
+    """The best hint; with `group` the best of tiles that vLLM's CUDA kernel takes, where K is a multiple of `depth`."""
+    if group is None:
+        return layer.recommend_hints(1)[0]
+    for hint in layer.recommend_hints(2 * CONSIDERED):
+        rows, deep = hint.config["BLOCK_M"], hint.config["BLOCK_K"]
+        if rows <= CUDA_ROWS and depth % deep == 0 and deep / group in CUDA_DEPTHS:
+            return hint
+    raise ConfigError(f"vLLM's CUDA kernel takes no tile recommended for {layer}: its steps are of whole groups")
 
 
 @takes(ConfigError)
@@ -94,9 +123,11 @@ def block_fp8(
     return _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
 
 
-def _file(name: str, best: Mapping[int, Hint | LayerHint]) -> ConfigFile:
-    """Of the best hint of each batch."""
-    configs = {batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} for batch, hint in best.items()}
+def _file(name: str, best: Mapping[int, Hint | LayerHint], more: Mapping[str, int] = {}) -> ConfigFile:
+    """Of the best hint of each batch, with `more` in each configuration."""
+    configs = {
+        batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | more for batch, hint in best.items()
+    }
     of = {batch: (hint.up, hint.down) if isinstance(hint, LayerHint) else (hint,) for batch, hint in best.items()}
     return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
 
@@ -121,6 +152,23 @@ def _block_shape(dtype: str, block_shape: tuple[int, int] | None) -> tuple[int, 
     if dtype != "fp8_w8a8" or len(block_shape) != 2 or min(block_shape) < 1 or 128 % block_shape[1]:
         raise ConfigError(f"block scales belong to fp8_w8a8 and are at most 128 deep, got {block_shape} with {dtype!r}")
     return block_shape[0], block_shape[1]
+
+
+def _groups(
+    dtype: str, group_size: int | None, zero_points: bool, hidden: int, intermediate: int
+) -> tuple[int, int] | None:  # fmt: skip
+    """Columns and depth that share a scale of weights narrower than activations; None without groups."""
+    if zero_points and dtype != "int4_w4a16":
+        raise ConfigError(f"zero points belong to int4_w4a16, got {dtype!r}")
+    if group_size is None:
+        if dtype == "int4_w4a16":
+            raise ConfigError("int4_w4a16 has a scale for each group of K: say group_size, such as 128")
+        return None
+    if dtype not in IN_GROUPS:
+        raise ConfigError(f"group_size belongs to {' and '.join(IN_GROUPS)}, got {dtype!r}")
+    if hidden % counted("group_size", group_size, 1) or intermediate % group_size:
+        raise ConfigError(f"group_size={group_size} does not divide hidden={hidden} and intermediate={intermediate}")
+    return 1, group_size
 
 
 def _suffix(dtype: str, shape: tuple[int, int] | None, project: str) -> str:

@@ -246,10 +246,14 @@ def copy_b_bytes(
     return _copy_bytes(known, own, turned_b, turns, a_bytes, instruction)
 
 
+def any_width(arch: Arch) -> bool:
+    """Whether the compiler prefetches copies narrower than `LEAST_ASYNC_BYTES` too: on RDNA and CDNA 4."""
+    return arch.vendor == "amd" and (arch.warp_size == 32 or arch.isa in DIRECT_TO_LDS)
+
+
 def _asynchronous(arch: Arch, copy: Values, turned: Values, bytewise: Values, instruction: Values) -> Values:
     through_registers = turned & bytewise & (instruction == WGMMA)
-    any_width = arch.vendor == "amd" and (arch.warp_size == 32 or arch.isa in DIRECT_TO_LDS)
-    wide = (copy >= LEAST_ASYNC_BYTES) | any_width
+    wide = (copy >= LEAST_ASYNC_BYTES) | any_width(arch)
     return np.asarray(pipelines(arch)) & wide & np.logical_not(through_registers)
 
 
@@ -554,11 +558,11 @@ def named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 _DOT = named(
     warps, threads, instruction, warps_n, warps_m, product_copies, bytewise, narrow_b, turns, turned_a, turned_b,
-    singles_a, singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, async_a, async_b,
-    async_copies, ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b, padded_loads,
-    converted_b, buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes, lane_reads_a,
-    lane_reads_b, lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr, serialized,
-    accumulators, registers, scale_columns,
+    singles_a, singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, any_width, async_a,
+    async_b, async_copies, ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b,
+    padded_loads, converted_b, buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes,
+    lane_reads_a, lane_reads_b, lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr,
+    serialized, accumulators, registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

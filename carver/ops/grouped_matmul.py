@@ -123,7 +123,8 @@ class GroupedMatmulTemplate(Template):
     `chosen`, a number of tokens, each of which goes to that many of `experts`, by Zipf's law with exponent `skew`. A
     kernel gathers the rows of a group and pads them to whole tiles, so the cost depends on how many tiles the groups
     make. `scale_block`: 8-bit operands, with one scale for each row and that many elements of K of A, and one for each
-    block of that many columns and elements of K of B.
+    block of that many columns and elements of K of B. If the weights are narrower than A (int8, int4, or uint4 with
+    zero points), only they have scales: (1, 128) is one for each column and 128 of K.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class GroupedMatmulTemplate(Template):
         skew: float = 0.0,
     ) -> None:
         dealt = _dealt(_routed(rows, experts, chosen, skew), experts)
-        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype)
+        a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype, packed=True)
         types = {"C": output_type(a, out_dtype), "A": a, "B": b}
         sizes = {"e": dealt.groups, "m": max(1, round(dealt.rows / dealt.groups)), "n": N, "k": K}
         scale_n, scale_k = scales(scale_block, a, b) or (0, 0)

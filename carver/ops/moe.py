@@ -81,7 +81,8 @@ class MoETemplate:
 
     `up` is the matmul with gate and up projection side by side (2 `intermediate` x `hidden`), `down` the one back.
     `routing` is "uniform", "zipf", an exponent of Zipf's law, or the number of tokens of each expert. `block_shape`:
-    8-bit operands, with one scale per block of this shape.
+    8-bit operands, with one scale per block of this shape. With a narrower `weight_dtype` (int8, int4, or uint4 with
+    zero points) only weights have scales: (1, 128) is one for each column and 128 elements of its depth.
     """
 
     @takes(ProblemError, words="dtype$")
@@ -99,7 +100,8 @@ class MoETemplate:
         out_dtype: str = "bfloat16",
     ) -> None:
         rows = _routed(tokens, experts, topk, routing)
-        self.title = f"{tokens} tokens to {topk} of {experts} experts of {hidden} x {intermediate} ({dtype})"
+        types = dtype if weight_dtype is None else f"{dtype}, weights {weight_dtype}"
+        self.title = f"{tokens} tokens to {topk} of {experts} experts of {hidden} x {intermediate} ({types})"
         self.up: Template
         self.down: Template
         self.up, self.down = (

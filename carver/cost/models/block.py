@@ -198,7 +198,7 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     moved_a, moved_b = singles(t)
     converted_b = t.b_converts * np.where(buffered > 0, t.tile_n * t.tile_k / t.arch.warp_size, moved_b)
     waiting = SINGLE_INSTR * (moved_a + moved_b)
-    waiting += k["convert_instr"] * (t.a_converts * moved_a + converted_b)
+    waiting += k["convert_instr"] * t.a_converts * moved_a + unpacking(t, k) * converted_b
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
     after = after_clk(t) / np.minimum(1.0, per_scheduler) + k["row_scalar_clk"] * t.row_scalars
     return alone + fixed + k["serial_clk"] * t.serialized + widening + after
@@ -269,6 +269,11 @@ def singles(t: Block) -> tuple[FloatArray, FloatArray]:
     return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
 
 
+def unpacking(t: Block, k: Mapping[str, float]) -> FloatArray | float:
+    """Instructions to convert an element of the second operand."""
+    return k["convert_instr"] if t.unpack_instr is None else t.unpack_instr
+
+
 def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
     """Instructions of all warps of a block in one step, without the products on vector units.
 
@@ -279,11 +284,13 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
     single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr
     copying_a = t.tile_m * t.tile_k * t.a_bytes / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
     copying_b = t.tile_n * t.tile_k * t.b_bytes / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
+    if t.unpack_instr is not None:
+        copying_b = copying_b * (wide_b >= ASYNC_BYTES)
     copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
     each = np.where(t.matrix_widens > 0, k["convert_instr"], PAIR_INSTR)
     widen = (t.instruction == MMA) * t.mma_widens * each
     per_a = k["convert_instr"] * t.a_converts + widen
-    per_b = k["convert_instr"] * t.b_converts + widen
+    per_b = unpacking(t, k) * t.b_converts + widen
     often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
     converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
     counted: FloatArray = np.where(t.warp_instr > 0, t.warp_instr, k["step_instr"] + copying)
