@@ -93,9 +93,26 @@ class TestServing:
         made, remarks = found(tmp_path)
         assert not made
         assert remarks == [
-            "2 of 4 winners passed over: fused mixtures of experts, whose files name no hidden size",
+            "2 of 4 winners passed over: fused mixtures of experts of which layers.json says no hidden and topk",
             "2 of 4 winners passed over: no descriptor for NVIDIA_H99",
         ]
+
+    def test_experts_of_a_layer_that_is_described(self, tmp_path: Path) -> None:
+        tuned(tmp_path, "E=8,N=7168,device_name=NVIDIA_H200.json")
+        tuned(tmp_path, "E=384,N=128,device_name=NVIDIA_H200,dtype=int4_w4a16.json")
+        (tmp_path / "layers.json").write_text(json.dumps({
+            "E=8,N=7168": {"hidden": 4096, "topk": 2},
+            "E=384,N=128": {"hidden": 7168, "topk": 8, "intermediate": 256, "group_size": 32},
+        }))  # fmt: skip
+        made, remarks = found(tmp_path)
+        assert not remarks and {one.backend for one in made} == {"triton"}
+        sizes = [(one.problem.sizes["n"], one.problem.sizes["k"], one.problem.dtypes["B"]) for one in made]
+        assert sizes == [(512, 7168, "int4")] * 2 + [(14336, 4096, "bfloat16")] * 2
+        assert made[0].problem.options["scale_k"] == 32 and made[0].problem.options["routed_rows"] == 16 * 8
+        assert [place(one).refused for one in made] == [False] * 4
+        (tmp_path / "layers.json").write_text("[]")
+        with pytest.raises(AssertionError, match=r"layers\.json is no object of layers"):
+            found(tmp_path)
 
     def test_an_installed_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tuned(tmp_path / "served" / "configs")

@@ -126,7 +126,7 @@ def block_fp8(
 def _file(name: str, best: Mapping[int, Hint | LayerHint], more: Mapping[str, int] = {}) -> ConfigFile:
     """Of the best hint of each batch, with `more` in each configuration."""
     configs = {
-        batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | more for batch, hint in best.items()
+        batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | dict(more) for batch, hint in best.items()
     }
     of = {batch: (hint.up, hint.down) if isinstance(hint, LayerHint) else (hint,) for batch, hint in best.items()}
     return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
