@@ -31,10 +31,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import captured  # noqa: E402
-
 import carver  # noqa: E402
-from carver.base.errors import CarverError  # noqa: E402
+from carver.base.errors import CarverError, ConfigError  # noqa: E402
+from carver.base.given import text_of  # noqa: E402
 from carver.compiled.triton import function_of  # noqa: E402
 
 SIZES = "2,4096,16,128"
@@ -89,7 +88,7 @@ def queued(call: Callable[[], None], quantiles: Sequence[float]) -> list[float]:
 
     call()
     torch.cuda.synchronize()
-    held = torch.empty(CLEARED_BYTES, dtype=torch.int8)
+    held = torch.empty(CLEARED_BYTES, dtype=torch.int8, device="cuda")
     began = time.perf_counter()
     call()
     torch.cuda.synchronize()
@@ -163,6 +162,7 @@ def record(out: Path) -> list[str]:
 
 def work(operators: Sequence[str], sizes: str, out: Path) -> None:
     """One operator after another in this process, until one of them breaks what the others need."""
+    import captured
     import torch
 
     def filled(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -199,6 +199,8 @@ def watched(worker: subprocess.Popen[str], until: float) -> threading.Timer:
 
 def measure(options: argparse.Namespace) -> None:
     """Workers one after another, each with the operators that are left."""
+    import captured
+
     until = time.monotonic() + options.limit
     nothing = (lambda *_, **__: None, (1, 1, 1, 1))
     names = [name for name, _ in captured.calls(*nothing)]  # type: ignore[arg-type]
@@ -221,7 +223,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in text_of(path, ConfigError).splitlines():
         yield json.loads(line)
 
 
