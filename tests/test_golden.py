@@ -32,6 +32,9 @@ OPERATORS = {
     "gated-mlp": carver.GatedMLPTemplate(512, 14336, 4096, in_dtype="bfloat16"),
     "matmul-softmax": carver.MatmulSoftmaxTemplate(4096, 2048, 512),
     "grouped-matmul": carver.GroupedMatmulTemplate(carver.Routing(1024, 64, 8), 2560, 3584),
+    "grouped-weights": carver.GroupedMatmulTemplate(
+        carver.Routing(512, 128, 8), 1536, 2048, b_dtype="int4", scale_block=(1, 128)
+    ),
     "scaled-matmul": carver.MatmulTemplate(
         1024, 4096, 7168, trans_B=True, in_dtype="float8_e4m3", out_dtype="bfloat16", scale_block=(128, 128)
     ),

@@ -65,14 +65,15 @@ def pipelines(arch: Arch) -> bool:
     return bool(arch.async_copy) or arch.vendor == "amd"
 
 
-def ahead(arch: Arch, num_stages: Values, async_a: Values, async_b: Values) -> Values:
-    """Steps by which the pipelined loads run ahead. An operand outside the pipeline is loaded and used in one step.
+def ahead(arch: Arch, num_stages: Values, async_a: Values, async_b: Values, singly: Values = 0) -> Values:
+    """Steps by which the pipelined loads run ahead. An operand outside the pipeline is loaded and used in one step; a
+    step that loads it element by element (`singly`) waits for nothing else.
 
     On AMD a step loads data of a later step into registers, and stores them to LDS before it ends. So a load has the
     time of one step, however many buffers there are. Source: Triton 3.6's IR for gfx90a to gfx1200.
     """
     steps = 1 if arch.vendor == "amd" else np.maximum(num_stages - 1, 1)
-    return np.where((async_a > 0) | (async_b > 0), steps, 1)
+    return np.where(((async_a > 0) | (async_b > 0)) & (np.asarray(singly) == 0), steps, 1)
 
 
 def buffers(num_stages: Values, instruction: Values) -> Values:

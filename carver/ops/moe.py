@@ -100,7 +100,7 @@ class MoETemplate:
         out_dtype: str = "bfloat16",
     ) -> None:
         rows = _routed(tokens, experts, topk, routing)
-        types = dtype if weight_dtype is None else f"{dtype}, weights {weight_dtype}"
+        types = dtype if weight_dtype in (None, dtype) else f"{dtype}, weights {weight_dtype}"
         self.title = f"{tokens} tokens to {topk} of {experts} experts of {hidden} x {intermediate} ({types})"
         self.up: Template
         self.down: Template
