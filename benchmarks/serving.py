@@ -37,11 +37,11 @@ Config = dict[str, int]
 RUNS = 9
 TOLERANCE = 0.02
 SCALES = 128
-"""Columns and depth of a block of scales; depth of a group of weights of 4 bits."""
+"""Columns and depth of a block of scales."""
 
 
 class Layer(NamedTuple):
-    """Experts of `kind` "plain", "fp8", "block", "int8" or "int4", `topk` a token; or "linear", with neither."""
+    """Experts of `kind` "plain", "fp8", "block" or "int8", `topk` a token; or "linear", with neither."""
 
     kind: str
     experts: int
@@ -77,7 +77,6 @@ LAYERS = [
     Layer("block", 16, 2, 5120, 2048, MANY),
     Layer("fp8", 128, 8, 4096, 1536, (16, 256, 4096)),
     Layer("int8", 64, 6, 2048, 1408, (16, 256, 4096)),
-    Layer("int4", 64, 6, 2048, 1408, (16, 256, 4096)),
     Layer("plain", 64, 8, 4096, 1024, (1024,), (0.0, 0.5, 1.0, 1.5)),
     *(Layer("linear", 1, 1, k, n, tokens) for n, k, tokens in (
         (4608, 7168, FEW), (7168, 2048, MANY), (2112, 7168, FEW), (24576, 1536, FEW), (4096, 4096, MANY),
@@ -123,7 +122,7 @@ TILES = {
     "num_warps": (4, 8), "num_stages": (2, 3, 4, 5),
 }  # fmt: skip
 GROUPS = (1, 8, 16, 32, 64)
-POOL = {"plain": 150, "block": 100, "linear": 80, "fp8": 32, "int8": 32, "int4": 24}
+POOL = {"plain": 150, "block": 100, "linear": 80, "fp8": 32, "int8": 32}
 """Kernels that are compiled of each kind."""
 FIRST, OTHERS, SLOWER = 24, 36, 4.0
 
@@ -146,7 +145,7 @@ def template(p: Matmul, topk: int) -> Any:
 
     if p.kind == "linear":
         return carver.ScaledMatmulTemplate(p.tokens, p.N, p.K)
-    types = {"plain": ("bfloat16", None), "int8": ("bfloat16", "int8"), "int4": ("bfloat16", "int8")}
+    types = {"plain": ("bfloat16", None), "int8": ("bfloat16", "int8")}
     a, b = types.get(p.kind, ("float8_e4m3", None))
     block = (SCALES, SCALES) if p.kind == "block" else None
     routing = carver.Routing(p.tokens, p.experts, topk, p.skew)
@@ -295,7 +294,7 @@ def score(options: argparse.Namespace) -> None:
 
 def fits(p: Matmul, c: Config) -> bool:
     """Within shared memory, of few enough sums a thread, and scales not deeper than a step."""
-    a, b = {"plain": (2, 2), "int8": (2, 1), "int4": (2, 0.5)}.get(p.kind, (1, 1))
+    a, b = {"plain": (2, 2), "int8": (2, 1)}.get(p.kind, (1, 1))
     held = (c["BLOCK_M"] * a + c["BLOCK_N"] * b) * c["BLOCK_K"] * max(1, c["num_stages"] - 1)
     sums = c["BLOCK_M"] * c["BLOCK_N"] // (32 * c["num_warps"])
     scaled = p.kind in ("block", "linear")
@@ -328,10 +327,10 @@ def ours(p: Matmul, c: Config, t: Mapping[str, Any]) -> Call:
         sizes = (p.tokens, p.N, p.K, group, p.K, p.K, p.N, deep, deep)
         given: tuple[Any, ...] = (t["x"], t["w"], t["out"], t["xs"], t["ws"], *sizes)
         return Call(triton_moe.scaled_matmul, grid, given, words | {"SCALE_N": SCALES, "SCALE_K": SCALES})
-    row_tiles, wide = -(-t["slots"] // c["BLOCK_M"]), p.K // 2 if p.kind == "int4" else p.K
-    scales = {"block": (deep, -(-p.N // SCALES) * deep, deep), "int4": (1, p.N * deep, deep), "int8": (1, p.N, 1)}
+    row_tiles = -(-t["slots"] // c["BLOCK_M"])
+    scales = {"block": (deep, -(-p.N // SCALES) * deep, deep), "int8": (1, p.N, 1)}
     given = (t["x"], t["w"], t["out"], t["xs"], t["ws"], t["gate"], t["slot"], t["expert"], t["used"], p.N, p.K,
-             p.routed, p.topk, group, row_tiles, p.K, p.N * wide, wide, p.N,
+             p.routed, p.topk, group, row_tiles, p.K, p.N * p.K, p.K, p.N,
              *scales.get(p.kind, (1, 1, 1)))  # fmt: skip
     kind = "plain" if p.kind == "fp8" else p.kind
     words |= {"KIND": kind, "SCALE_N": 0 if p.kind == "plain" else SCALES, "SCALE_K": SCALES}
@@ -384,8 +383,8 @@ def compile_one(job: tuple[str, Matmul, Config]) -> str:
 
 def empty(p: Matmul, torch: Any) -> dict[str, Any]:
     """Types in place of tensors, for a kernel that is only compiled."""
-    x = {"plain": torch.bfloat16, "int8": torch.bfloat16, "int4": torch.bfloat16}.get(p.kind, torch.float8_e4m3fn)
-    w = {"int8": torch.int8, "int4": torch.uint8}.get(p.kind, x)
+    x = torch.bfloat16 if p.kind in ("plain", "int8") else torch.float8_e4m3fn
+    w = torch.int8 if p.kind == "int8" else x
     return {"x": x, "w": w, "out": torch.bfloat16, "xs": torch.float32, "ws": torch.float32, "gate": torch.float32,
             "slot": torch.int32, "expert": torch.int32, "used": torch.int32, "slots": 16}  # fmt: skip
 
@@ -429,16 +428,15 @@ def weights(kind: str, experts: int, n: int, k: int) -> dict[str, Any]:
     import torch
 
     g = torch.Generator(device="cuda").manual_seed(1)
-    wide = k // 2 if kind == "int4" else k
-    w = torch.empty(experts, n, wide, device="cuda", dtype=empty(Matmul(kind, 1, 1, 1, 1, 1, 1, 0.0), torch)["w"])
+    w = torch.empty(experts, n, k, device="cuda", dtype=empty(Matmul(kind, 1, 1, 1, 1, 1, 1, 0.0), torch)["w"])
     for e in range(experts):
-        if w.dtype in (torch.int8, torch.uint8):
-            w[e] = torch.randint(0, 255, (n, wide), device="cuda", generator=g, dtype=torch.int16).to(w.dtype)
+        if w.dtype == torch.int8:
+            w[e] = torch.randint(0, 255, (n, k), device="cuda", generator=g, dtype=torch.int16).to(w.dtype)
         else:
-            w[e] = (torch.randn(n, wide, device="cuda", generator=g, dtype=torch.bfloat16) * 0.5).to(w.dtype)
+            w[e] = (torch.randn(n, k, device="cuda", generator=g, dtype=torch.bfloat16) * 0.5).to(w.dtype)
     deep = -(-k // SCALES)
     shape = {"block": (experts, -(-n // SCALES), deep), "linear": (experts, -(-n // SCALES), deep),
-             "int4": (experts, n, deep), "int8": (experts, n)}.get(kind, (experts,))  # fmt: skip
+             "int8": (experts, n)}.get(kind, (experts,))  # fmt: skip
     return {"w": w, "ws": torch.rand(shape, device="cuda", generator=g) + 0.5}
 
 
@@ -469,9 +467,6 @@ def expected(p: Matmul, t: Mapping[str, Any], experts_of: Any) -> tuple[Any, Any
     if p.kind in ("block", "linear"):
         x = x * t["xs"][source].repeat_interleave(SCALES, 1)[:, : p.K]
         w = w.float() * t["ws"][owner[:, None], cols[None, :] // SCALES].repeat_interleave(SCALES, 2)[:, :, : p.K]
-    elif p.kind == "int4":
-        pair = torch.stack([w & 15, w >> 4], -1).flatten(2).float() - 8
-        w = pair * t["ws"][owner[:, None], cols[None, :]].repeat_interleave(SCALES, 2)[:, :, : p.K]
     elif p.kind == "int8":
         w = w.float() * t["ws"][owner[:, None], cols[None, :]][:, :, None]
     elif p.kind == "fp8":

@@ -24,7 +24,7 @@ def grouped_matmul(
     """Each tile of slots belongs to one expert; a slot holds the number of a row of the output, or one past them all.
 
     `KIND`: "plain" operands of one type, with one scale where they are of 8 bits; "block", scales within the sum;
-    "int8", weights with a scale a column; "int4", two weights a byte, with a scale a column and `SCALE_K` of K.
+    "int8", weights with a scale a column.
     """
     row, col = place(tl.program_id(0), row_tiles, tl.cdiv(N, BLOCK_N), group)
     if row * BLOCK_M >= tl.load(slots_used_ptr):
@@ -35,17 +35,13 @@ def grouped_matmul(
     n = (col * BLOCK_N + tl.arange(0, BLOCK_N).to(tl.int64)) % N
     k = tl.arange(0, BLOCK_K)
     x_ptrs = x_ptr + (rows // topk)[:, None] * stride_x + k[None, :]
-    packed: tl.constexpr = 2 if KIND == "int4" else 1
-    w_ptrs = w_ptr + expert * stride_we + n[None, :] * stride_wn + (k // packed)[:, None]
+    w_ptrs = w_ptr + expert * stride_we + n[None, :] * stride_wn + k[:, None]
     if KIND == "block":
         xs_ptrs = xs_ptr + rows // topk * stride_xs
         block = n // SCALE_N if BLOCK_N > SCALE_N else col * BLOCK_N // SCALE_N
         ws_ptrs = ws_ptr + expert * stride_wse + block * stride_wsn
     if KIND == "int8":
         each = tl.load(ws_ptr + expert * stride_wse + n[None, :])
-    if KIND == "int4":
-        ws_ptrs = ws_ptr + expert * stride_wse + n[None, :] * stride_wsn
-        shift = (k % 2 * 4)[:, None]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_K:
@@ -58,9 +54,6 @@ def grouped_matmul(
             acc = tl.dot(x, w, acc)
         elif KIND == "int8":
             acc = tl.dot(x, w.to(x.dtype), acc)
-        elif KIND == "int4":
-            scale = tl.load(ws_ptrs + (start + k)[:, None] // SCALE_K)
-            acc = tl.dot(x, (((w >> shift) & 15).to(tl.float32) * scale - 8.0 * scale).to(x.dtype), acc)
         else:
             of_rows = tl.load(xs_ptrs + start // SCALE_K, mask=is_real, other=0.0)
             of_columns = tl.load(ws_ptrs + start // SCALE_K)
@@ -69,7 +62,7 @@ def grouped_matmul(
             else:
                 acc += tl.dot(x, w) * (of_rows * of_columns)[:, None]
         x_ptrs += BLOCK_K
-        w_ptrs += BLOCK_K // packed
+        w_ptrs += BLOCK_K
     if KIND == "int8":
         acc *= each
     if KIND == "plain" and SCALE_N > 0:

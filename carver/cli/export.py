@@ -134,6 +134,9 @@ def _reasons(file: vllm.ConfigFile) -> str:
     """A line a number of tokens: its tile, and of each matmul the time, what bounds it, blocks, waves and padding."""
     lines = ["tokens  tile, warps, stages, group        ms  by matmul: ms, bound, waves, arithmetic over what is asked"]
     for batch, config in file.configs.items():
+        if batch not in file.hints:
+            lines.append(f"{batch:>6}  vLLM's CUDA kernel, of which vLLM chooses the tile")
+            continue
         tile = "x".join(str(config[f"BLOCK_SIZE_{axis}"]) for axis in "MNK")
         words = f"{tile}, {config['num_warps']}, {config['num_stages']}, {config['GROUP_SIZE_M']}"
         each = "; ".join(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
@@ -43,6 +43,8 @@ CUDA_GROUPS, CUDA_TOKENS, CUDA_ROWS, CUDA_DEPTHS = (32, 64, 128), 6, 64, (1, 2, 
 """vLLM on NVIDIA runs a kernel of its own in CUDA, with the same file, on weights of 4 bits in such groups while an
 expert has so few tokens in the mean. It takes tiles of so many rows at most and of so many groups. Source: vLLM,
 should_moe_wna16_use_cuda, moe_wna16.cu."""
+CUDA_CONFIG = {"BLOCK_SIZE_M": 16, "GROUP_SIZE_M": 1, "SPLIT_K": 1}
+"""With this vLLM chooses the rest of a tile, for either kernel. Source: vLLM, get_moe_wna16_block_config."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class ConfigFile:
     configs: Mapping[int, Mapping[str, int]]
     predicted_ms: Mapping[int, float]
     hints: Mapping[int, tuple[Hint, ...]]
-    """What each configuration was chosen for: one matmul, or both of a layer."""
+    """What each configuration was chosen for: one matmul, or both of a layer. Those left to vLLM have none."""
 
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
@@ -79,23 +81,26 @@ def moe(
     packed = 2 if dtype == "int4_w4a16" and project == "sglang" else 1
     name = f"E={experts},N={intermediate // packed},device_name={_device(arch, device_name)}"
     ordered = _ordered(batches)
+    in_cuda = project == "vllm" and arch.vendor == "nvidia" and dtype == "int4_w4a16" and group_size in CUDA_GROUPS
+    most = CUDA_TOKENS * experts // topk if in_cuda else 0
     best = {}
     for before, tokens in pairwise((-ordered[0], *ordered)):
-        layer = MoETemplate(
-            tokens, experts, topk, hidden, intermediate, types[0], shape or groups,
-            weight_dtype="uint4" if zero_points else types[1],
-        )  # fmt: skip
-        nearest = (before + tokens) // 2 + 1  # the fewest tokens that look this entry up
-        in_cuda = project == "vllm" and arch.vendor == "nvidia" and nearest * topk <= CUDA_TOKENS * experts
-        depth = group_size if in_cuda and dtype == "int4_w4a16" and group_size in CUDA_GROUPS else None
-        best[tokens] = _first(layer.with_arch(arch), depth, gcd(hidden, intermediate))
+        if tokens > most:
+            layer = MoETemplate(
+                tokens, experts, topk, hidden, intermediate, types[0], shape or groups,
+                weight_dtype="uint4" if zero_points else types[1],
+            )  # fmt: skip
+            fewest = (before + tokens) // 2 + 1  # that look this entry up
+            depth = gcd(hidden, intermediate) if fewest <= most else 0
+            best[tokens] = _first(layer.with_arch(arch), depth, group_size or 0)
     more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
-    return _file(name + _suffix(dtype, shape, project), best, more)
+    file = _file(name + _suffix(dtype, shape, project), best, more)
+    return replace(file, configs={tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered})
 
 
-def _first(layer: MoETemplate, group: int | None, depth: int) -> LayerHint:
-    """The best hint; with `group` the best of tiles that vLLM's CUDA kernel takes, where K is a multiple of `depth`."""
-    if group is None:
+def _first(layer: MoETemplate, depth: int, group: int) -> LayerHint:
+    """The best hint; with `depth`, of which K is a multiple, the best of tiles that vLLM's CUDA kernel takes too."""
+    if not depth:
         return layer.recommend_hints(1)[0]
     for hint in layer.recommend_hints(2 * CONSIDERED):
         rows, deep = hint.config["BLOCK_M"], hint.config["BLOCK_K"]
