@@ -162,3 +162,13 @@ def decayed(x, k, g, y, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         decay = tl.exp2(here - tl.load(g + row)[None, :])
         total += tl.where(rows[:, None] >= j, weight[:, None] * tl.load(k + row)[None, :] * decay, 0.0)
     tl.store(y + at, total)
+
+
+@triton.jit
+def waves(x, y, n, SINE: tl.constexpr, BLOCK: tl.constexpr):
+    """A sine has a loop for large numbers in NVIDIA's code, a remainder one for large quotients in AMD's."""
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(0, n, BLOCK):
+        each = tl.load(x + tl.program_id(0) * n + i + tl.arange(0, BLOCK))
+        total += tl.sin(each) if SINE else each % 3.7
+    tl.store(y + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), total)

@@ -83,6 +83,20 @@ def test_loops_nest_and_what_spins_is_not_work() -> None:
     assert [loop.header for loop in found.all_loops()] == [1, 2]
 
 
+def test_a_register_taken_to_the_uniform_ones_is_no_loop() -> None:
+    found = code(
+        (control(), "LDG.E R2, [R4.64]"),  # 0: the loop
+        (control(), "PLOP3.LUT P0, PT, P0, P4, PT, 0xa2, 0x0"),  # 1: again for lanes that hold another number
+        (control(), "@P4 R2UR P0, UR10, R4"),  # 2
+        (control(), "@P4 PLOP3.LUT P4, PT, P0, PT, PT, 0x80, 0x0"),  # 3
+        (control(), "@!UP3 SYNCS.EXCH.64 URZ, [UR10+0x1c100], UR8"),  # 4
+        (control(), "@P4 BRA.U.ANY 0x10"),  # 5
+        (control(), "@P2 BRA 0x0"),  # 6
+        (control(), "EXIT"),  # 7
+    )
+    assert [(loop.own, loop.loops) for loop in found.loops] == [((0, 1, 2, 3, 4, 5, 6), ())]
+
+
 def test_a_loop_that_is_entered_in_its_middle_is_found() -> None:
     found = code(
         (control(), "@P0 BRA 0x30"),

@@ -426,6 +426,19 @@ def test_an_atomic_that_is_tried_again_is_no_loop(arch: str) -> None:
     assert sum(n for span in spans for kind, n in span.accesses.items() if kind == "atomic global")
 
 
+@pytest.mark.parametrize("sine", [True, False], ids=["sine", "remainder"])
+@pytest.mark.parametrize("arch", ["t4", "h100", "rtx 5090", "mi300x", "rx 7900 xtx"])
+def test_loops_of_mathematical_functions_are_none_of_the_programs(arch: str, sine: bool) -> None:
+    args = {name: carver.Tensor("float32", (64, 16384)) for name in "xy"} | {"n": 16384}
+    config = {"SINE": sine, "BLOCK": 1024, "num_warps": 4}
+    facts = carver.inspect(kernels.waves, args=args, config=config, arch=arch, grid=(64,))
+    [loop] = facts.loops
+    assert (loop.name, loop.trips, facts.steps) == ("i", 16.0, 16.0)
+    assert loop.span.bytes["load global"] * loop.trips * facts.warps == 64 * 1024
+    elements = 1024 / (facts.warps * carver.load_arch(arch).warp_size)
+    assert loop.span.instructions < 50 * elements, "numbers that are rare need hundreds"
+
+
 @pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
 def test_elements_that_a_thread_holds_many_times_are_not_iterations(arch: carver.Arch) -> None:
     args = {"x": half(512, 64), "y": carver.Tensor("float32", (512, 64)), "steps": 512}

@@ -34,12 +34,36 @@ class Passes:
     """0 in programs that return before they do anything."""
 
 
+def shallow(machine: Machine, run: Run) -> Machine:
+    """The machine's code without loops that nest deeper than the program's.
+
+    They are of mathematical functions, for arguments that are rare: sines of large numbers, remainders of far larger
+    dividends.
+    """
+    deepest = max((len(_ancestors(run.loops, i)) for i in range(len(run.loops))), default=-1)
+    places = [j for j in range(len(machine.loops)) if len(_ancestors(machine.loops, j)) <= deepest]
+    if len(places) == len(machine.loops):
+        return machine
+    place = {-1: -1} | {j: n for n, j in enumerate(places)}
+    around = {machine.loops[j].parent for j in places}
+    loops = tuple(
+        replace(machine.loops[j], parent=place[machine.loops[j].parent], leaf=j not in around) for j in places
+    )
+    asides = tuple(
+        replace(aside, parent=place[aside.parent], after=place.get(aside.after, -1))
+        for aside in machine.asides
+        if aside.parent in place
+    )
+    return replace(machine, loops=loops, asides=asides)
+
+
 def matched(machine: Machine, run: Run, warps: int) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
 
     Iterations that the compiler peeled off are taken off: products add up to the program's. Where it does several
     iterations in one pass, what is left over is done by the stretches behind the loop that a branch may pass by. Where
-    it unrolled a whole inner loop, the loop around that is the innermost one.
+    it unrolled a whole inner loop, the loop around that is the innermost one. The machine's loops nest no deeper than
+    the program's: `shallow` takes care of that.
     """
     flops = dot_flops(run)
     inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .code import Loop
 
@@ -61,6 +61,15 @@ def graph(length: int, steps: dict[int, Step]) -> Graph:
     return Graph(blocks, tuple(x if n in reached else () for n, x in enumerate(after)), tuple(entries))
 
 
+def usual(
+    steps: Mapping[int, Step], opcodes: Sequence[str], is_rare: Callable[[Sequence[str]], bool]
+) -> dict[int, Step]:
+    """The steps, with branches taken that pass by code for arguments that are rare, as `is_rare` says of opcodes."""
+    ahead = {i: max(step.targets, default=0) for i, step in steps.items() if step.falls and not step.indirect}
+    rare = {i for i, end in ahead.items() if is_rare(opcodes[i + 1 : end])}
+    return {i: replace(step, falls=False) if i in rare else step for i, step in steps.items()}
+
+
 def reachable(after: Sequence[Iterable[int]], starts: Iterable[int]) -> set[int]:
     seen: set[int] = set()
     stack = list(starts)
@@ -86,10 +95,15 @@ MEMORY = re.compile(r"LD|ST|ATOM|RED|BAR|UTMA|UBLK|(global|buffer|flat)_(load|st
 SWAP = re.compile(r"\.CAS|cmpswap")
 
 
-def retries(opcodes: Sequence[str]) -> bool:
-    """Whether a loop only repeats a compare-and-swap until it succeeds: an atomic that the device emulates."""
+def passes_once(opcodes: Sequence[str]) -> bool:
+    """Whether a loop is of the compiler's own and runs once, as a rule.
+
+    Such a loop repeats a compare-and-swap until it succeeds, for an atomic that the device emulates; or it takes a
+    register to the uniform ones, and again for lanes that hold another number there, of which there are none.
+    """
     touching = [op for op in opcodes if MEMORY.match(op)]
-    return len(touching) == 1 and bool(SWAP.search(touching[0]))
+    retries = len(touching) == 1 and bool(SWAP.search(touching[0]))
+    return retries or (opcodes[-1].startswith("BRA.U.ANY") and any(op.startswith("R2UR") for op in opcodes))
 
 
 def loops(
@@ -97,8 +111,8 @@ def loops(
 ) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """The tree of loops that do work, and the reachable indices outside of all loops.
 
-    `is_wait` decides from the opcodes of an innermost loop whether it only waits; such a loop is left out. A loop that
-    only retries a compare-and-swap counts as straight code that runs once.
+    `is_wait` decides from the opcodes of an innermost loop whether it only waits; such a loop is left out. A loop
+    that `passes_once` counts as the code around it.
     """
     section: dict[int, int] = {}
     for entry in flow.entries:
@@ -118,7 +132,7 @@ def loops(
             if not inner and is_wait([opcodes[i] for i in body]):
                 spinning.update(part)
                 continue
-            if retries([opcodes[i] for i in body]):
+            if passes_once([opcodes[i] for i in body]):
                 continue
             nested = {i for loop in inner for i in loop.body} | set(indices(spinning & part))
             own = tuple(i for i in body if i not in nested)

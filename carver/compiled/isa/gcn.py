@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from carver.base.errors import CompileError
 
 from .code import Code, Instruction, Resources, Waits
-from .flow import Step, graph, loops, optional
+from .flow import MEMORY, Step, graph, loops, optional, usual
 
 LINE = re.compile(
     r"^(?:(?P<label>[.\w$]+):|\t(?P<opcode>[a-z]\w*)(?:[ \t]+(?P<operands>[^;\n]*?))?)[ \t]*(?:;.*)?$", re.M
@@ -32,6 +32,7 @@ COUNTERS = {
     "bvhcnt": ("bvh",), "asynccnt": ("async",), "tensorcnt": ("tensor",), "xcnt": (),
 }  # fmt: skip
 SKIPS = {"SAME": 0, "NEXT": 1, "SKIP_1": 2, "SKIP_2": 3, "SKIP_3": 4, "SKIP_4": 5}
+REDUCING_WORDS = 7
 BRANCH = re.compile(r"^s_(branch|cbranch_\w+|setpc_b64|swappc_b64|call_b64|endpgm\w*|trap)$")
 
 
@@ -56,8 +57,9 @@ def read(text: str, kernel: str | None = None) -> Code:
     family = isa[1]
     stack_bytes = facts.get("private_segment_fixed_size", 0)
     instructions, places = _instructions(found[1], family.startswith("gfx9"), stack_bytes > 0)
-    steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, places))}
-    roots, straight = loops(graph(len(instructions), steps), [each.opcode for each in instructions], _only_waits)
+    opcodes = [each.opcode for each in instructions]
+    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, places))}, opcodes, _reduces)
+    roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
     resources = Resources(
         registers=facts["vgpr_count"],
         scalars=facts.get("sgpr_count", 0),
@@ -158,6 +160,13 @@ def _only_waits(opcodes: Sequence[str]) -> bool:
     """Whether a loop sleeps or synchronises with other waves, and has no vector instruction."""
     works = any(op[0] in "vdgbf" for op in opcodes)
     return not works and any(op.startswith(("s_sleep", "s_barrier")) for op in opcodes)
+
+
+def _reduces(opcodes: Sequence[str]) -> bool:
+    """Whether this is how a sine or a cosine reduces a large argument: it multiplies it with seven words of the digits
+    of 2/pi and shifts the product into place."""
+    words = opcodes.count("v_mad_u64_u32") == REDUCING_WORDS <= opcodes.count("v_alignbit_b32")
+    return words and not any(map(MEMORY.match, opcodes))
 
 
 def _spilled(instructions: list[Instruction]) -> int:

@@ -23,7 +23,7 @@ from carver.base.errors import CompileError, DeviceError
 
 from . import elf
 from .code import Code, Control, Instruction, Resources
-from .flow import Step, graph, loops, optional
+from .flow import MEMORY, Step, graph, loops, optional, usual
 
 INSTRUCTION_BYTES = 16
 TIMEOUT_S = 120.0
@@ -140,8 +140,9 @@ def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) ->
 def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
     instructions = _described(instructions)
     place = {each.address: i for i, each in enumerate(instructions)}
-    steps = {i: s for i, each in enumerate(instructions) if (s := _step(each, place))}
-    roots, straight = loops(graph(len(instructions), steps), [each.opcode for each in instructions], _only_waits)
+    opcodes = [each.opcode for each in instructions]
+    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, place))}, opcodes, _reduces)
+    roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
     jumps = {i: s for i, s in steps.items() if instructions[i].mnemonic in ("BRA", "JMP", "EXIT")}
     resources = Resources(
         registers=kernel.registers,
@@ -214,6 +215,18 @@ def _only_waits(opcodes: Sequence[str]) -> bool:
     if all(op.partition(".")[0] in ("BRA", "NOP") for op in opcodes):  # padding after the end, never executed
         return True
     return any(map(WAITING.search, opcodes)) and not any(map(WORKING.match, opcodes))
+
+
+TABLE = re.compile(r"STL|LDL|LDC|LDG\S*\.CONSTANT")
+"""What large arguments of a sine take of memory: the stack, and a table of constants."""
+
+
+def _reduces(opcodes: Sequence[str]) -> bool:
+    """Whether this is how a sine or a cosine reduces an argument above 105,615: a loop multiplies it with the digits of
+    2/pi, from a table, into an array on the stack (Payne and Hanek, SIGNUM Newsletter 18, 1983)."""
+    if "STL" not in opcodes or "BRA" not in opcodes:
+        return False
+    return all(TABLE.match(op) for op in opcodes if MEMORY.match(op))
 
 
 STACK_SLOT = re.compile(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]")
