@@ -61,6 +61,12 @@ def wrong(x_ptr, BLOCK: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, BLOCK), tl.arange(0, 2 * BLOCK))
 
 
+@triton.jit
+def misnamed(x_ptr):
+    """An error function that this language does not have."""
+    tl.store(x_ptr, tl.no_error_function(1.0))
+
+
 def outer():
     @triton.jit
     def inner(x_ptr):

@@ -241,6 +241,8 @@ def test_configurations_that_compile_to_the_same_code_are_one() -> None:
 def test_a_refusal_is_the_compilers_sentence() -> None:
     with pytest.raises(CompileError, match=r"(?i)shape"):
         carver.inspect(kernels.wrong, args={"x_ptr": half(64)}, config={"BLOCK": 32}, arch=H100)
+    with pytest.raises(CompileError, match="no attribute 'no_error_function'"):
+        carver.inspect(kernels.misnamed, args={"x_ptr": half(64)}, config={}, arch=H100)
     with pytest.raises(NoCandidates):
         carver.rank_kernel(kernels.wrong, [{"BLOCK": 32}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
 
@@ -397,6 +399,22 @@ def test_a_module_that_loads_only_here(does: str, tmp_path: Path, monkeypatch: p
     hostile = importlib.import_module("hostile_kernels")
     ranking = carver.rank_kernel(hostile.one, [{"num_warps": 4}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
     assert len(ranking) == 1
+
+
+def test_a_kernel_whose_module_was_changed_is_compiled_as_it_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        "import triton", "import triton.language as tl", "COUNT: tl.constexpr = tl.constexpr(1)", "@triton.jit",
+        "def one(x_ptr):", "    tl.store(x_ptr + tl.arange(0, COUNT), 1)", "",
+    )  # fmt: skip
+    (tmp_path / "changed_kernels.py").write_text("\n".join(lines))
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "changed_kernels", raising=False)
+    changed = importlib.import_module("changed_kernels")
+    changed.COUNT = triton.language.constexpr(16)
+    assert carver.inspect(changed.one, args={"x_ptr": half(64)}, config={}, arch=H100).written_bytes == 32
 
 
 def block_flops(facts: Any) -> float:

@@ -201,15 +201,19 @@ def _check_options(options: Mapping[str, Any], target: Target, parameters: Seque
 
 def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
     """Equal where Triton would compile the same: source with all that it calls, types, constants, target, version."""
-    function = function_of(kernel)
-    try:
-        source = function.cache_key
-    except Exception as error:  # it looks up all that the source names, which this Triton may not have
-        raise ConfigError(f"Triton {version()} cannot read {function.__name__}: {sentence(error)}") from error
+    source = source_of(function_of(kernel))
     known = [given.signature, given.constants, given.divisible, given.near, given.options]
     identity = [version(), source, *known, target.backend, target.arch]
     text = json.dumps(identity, sort_keys=True, default=lambda value: str(getattr(value, "cache_key", value)))
     return sha256(text.encode()).hexdigest()
+
+
+def source_of(function: Any) -> str:
+    """A hash of the source of a function, of all that it calls and of the constants that it names."""
+    try:
+        return str(function.cache_key)
+    except Exception as error:  # it looks up all that the source names, which this Triton may not have
+        raise ConfigError(f"Triton {version()} cannot read {function.__name__}: {sentence(error)}") from error
 
 
 def version() -> str:
@@ -295,7 +299,8 @@ def sentence(error: BaseException) -> str:
     inner: BaseException = error
     while inner.__cause__ is not None:
         inner = inner.__cause__
-    lines = [line.strip() for line in str(inner).splitlines() if line.strip(" ^\t")]
+    told = getattr(inner, "error_message", None) or inner  # without the source that Triton quotes before it
+    lines = [line.strip() for line in str(told).splitlines() if line.strip(" ^\t")]
     said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else type(inner).__name__)
     return f"{type(inner).__name__}: {said}"[:300]
 

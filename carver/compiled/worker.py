@@ -22,7 +22,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from .machine import read_machines
 from .pool import Reply, Request, passing, unread
-from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence
+from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence, source_of
 
 PRINTED_BYTES = 1 << 30
 """Of one file, what a compiler prints too."""
@@ -40,11 +40,13 @@ def where_is(kernel: Any) -> dict[str, str]:
             f"{name} is defined {where}, where a compiling process cannot find it: put it at the top level of a file "
             "and import it from there (in a notebook: %%writefile kernels.py)"
         )
-    return {"path": str(Path(path).resolve()), "module": plain.__module__, "name": name}
+    place = {"path": str(Path(path).resolve()), "module": plain.__module__, "name": name}
+    return {**place, "source": source_of(function)}
 
 
 def find(place: Mapping[str, str]) -> Any:
-    """The kernel at a place. Raises ConfigError where its module does not load or holds no such kernel."""
+    """The kernel at a place. Raises ConfigError where its module does not load or holds no such kernel, or one that
+    calls or names other things than the process that asks has there."""
     try:
         found: Any = _module(place["module"], Path(place["path"]))
     except (Exception, SystemExit) as error:  # a module of the user's may raise anything
@@ -55,7 +57,13 @@ def find(place: Mapping[str, str]) -> Any:
             hint = f"; {nearest(part, there)}" if there else ", nor any other function of triton.jit"
             raise ConfigError(f"{place['path']} has no {place['name']!r}{hint}")
         found = getattr(found, part)
-    return function_of(found)
+    function = function_of(found)
+    if place.get("source", source := source_of(function)) != source:
+        raise ConfigError(
+            f"{place['name']} is another kernel where {place['path']} is imported again: put what it calls and names "
+            "into that file, and change none of it afterwards"
+        )
+    return function
 
 
 def _module(name: str, path: Path) -> ModuleType:
