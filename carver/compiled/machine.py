@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +24,7 @@ Rates = Mapping[Matrix, float]
 @dataclass(frozen=True)
 class Span:
     """One pass of one warp through some code. Keys of `matrix`: instruction, element type and type of the sums; keys of
-    `bytes`: kind and memory ("load global", "store shared")."""
+    `bytes`: kind and memory ("load global", "store shared"); keys of `accesses`: those and bytes of a lane."""
 
     instructions: int
     pipe_clk: Mapping[str, float]
@@ -157,15 +156,13 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
     waits = alone[-1] if isinstance(where, Loop) else NONE
-    accesses: Counter[str] = Counter()
-    for access, n in work.accesses.items():
-        accesses[f"{access.kind} {access.space}"] += n
+    accesses = {" ".join(map(str, access)): n for access, n in work.accesses.items()}
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if kind in rate)
     return Span(
         work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
         {" ".join(m): f for m, f in work.block_matrix.items()},
         work.matrix_shared_bytes,
-        work.block_shared_bytes, work.bytes, dict(accesses), sum(work.bulk.values()),
+        work.block_shared_bytes, work.bytes, accesses, sum(work.bulk.values()),
         work.barriers, work.unknown, tuple(each.clk for each in alone), tuple(each.clk for each in cached), tensor,
         waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits, work.exponentials,
     )  # fmt: skip

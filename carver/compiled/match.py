@@ -221,9 +221,9 @@ def _multiplied(
 
 def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
     """Iterations of the program's loop i that one pass of the machine's does: as many times as it does what one does,
-    if that divides the number of its accesses and barriers. Threads that hold an element several times look the same
-    otherwise."""
-    counts = math.gcd(*(n for kind, n in span.accesses.items() if kind.endswith(" global")))
+    if that divides the numbers of its accesses of each width and of its barriers. Threads that hold an element several
+    times look the same otherwise."""
+    counts = math.gcd(*(n for kind, n in span.accesses.items() if " global " in kind))
     if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
         counts = math.gcd(counts, span.barriers)
     most = max(1, int(min(_ratios(span, run, i, warps), default=1.0) + ALIKE))
