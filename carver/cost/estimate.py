@@ -108,8 +108,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     slots = sms * work.resident
     waves = np.floor(work.grid / slots)
     left = work.grid - waves * slots
-    resident = np.stack([work.resident, np.maximum(1.0, np.ceil(left / sms))])
-    phase = _phase(work, arch, k, resident, np.stack([np.minimum(sms, work.grid), np.clip(left, 1.0, sms)]))
+    resident = np.array([work.resident, np.maximum(1.0, np.ceil(left / sms))])
+    phase = _phase(work, arch, k, resident, np.array([np.minimum(sms, work.grid), np.clip(left, 1.0, sms)]))
     (head_start, tail_start), (head_loop, tail_loop), (head_store, tail_store) = phase.start, phase.loop, phase.store
     in_waves = waves > 0
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)

@@ -54,9 +54,14 @@ def columns(schema: Any) -> tuple[Column, ...]:
     for each in fields(schema):
         if "column" in each.metadata:
             unit, meaning, default, from_problem = each.metadata["column"]
-            value = None if default is None or default is _REQUIRED else np.asarray(default, np.float64)
+            value = None if default is None or default is _REQUIRED else _number(default)
             out.append(Column(each.name, unit, meaning, default is _REQUIRED, value, from_problem))
     return tuple(out)
+
+
+def _number(value: Any) -> Any:
+    """Floats as an array; one alone as a NumPy scalar, which computes faster than an array of shape ()."""
+    return np.asarray(value, np.float64)[()]
 
 
 Schema = TypeVar("Schema")
@@ -132,7 +137,7 @@ def _sources(schema: Any, fixed: Fixed) -> _Sources:
         elif each.name in fixed.sized:
             sized.append(each.name)
         elif each.name in fixed.scope:
-            known[each.name] = np.asarray(fixed.scope[each.name], np.float64)
+            known[each.name] = _number(fixed.scope[each.name])
         elif each.required or each.name in size_scope(fixed.problem):
             sizes.append(each.name)
         else:
@@ -145,7 +150,7 @@ def _of_rows(sources: _Sources, chosen: Columns, space: Space) -> dict[str, Any]
     for name in sources.sized:
         found[name] = np.asarray(chosen[name], np.float64)
     for name in sources.sizes:
-        found[name] = np.asarray(space.scope[name], np.float64)
+        found[name] = _number(space.scope[name])
     return found
 
 

@@ -113,7 +113,7 @@ class Fixed:
             held = next(every)
             if held.all():
                 continue
-            kept = rows[held.take(rule.which.take(rows))] if held.any() else rows[:0]
+            kept = rows[held.take(rule.which.take(rows))]
             if lost := len(rows) - len(kept):
                 removed[rule.why] = removed.get(rule.why, 0) + lost
                 rows = kept
@@ -146,7 +146,9 @@ class Columns(Mapping[str, IntArray]):
             if name in self.fixed.columns:
                 made = self.fixed.columns[name].take(self.rows)
             else:
-                made = as_column(self.fixed.sized[name](ChainMap(self, self.scope)), len(self.rows))  # type: ignore[arg-type]
+                formula = self.fixed.sized[name]
+                read = {each: self[each] if each in self else self.scope[each] for each in formula.names}
+                made = as_column(formula(read), len(self.rows))
             self._made[name] = made
         return made
 
