@@ -138,6 +138,12 @@ def test_sizes_are_whole_numbers(size: Any) -> None:
             make()
 
 
+def test_a_shape_is_not_negative() -> None:
+    with pytest.raises(CarverError, match=r"each number of a shape is at least 0, got \(8, -3\)"):
+        carver.Tensor("float16", (8, -3))
+    assert carver.Tensor("float16", (8, 0)).numel() == 0
+
+
 def test_files_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "given.toml"
     for content in (b"\xff\xfe\x00", b"x = " + b"[" * 5000, b"x = " + b"9" * 5000, b"\x00", b"", b"[sm]\n[sm]"):

@@ -92,6 +92,8 @@ def test_one_that_has_no_answer_is_named() -> None:
         carver.recommend_many([fine, carver.FlashAttentionTemplate(1, 8, seq=128, head_dim=7)], "h200")
     with pytest.raises(ProblemError, match="takes a list of templates, got 7"):
         carver.recommend_many([fine, 7], "h200")  # type: ignore[list-item]
+    with pytest.raises(ProblemError, match="takes a list of templates, got None"):
+        carver.recommend_many(None, "h200")  # type: ignore[arg-type]
 
 
 def test_hints_of_many_are_explained_and_survive_copies() -> None:

@@ -43,6 +43,8 @@ class Tensor:
         if not isinstance(self.dtype, str) or self.dtype not in TRITON_TYPE:
             raise ConfigError(f"unknown element type {shown(self.dtype)}; known: {', '.join(TRITON_TYPE)}")
         shape = tuple(extents("shape", self.shape))
+        if min(shape, default=0) < 0:
+            raise ConfigError(f"each number of a shape is at least 0, got {shape}")
         strides = tuple(extents("strides", self.strides)) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         if len(strides) != len(shape):
             raise ConfigError(f"a tensor of shape {shape} has {len(shape)} strides, got {strides}")

@@ -156,6 +156,8 @@ def recommend_many(
     Problems that differ only in sizes are priced in one pass, which takes a fraction of the time. Raises what a single
     query would raise, for the first template that has no answer.
     """
+    if not isinstance(templates, Iterable):
+        raise ProblemError(f"recommend_many takes a list of templates, got {shown(templates)}")
     given = list(templates)
     if odd := [t for t in given if not isinstance(t, Template)]:
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(odd[0])}")
