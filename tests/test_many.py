@@ -44,7 +44,10 @@ def drawn(seed: int, count: int) -> Iterator[Template]:
                 yield carver.ReductionTemplate(kind, (size(2, 12), size(2, 12)), axis)
             case 7:
                 kind = rng.choice(["bfloat16", "float8_e4m3"])
-                yield carver.GroupedMatmulTemplate(size(0, 10), size(5, 12), size(5, 12), size(1, 6), in_dtype=kind)
+                sizes = size(0, 10), size(5, 12), size(5, 12), size(1, 6)
+                yield carver.GroupedMatmulTemplate(*sizes, in_dtype=kind)
+                bits = {"in_dtype": "bfloat16", "b_dtype": "int4" if kind == "bfloat16" else "int8"}
+                yield carver.GroupedMatmulTemplate(sizes[0], sizes[1], 2048, sizes[3], **bits, scale_block=(1, 128))
             case 8:
                 narrow = {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16", "trans_B": True}
                 for given in (

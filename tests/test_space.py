@@ -197,12 +197,16 @@ def test_every_candidate_is_one_that_the_user_could_give(operator: str, backend:
 
 
 def scaled() -> Iterator[Problem]:
-    """Matmuls of every pair of types and every block of scales that there is."""
+    """Matmuls, and those of groups, of every pair of types and every block of scales that there is."""
     types = "bfloat16", "float8_e4m3", "int8", "int4", "float4_e2m1"
     blocks: tuple[Any, ...] = ("row", "tensor", (1, 16), (1, 32), (1, 128), (128, 128))
     for a, b, block in itertools.product(types, types, blocks):
+        kinds: dict[str, Any] = {"in_dtype": a, "b_dtype": b, "scale_block": block}
         with suppress(ProblemError):
-            yield carver.MatmulTemplate(512, 512, 512, in_dtype=a, b_dtype=b, trans_B=True, scale_block=block).problem
+            yield carver.MatmulTemplate(512, 512, 512, trans_B=True, **kinds).problem
+        with suppress(ProblemError):
+            yield carver.GroupedMatmulTemplate(512, 512, 512, 8, **kinds).problem
+    yield carver.GroupedMatmulTemplate(512, 512, 512, 8).problem
 
 
 def test_vocabularies_are_told_apart() -> None:
@@ -210,14 +214,15 @@ def test_vocabularies_are_told_apart() -> None:
     alike: dict[tuple[str, str, tuple[str, ...]], list[Kernel]] = {}
     for k in PRICED:
         alike.setdefault((k.operator, k.backend, tuple(sorted(k.tunables))), []).append(k)
-    assert {key[:2] for key, kernels in alike.items() if len(kernels) > 1} == {("scaled_matmul", "triton")}
-    problems, ran = list(scaled()), Counter[str]()
+    several = {key[0]: kernels for key, kernels in alike.items() if len(kernels) > 1}
+    assert several.keys() == {"scaled_matmul", "grouped_matmul"}
+    problems, ran = list(scaled()), Counter[tuple[str, str]]()
     for arch, problem in itertools.product((H200, carver.load_arch("b200"), carver.load_arch("mi300x")), problems):
-        [kernels] = [kernels for kernels in alike.values() if len(kernels) > 1]
-        able = [k.name for k in kernels if k.operator == problem.operator and not k.unmet(static_scope(problem, arch))]
+        kernels = several.get(problem.operator, [])
+        able = [k.name for k in kernels if not k.unmet(static_scope(problem, arch))]
         assert len(able) <= 1, (str(problem), able)
-        ran.update(able)
-    assert len(ran) == len(kernels) > 1
+        ran.update((problem.operator, name) for name in able)
+    assert len(ran) == sum(map(len, several.values()))
 
 
 @pytest.mark.parametrize(
