@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import statistics
 import subprocess
@@ -70,11 +71,12 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
     CPU time of the thread: that of the process counts NumPy's idle threads, which spin for a while after its import.
     """
     code = _FRESH.format(arch=arch.name, topk=topk, backend=backend)
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-        for _ in range(processes)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    runs = [  # the first one writes the bytecode that an installed package has
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout.split()
+        for _ in range(processes + 1)
     ]
-    imports, firsts = np.median(np.array(runs, float), axis=0) * 1e3
+    imports, firsts = np.median(np.array(runs[1:], float), axis=0) * 1e3
     return {"import_ms": float(imports), "first_ms": float(firsts)}
 
 
