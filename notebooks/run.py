@@ -3,8 +3,8 @@
     python notebooks/run.py [01_first_ranking ...] [--write | --check]
 
 With --write the outputs are kept in the notebooks; with --check it is an error that what a cell prints is not what the
-notebook shows. Menus are drawn as without ipywidgets, as the picture that they show
-first: where the notebooks are read, nobody answers a menu. Needs the extra `notebook`.
+notebook shows. Menus are drawn as without ipywidgets, as the picture that they show first: where the notebooks are
+read, nobody answers a menu. Needs the extra `notebook`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def execute(name: str) -> Any:
     book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     where = {"metadata": {"path": FOLDER}}
     quiet = ["--IPKernelApp.log_level=50"]
-    client = NotebookClient(book, timeout=120, kernel_name="python3", resources=where, extra_arguments=quiet)
+    # a busy machine hands over what one cell prints in several pieces, and is slow
+    client = NotebookClient(
+        book, timeout=600, kernel_name="python3", resources=where, extra_arguments=quiet, coalesce_streams=True
+    )
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "ipywidgets.py").write_text("raise ImportError\n")
         # a descriptor of the user's own would change every number, and a terminal the width of tables
