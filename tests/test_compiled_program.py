@@ -9,7 +9,7 @@ import pytest
 
 from carver.base.errors import KernelError, ProblemError
 from carver.compiled import ttir
-from carver.compiled.footprint import Footprint, align_bytes, run_bytes, tile_elements
+from carver.compiled.footprint import Footprint, Stretch, align_bytes, density, tile_elements
 from carver.compiled.lanes import MOST_PROGRAMS
 from carver.compiled.program import evaluate
 
@@ -103,7 +103,8 @@ def test_a_tile_has_runs_an_alignment_and_an_edge() -> None:
     assert load.coef == (100.0, 1.0)
     assert load.start.tolist() == [0, 1600, 3200]
     assert load.kept.tolist() == [1, 1, 0.5]  # of rows 32 to 47, 8 are there
-    assert (run_bytes(load), align_bytes(load)) == (128.0, 8.0)  # rows of 200 bytes
+    assert Stretch.of(load, 32) == Stretch(128.0, 128.0, 128.0, 1.0)
+    assert align_bytes(load) == 8.0  # rows of 200 bytes
     assert tile_elements(load) == 16 * 64
 
 
@@ -123,7 +124,46 @@ PACKED = module(
 def test_elements_that_share_a_word_are_one() -> None:
     [load] = evaluate(PACKED, [("w", None)], (1, 1, 1)).accesses
     assert tile_elements(load) == 8
-    assert run_bytes(load) == 16.0
+    assert Stretch.of(load, 32).run_bytes == 16.0
+
+
+PAIRS = module(
+    f"%x: {POINTER}, %y: {POINTER}",
+    """
+    %rows = tt.get_program_id x : i32
+    %pitch = arith.constant 128 : i32
+    %row = arith.muli %rows, %pitch : i32
+    %two = arith.constant dense<2> : tensor<64xi32>
+    %one = arith.constant dense<1> : tensor<64xi32>
+    %line = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %even = arith.muli %line, %two : tensor<64xi32>
+    %odd = arith.addi %even, %one : tensor<64xi32>
+    %from = tt.addptr %x, %row : !tt.ptr<f16>, i32
+    %to = tt.addptr %y, %row : !tt.ptr<f16>, i32
+    %source = tt.splat %from : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %target = tt.splat %to : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %evens = tt.addptr %source, %even : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %odds = tt.addptr %source, %odd : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %results = tt.addptr %target, %odd : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %a = tt.load %evens : tensor<64x!tt.ptr<f16>>
+    %b = tt.load %odds : tensor<64x!tt.ptr<f16>>
+    %c = arith.addf %a, %b : tensor<64xf16>
+    tt.store %results, %c : tensor<64x!tt.ptr<f16>>
+""",
+)
+
+
+def test_pairs_share_sectors() -> None:
+    """Two loads that read every other element read whole sectors between them, and the second finds them in L1; a store
+    of every other element writes half sectors."""
+    run = evaluate(PAIRS, [("x", None), ("y", None)], (4, 1, 1))
+    stretches = [Stretch.of(access, 32) for access in run.accesses]
+    assert stretches == [Stretch(2.0, 256.0, 128.0, 2.0)] * 3
+    assert [density(*each, run.accesses) for each in zip(run.accesses, stretches, strict=True)] == [1.0, 1.0, 0.5]
+    assert [align_bytes(access, 2.0) for access in run.accesses] == [128.0] * 3
+    [even, odd, _] = run.accesses
+    assert density(even, stretches[0], [even]) == density(odd, stretches[1], [odd]) == 0.5
+    assert Stretch.of(even, 4) == Stretch(2.0, 2.0, 2.0, 1.0)  # no two of them in a sector
 
 
 PERSISTENT = module(

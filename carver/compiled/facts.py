@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
-from .footprint import Touched, align_bytes, run_bytes, tile_elements
+from .footprint import Stretch, Touched, align_bytes, density, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow
 from .run import Access, Run
@@ -104,7 +104,12 @@ class AccessFacts:
     """From one pass of its loop's code to the next, in the mean; NaN where that is not known."""
     run_bytes: float
     """Contiguous in a tile."""
+    span_bytes: float
+    """Of a stretch of the tile whose elements are less than a sector apart; the run, where there are no gaps."""
+    density: float
+    """Share of a stretch that is used, by this access or by others of its loop that read what it leaves out."""
     align_bytes: float
+    """Of the starts of stretches."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ def gathered(
     return Facts(
         run.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,
         machine.straight, float(passes.straight.mean()),
-        tuple(_access(a, run.programs, at_once.get(a.loop, 1.0)) for a in run.accesses),
+        tuple(_access(a, run, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in run.accesses),
         float(work.max() / work.mean()), dots,
         sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
         reads.waves(slots)[0], touched.all.waves(slots)[1],
@@ -212,13 +217,14 @@ def gathered(
     )  # fmt: skip
 
 
-def _access(access: Access, programs: int, at_once: float) -> AccessFacts:
+def _access(access: Access, run: Run, at_once: float, sector_bytes: int) -> AccessFacts:
     """`at_once`: iterations of its loop that the code does in one pass."""
-    tiles = float((access.count * access.times * access.kept).sum()) / programs
+    tiles = float((access.count * access.times * access.kept).sum()) / run.programs
+    stretch = Stretch.of(access, sector_bytes)
     return AccessFacts(
         access.kind, access.path, access.argument or "", access.loop, tiles * tile_elements(access) * access.item_bytes,
-        _stride_bytes(access, at_once),
-        run_bytes(access), align_bytes(access),
+        _stride_bytes(access, at_once), stretch.run_bytes, stretch.span_bytes,
+        density(access, stretch, run.accesses), align_bytes(access, stretch.pitch),
     )  # fmt: skip
 
 

@@ -29,23 +29,56 @@ def tile_elements(access: Access) -> float:
     )
 
 
-def run_bytes(access: Access) -> float:
-    """Contiguous bytes of a tile."""
-    run = 1.0
-    dimensions = zip(access.shape, access.coef, access.repeat, strict=True)
-    steps = sorted((abs(c) * r, -(-n // r)) for n, c, r in dimensions if c and not math.isnan(c))
-    for step, n in steps:
-        if step != run:
-            break
-        run *= n
-    return run * access.item_bytes
+@dataclass(frozen=True)
+class Stretch:
+    """Elements of a tile that lie one after another, or apart by less than a sector."""
+
+    run_bytes: float
+    """Contiguous."""
+    span_bytes: float
+    """From its first element to the end of its last gap."""
+    asked_bytes: float
+    pitch: float
+    """Distance of the runs within it. [elements]"""
+
+    @classmethod
+    def of(cls, access: Access, sector_bytes: float) -> Stretch:
+        run = span = asked = pitch = 1.0
+        dimensions = zip(access.shape, access.coef, access.repeat, strict=True)
+        for step, n in sorted((abs(c) * r, -(-n // r)) for n, c, r in dimensions if c and not math.isnan(c)):
+            if step != span and (pitch > 1 or not span < step < sector_bytes / access.item_bytes):
+                break
+            if step != span:
+                run, pitch = span, step
+            span, asked = step * n, asked * n
+        run = run if pitch > 1 else span
+        size = access.item_bytes
+        return cls(run * size, span * size, asked * size, pitch)
 
 
-def align_bytes(access: Access) -> float:
-    """What the starts of all runs are multiples of, up to a line."""
-    known = access.start[np.isfinite(access.start)]
+def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:
+    """Share of a stretch's bytes that are used. Of a load, those count that `others` of the loop read in its gaps, as
+    where one reads the even elements and another the odd ones: L1 has them by then."""
+    one = stretch.asked_bytes / stretch.span_bytes
+    if one == 1 or access.kind != "load":
+        return one
+    first = access.start // stretch.pitch
+    beside = {
+        other.start.tobytes()
+        for other in others
+        if (other.kind, other.argument, other.loop, other.shape, other.coef, other.item_bytes)
+        == (access.kind, access.argument, access.loop, access.shape, access.coef, access.item_bytes)
+        and np.array_equal(other.program, access.program)
+        and np.array_equal(other.start // stretch.pitch, first)
+    }
+    return min(1.0, one * max(len(beside), 1))
+
+
+def align_bytes(access: Access, pitch: float = 1.0) -> float:
+    """What the starts of all stretches are multiples of, up to a line; `pitch` apart, in elements, if with gaps."""
+    known = access.start[np.isfinite(access.start)] // pitch * pitch
     columns = [known, access.stride[np.isfinite(access.stride)]]
-    columns += [np.array([c]) for c, n in zip(access.coef, access.shape, strict=True) if abs(c) > 1 and n > 1]
+    columns += [np.array([c]) for c, n in zip(access.coef, access.shape, strict=True) if abs(c) > pitch and n > 1]
     whole = (abs(np.rint(column * access.item_bytes)).astype(np.int64) for column in columns if len(column))
     return float(np.gcd.reduce([ALIGN_LIMIT, *(int(np.gcd.reduce(column)) for column in whole)]))
 

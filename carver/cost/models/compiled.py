@@ -108,10 +108,10 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
     moved, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0
     for access in facts.accesses:
-        waste = sector_waste(np.array(access.run_bytes), np.array(access.align_bytes), arch.sector_bytes)
-        moved[access.kind] += access.program_bytes * float(waste)
+        waste = sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes)
+        moved[access.kind] += access.program_bytes * float(waste) / access.density
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
-            rows = LINE_BYTES / min(max(access.run_bytes, arch.sector_bytes), LINE_BYTES)
+            rows = LINE_BYTES / min(max(access.span_bytes, arch.sector_bytes), LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES
     issue = pipes(("issue",))[0]
     return Shape(
@@ -248,10 +248,13 @@ def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float])
 
 
 def _pages(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Factor on the time of DRAM reads, since short contiguous runs open pages more often."""
-    loads = [(a.program_bytes, max(a.run_bytes, arch.sector_bytes)) for a in f.accesses if a.kind == "load"]
-    asked = sum(n for n, _ in loads)
-    return sum(n * (1.0 + k["dram_run_bytes"] / run) for n, run in loads) / asked if asked else 1.0
+    """Factor on the time of DRAM reads, since short stretches open pages more often and gaps in them are read too."""
+    loads = [a for a in f.accesses if a.kind == "load"]
+    asked = sum(a.program_bytes for a in loads)
+    read = sum(
+        a.program_bytes / a.density * (1.0 + k["dram_run_bytes"] / max(a.span_bytes, arch.sector_bytes)) for a in loads
+    )
+    return read / asked if asked else 1.0
 
 
 def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
