@@ -202,7 +202,7 @@ def one(name: str, topk: int, count: int, warm: bool, out: Path) -> None:
             for x in inputs:
                 x.grad = None
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(2_000_000)  # the queue is full before the first kernel starts: times are the GPU's
+            torch.cuda._sleep(8_000_000)  # the queue is full before the first kernel starts: times are the GPU's
             start.record()
             again = call()
             if name not in FORWARD:
