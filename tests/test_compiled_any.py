@@ -29,9 +29,8 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    with pytest.MonkeyPatch.context() as patch, Pool(2) as working:
-        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+def pool(own_cache: None) -> Iterator[Pool]:
+    with Pool(2) as working:
         yield working
 
 

@@ -53,6 +53,11 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
 
 
+def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
+    [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=2048, defines={"ALPHA": "2.0f"}), arch="a100")
+    assert facts.resident == 0
+
+
 def test_a_hint_is_inspected() -> None:
     op = carver.MatmulTemplate(1024, 1024, 1024).with_arch("h100")
     hint = op.recommend_hints(1, "cuda")[0]

@@ -30,11 +30,8 @@ def rank(values: Any, arch: carver.Arch = H100) -> carver.KernelRanking:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield rank(np.full(ROWS, 2048))
-    patch.undo()
+def first(own_cache: None) -> Any:
+    return rank(np.full(ROWS, 2048))
 
 
 def refuse(*_: Any, **__: Any) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
+import re
+import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -18,7 +21,7 @@ from carver.base.errors import CompileError, ConfigError, NoCandidates, ProblemE
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
-from carver.compiled.worker import decode, encode, packed
+from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import PRIORS, fits, price_compiled, priors, shape_of
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -32,12 +35,7 @@ NARROW = type("dtype", (), {"__str__": lambda self: "torch.float16"})()
 H100, MI300X = carver.load_arch("h100"), carver.load_arch("mi300x")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def half(*shape: int) -> carver.Tensor:
@@ -143,6 +141,31 @@ def test_a_host_descriptor_is_an_argument() -> None:
     assert facts.read_bytes == 512 * 256 * 2
 
 
+def test_a_hook_sets_the_blocks_of_descriptors() -> None:
+    """As in Triton's own tutorials: (1, 1) before, and hooks ask for Triton's class."""
+    kind = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
+    seen = []
+
+    def sets_blocks(known: dict[str, Any]) -> None:
+        seen.append(isinstance(known["a_desc"], kind))
+        known["a_desc"].block_shape = [known["BLOCK"], 64]
+
+    args = {
+        "a_desc": carver.Descriptor(half(512, 256), (1, 1)),
+        "y_ptr": carver.Tensor("float32", (64, 64)),
+        "rows": 512,
+    }
+    configs = [triton.Config({"BLOCK": 64}, pre_hook=sets_blocks, num_warps=warps) for warps in (4, 8)]
+    ranking = carver.rank_kernel(kernels.described, configs, args=args, grid=(4,), arch=H100)
+    assert sorted(ranking.indices) == [0, 1] and seen == [True, True]
+    [load] = [access for access in ranking[0].facts.accesses if access.kind == "load"]
+    assert (load.path, load.program_bytes) == ("descriptor", 512 * 64 * 2)
+    assert args["a_desc"].block_shape == (1, 1), "the caller's own is as it was"
+    wrong = [triton.Config({"BLOCK": 64}, pre_hook=lambda known: known["b_desc"])]
+    with pytest.raises(ConfigError, match="the configuration's pre_hook fails for these arguments: KeyError: 'b_desc'"):
+        carver.rank_kernel(kernels.described, wrong, args=args, grid=(4,), arch=H100)
+
+
 def test_a_load_may_leave_out_axes_of_its_descriptor() -> None:
     args = {
         "a_desc": carver.Descriptor(half(3, 512, 256), (1, 64, 64)),
@@ -228,6 +251,18 @@ def test_a_ranking_holds_what_fits_and_says_why_not() -> None:
     assert sum(first.terms.values()) == pytest.approx(first.predicted_ms)
     assert first.bound in ranking.explain() and "BM=128" in ranking.explain()
     assert list(ranking.seconds) == sorted(ranking.seconds)
+
+
+@pytest.mark.parametrize(("arch", "of_another"), [("mi300x", "maxnreg"), ("nvidia_h100_sxm", "waves_per_eu")])
+def test_an_option_for_another_vendor_refuses_its_configuration(arch: str, of_another: str) -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    both = [{"BLOCK": 1024}, {"BLOCK": 1024, of_another: 2}]
+    ranking = carver.rank_kernel(kernels.copy, both, args=args, grid=(4,), arch=arch)
+    assert ranking.indices == [0] and f"{of_another!r} is an option of Triton's compiler for" in ranking.reasons[1]
+    with pytest.raises(NoCandidates, match=of_another):
+        carver.rank_kernel(kernels.copy, both[1:], args=args, grid=(4,), arch=arch)
+    with pytest.raises(ConfigError, match="'waves_per_ue' is neither"):
+        carver.rank_kernel(kernels.copy, [*both, {"BLOCK": 64, "waves_per_ue": 2}], args=args, grid=(4,), arch=arch)
 
 
 def test_configurations_that_compile_to_the_same_code_are_one() -> None:
@@ -374,14 +409,10 @@ def one(x_ptr):
     ],
 )  # fmt: skip
 def test_whatever_a_source_does_in_a_compiling_process(
-    does: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    does: str, says: str, written: Callable[[str, str], Any]
 ) -> None:
     mark = f"98765{os.getpid()}"
-    (tmp_path / "hostile_kernels.py").write_text(HOSTILE.format(does=does.format(mark=mark)))
-    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "hostile_kernels", raising=False)
-    hostile = importlib.import_module("hostile_kernels")
+    hostile = written("hostile_kernels", HOSTILE.format(does=does.format(mark=mark)))
     with pytest.raises((NoCandidates, ConfigError)) as refused:
         carver.rank_kernel(hostile.one, [{"num_warps": 4}], args={"x_ptr": half(64)}, grid=(1,), arch=H100, seconds=3)
     assert says in str(refused.value) and len(str(refused.value)) < 2000
@@ -390,29 +421,63 @@ def test_whatever_a_source_does_in_a_compiling_process(
 
 
 @pytest.mark.parametrize("does", ["sys.exit(7)", "input()", "raise KeyError('a' * 10**6)"])
-def test_a_module_that_loads_only_here(does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_loads_only_here(does: str, written: Callable[[str, str], Any]) -> None:
     """One that asks for a GPU as it is imported, say."""
-    (tmp_path / "hostile_kernels.py").write_text(HOSTILE.format(does=does))
-    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "hostile_kernels", raising=False)
-    hostile = importlib.import_module("hostile_kernels")
+    hostile = written("hostile_kernels", HOSTILE.format(does=does))
     ranking = carver.rank_kernel(hostile.one, [{"num_warps": 4}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
     assert len(ranking) == 1
 
 
-def test_a_kernel_whose_module_was_changed_is_compiled_as_it_is_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+SCRIPT = """
+import carver
+import triton
+import triton.language as tl
+
+@triton.jit
+def one(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1)
+
+x = carver.Tensor("float16", (64,))
+grid = [{"BLOCK": 16 << i} for i in range(3)]
+ranking = carver.rank_kernel(one, grid, args={"x_ptr": x}, grid=(1,), arch="nvidia_h100_sxm", processes=2)
+print("ranked", len(ranking))
+"""
+
+
+@pytest.mark.parametrize("run", ["ranks.py", "-m=ranks", "-c=import ranks"])
+def test_a_script_that_ranks_as_it_runs_ranks_once(run: str, tmp_path: Path) -> None:
+    """And a module that ranks as it is imported."""
+    (tmp_path / "ranks.py").write_text(SCRIPT)
+    root = str(Path(__file__).parent.parent)
+    env = os.environ | {"CARVER_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": root}
+    command = [sys.executable, *run.split("=", 1)]
+    ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.stdout.split() == ["ranked", "3"], ended.stderr
+
+
+def test_the_ranking_of_any_kernel_is_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if triton.__version__ != "3.6.0":
+        pytest.skip(f"the page shows what Triton 3.6.0 compiles, here is {triton.__version__}")
+    page = (Path(__file__).parent.parent / "docs" / "any_kernel.md").read_text(encoding="utf-8")
+    kernel, asks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "mykernels.py").write_text(kernel, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    exec(asks, {})
+    [sample] = re.findall(r"```text\n(matmul on .*?)\n```", page, re.DOTALL)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert sample.split("\n") == [*lines[:5], "...", *lines[-2:]]
+
+
+def test_a_kernel_whose_module_was_changed_is_compiled_as_it_is_here(written: Callable[[str, str], Any]) -> None:
     lines = (
         "import triton", "import triton.language as tl", "COUNT: tl.constexpr = tl.constexpr(1)", "@triton.jit",
         "def one(x_ptr):", "    tl.store(x_ptr + tl.arange(0, COUNT), 1)", "",
     )  # fmt: skip
-    (tmp_path / "changed_kernels.py").write_text("\n".join(lines))
-    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "changed_kernels", raising=False)
-    changed = importlib.import_module("changed_kernels")
+    changed = written("changed_kernels", "\n".join(lines))
     changed.COUNT = triton.language.constexpr(16)
     assert carver.inspect(changed.one, args={"x_ptr": half(64)}, config={}, arch=H100).written_bytes == 32
 
@@ -520,3 +585,71 @@ def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:
     facts = carver.inspect(kernels.copy, args=args, config={"BLOCK": 512}, arch=MI300X, grid=(1 << 14,))
     seconds = [price_compiled([facts], arch)[1].seconds[0] for arch in (MI300X, designed)]
     assert seconds[0] == pytest.approx(seconds[1])
+
+
+def test_configurations_that_are_not_given_are_those_of_autotune() -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    listed = [triton.Config({"BLOCK": block}, num_warps=4) for block in (256, 512)]
+    tuned = triton.autotune(listed, key=["n"])(kernels.copy)
+    found = carver.rank_kernel(tuned, args=args, grid=(16,), arch=H100)
+    assert found.given == 2 and {hint.config["BLOCK"] for hint in found} == {256, 512}
+    with pytest.raises(ConfigError, match=r"copy has no triton.autotune .* give a list"):
+        carver.rank_kernel(kernels.copy, None, args=args, grid=(16,), arch=H100)
+
+
+def test_a_number_that_is_none_does_not_spread() -> None:
+    """A mask by NaN is one whose elements are unknown."""
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": float("nan")}
+    [hint] = carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(16,), arch=H100)
+    assert 0 < hint.predicted_ms < 1
+
+
+@pytest.mark.parametrize(
+    ("spelt", "name"),
+    [("fp16", "float16"), ("bf16", "bfloat16"), ("fp8e4nv", "float8_e4m3"), ("fp8e4b8", "float8_e4m3fnuz"),
+     ("torch.float8_e4m3fn", "float8_e4m3"), ("i64", "int64"), (np.float32, "float32"), (np.dtype("u2"), "uint16")],
+)  # fmt: skip
+def test_types_are_known_by_the_names_of_triton_and_of_libraries(spelt: Any, name: str) -> None:
+    assert carver.Tensor(spelt, (8,)) == carver.Tensor(name, (8,))
+
+
+@pytest.mark.parametrize("args", [3, lambda config: 3, {3: 4}, lambda config: {3: 4}])
+def test_arguments_that_are_no_mapping_are_told(args: Any) -> None:
+    with pytest.raises(ConfigError, match="args are a mapping from a parameter's name to what it is given, got"):
+        carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(1,), arch=H100)
+
+
+def test_errors_name_the_argument() -> None:
+    class Odd:
+        dtype, shape = "torch.float17", (4096,)
+
+    with pytest.raises(ConfigError, match=r"argument 'y_ptr': unknown element type 'torch\.float17'"):
+        carver.rank_kernel(
+            kernels.copy, [{"BLOCK": 256}], args={"x_ptr": half(4096), "y_ptr": Odd(), "n": 64}, grid=(1,), arch=H100
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("args = 3", "[args] is a table of names and values, got 3"),
+        ("values = [1]", "[values] is a table of names and values, got [1]"),
+        ("grid = 1.5", "grid: an extent is a whole number or an expression"),
+        ("grid = ['ceil(n, ']", "grid: expression 'ceil(n, ' does not parse"),
+        ("grid = ['ceil(q, BLOCK)']", "error: grid 'ceil(q, BLOCK)': q is no number among args"),
+        ("args.x_ptr = {dtype = 'float17', shape = [8]}", "argument 'x_ptr': unknown element type 'float17'"),
+        ("args.x_ptr = {dtype = 'float16', shape = 8}", "argument 'x_ptr': shape is a sequence of whole"),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_arguments_is_told(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "args.toml"
+    args = "n = 8\nx_ptr = {dtype = 'float16', shape = [8]}\ny_ptr = {dtype = 'float16', shape = [8]}"
+    file.write_text(f"{text}\n[args]\n{args}" if "grid" in text else text)
+    words = [f"{kernels.__file__}:copy", "--args", str(file), "--config", "BLOCK=8", "--arch", "h100"]
+    result = CliRunner().invoke(main, ["inspect", *words])
+    assert result.exit_code == 2 and says in result.stderr
+
+
+def test_a_kernel_in_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"there is no file 'none\.py'; write FILE\.py:NAME"):
+        kernel_at("none.py:copy")

@@ -25,12 +25,7 @@ OTHERWISE = {"l2_efficiency": 0.6, "smem_efficiency": 0.7, "pipeline_overlap": 0
 """Factors on constants of the GPU that the tests pretend to measure."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carver.KernelRanking:

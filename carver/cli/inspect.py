@@ -11,8 +11,8 @@ from typing import Any
 import click
 import numpy as np
 
-from ..base.errors import ConfigError
-from ..base.given import text_of, toml_of
+from ..base.errors import ConfigError, KernelError
+from ..base.given import shown, text_of, toml_of
 from ..compiled.arguments import Descriptor, Tensor
 from ..compiled.worker import kernel_at
 from ..kernels import expr
@@ -80,11 +80,15 @@ def _arguments(path: Path) -> dict[str, Any]:
     read = toml_of(text_of(path, ConfigError), path, ConfigError)
     _check_keys(path, read, "grid", "args", "constants", "values")
     grid = read.get("grid", [1])
+    tables = {name: read.get(name, {}) for name in ("args", "constants", "values")}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
     return {
         "grid": grid if isinstance(grid, list) else [grid],
-        "args": {name: _argument(name, value) for name, value in read.get("args", {}).items()},
-        "constants": read.get("constants", {}),
-        "values": {n: np.array(v) if isinstance(v, list) else v for n, v in read.get("values", {}).items()},
+        "args": {name: _argument(name, value) for name, value in tables["args"].items()},
+        "constants": tables["constants"],
+        "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
     }
 
 
@@ -96,11 +100,14 @@ def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
 def _argument(name: str, value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    _check_keys(f"argument {name}", value, "dtype", "shape", "strides", "block_shape")
+    _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape")
     if "dtype" not in value or "shape" not in value:
-        raise ConfigError(f"argument {name}: a tensor has dtype and shape, and may have strides and block_shape")
-    tensor = Tensor(value["dtype"], tuple(value["shape"]), tuple(value.get("strides", ())))
-    return Descriptor(tensor, tuple(value["block_shape"])) if "block_shape" in value else tensor
+        raise ConfigError(f"argument {name!r}: a tensor has dtype and shape, and may have strides and block_shape")
+    try:
+        tensor = Tensor(value["dtype"], value["shape"], value.get("strides", ()))
+        return Descriptor(tensor, value["block_shape"]) if "block_shape" in value else tensor
+    except ConfigError as error:
+        raise ConfigError(f"argument {name!r}: {error}") from None
 
 
 def _config(text: str) -> dict[str, Any]:
@@ -119,7 +126,12 @@ def _config(text: str) -> dict[str, Any]:
 def _extent(given: Any, numbers: Mapping[str, Any]) -> int:
     if isinstance(given, int):
         return given
-    parsed = expr.parse(str(given))
+    if not isinstance(given, str):
+        raise ConfigError(f"grid: an extent is a whole number or an expression like 'ceil(M, BLOCK_M)', got {given!r}")
+    try:
+        parsed = expr.parse(given)
+    except KernelError as error:
+        raise ConfigError(f"grid: {error}") from None
     if missing := sorted(parsed.names - numbers.keys()):
         raise ConfigError(f"grid {given!r}: {missing[0]} is no number among args, constants and --config")
     return int(parsed(numbers))

@@ -18,6 +18,10 @@ TRITON_TYPE = {
 }  # fmt: skip
 """carver's element types as Triton writes them in a signature."""
 
+_SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"} | {
+    "float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2",
+}  # fmt: skip
+
 ITEM_BYTES = {
     name: max(1, int("".join(filter(str.isdigit, triton[:4] if "8e" not in triton else "8"))) // 8)
     for name, triton in TRITON_TYPE.items()
@@ -33,21 +37,24 @@ def extents(name: str, given: Any) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor argument of a kernel: element type, shape, and strides in elements (row-major by default)."""
+    """A tensor argument of a kernel: element type, shape, and strides in elements (row-major by default).
+
+    The type is a name, Triton's ("fp16") or PyTorch's ("float16"), or a dtype of a library.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dtype, str) or self.dtype not in TRITON_TYPE:
-            raise ConfigError(f"unknown element type {shown(self.dtype)}; known: {', '.join(TRITON_TYPE)}")
+        dtype = _dtype(self.dtype)
         shape = tuple(extents("shape", self.shape))
         if min(shape, default=0) < 0:
             raise ConfigError(f"each number of a shape is at least 0, got {shape}")
         strides = tuple(extents("strides", self.strides)) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         if len(strides) != len(shape):
             raise ConfigError(f"a tensor of shape {shape} has {len(shape)} strides, got {strides}")
+        object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "strides", strides)
 
@@ -96,17 +103,28 @@ class Descriptor:
 def given(value: Any) -> Any:
     """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
-        tensor = Tensor(_dtype(value.base), tuple(value.shape), tuple(value.strides))
+        tensor = Tensor(value.base.dtype, tuple(value.shape), tuple(value.strides))
         return Descriptor(tensor, tuple(value.block_shape))
     points = hasattr(value, "data_ptr") or len(getattr(value, "shape", ()))  # NumPy's scalars have a shape as well
     if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and points:
         stride = value.stride() if callable(getattr(value, "stride", None)) else ()
-        return Tensor(_dtype(value), tuple(value.shape), tuple(stride))
+        return Tensor(value.dtype, tuple(value.shape), tuple(stride))
     if hasattr(value, "dtype") and hasattr(value, "item") and not isinstance(value, Tensor):
         return value.item()
     return value
 
 
-def _dtype(tensor: Any) -> str:
-    name = str(tensor.dtype).rpartition(".")[2]
-    return {"float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2"}.get(name, name)
+def handed(name: str, value: Any) -> Any:
+    """The argument `name` as `given` has it. Its errors name it."""
+    try:
+        return given(value)
+    except ConfigError as error:
+        raise ConfigError(f"argument {name!r}: {error}") from None
+
+
+def _dtype(given: Any) -> str:
+    name = getattr(given, "__name__", None) or str(given).rpartition(".")[2]
+    name = _SPELT.get(name, name)
+    if name not in TRITON_TYPE:
+        raise ConfigError(f"unknown element type {shown(given)}; known: {', '.join(TRITON_TYPE)}")
+    return name

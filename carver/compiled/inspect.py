@@ -14,14 +14,24 @@ from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import takes
 from . import kept, pool
-from .arguments import Descriptor, given
+from .arguments import Descriptor, handed
 from .facts import Facts, gathered
 from .footprint import Touched, sizes_of
 from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
 from .run import Run
-from .triton import Specialised, Target, cache_key, compile_triton, function_of, grid_of, plain_config, specialise
+from .triton import (
+    Specialised,
+    Target,
+    cache_key,
+    compile_triton,
+    function_of,
+    grid_of,
+    hooked,
+    plain_config,
+    specialise,
+)
 from .worker import request
 
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
@@ -46,8 +56,8 @@ def asked(
 ) -> Asked:  # fmt: skip
     """Bind a configuration; `args` as the caller has them. Raises ConfigError for what does not fit the kernel's
     parameters."""
-    target = Target.of(arch)
-    plain, taken = plain_config(config), {name: given(value) for name, value in args.items()}
+    target, args = Target.of(arch), hooked(config, args)
+    plain, taken = plain_config(config), {name: handed(name, value) for name, value in args.items()}
     bound = specialise(kernel, taken, constants or {}, plain, target, args)
     known = {**(constants or {}), **plain, **bound.constants}
     names = function_of(kernel).arg_names
@@ -115,16 +125,18 @@ def _compiled(
 def _replies(
     kernel: Any, wanted: Mapping[int, Asked], arch: Arch, bounds: Mapping[str, Any]
 ) -> dict[str, pool.Reply]:  # fmt: skip
-    """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one."""
+    """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one, and
+    so is one of the script that runs, which to import would be to run again."""
     matrix, rest = matrix_rates(arch), {**bounds}
-    compilers = rest.pop("pool", None)
+    compilers, copies = rest.pop("pool", None), sys.platform == "linux"
     if not isinstance(compilers, Forks):
-        try:
-            requests = {each.key: request(kernel, each.given, arch) for each in wanted.values()}
-            return pool.compiled(requests, arch.isa, matrix, pool=compilers, **rest)
-        except ConfigError:
-            if sys.platform != "linux":
-                raise
+        if not copies or function_of(kernel).fn.__module__ != "__main__":
+            try:
+                requests = {each.key: request(kernel, each.given, arch) for each in wanted.values()}
+                return pool.compiled(requests, arch.isa, matrix, pool=compilers, **rest)
+            except ConfigError:
+                if not copies:
+                    raise
         target, processes = Target.of(arch), compilers.processes if compilers else rest.get("processes")
         compilers = Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes)
     copied = {each.key: compilers.request(i, len(wanted), arch) for i, each in wanted.items()}

@@ -20,6 +20,8 @@ from ..base.host import cores_available
 from ..base.table import progress_bars
 from . import store
 
+WORKER = "carver.compiled.worker"
+"""The program of each process."""
 SECONDS = 120.0
 BATCH = 24
 """Codes that one process disassembles at once."""
@@ -43,7 +45,12 @@ class _Worker:
 
     @classmethod
     def start(cls, memory_bytes: int) -> _Worker:
-        command = [*warden.command(), sys.executable, "-P", "-m", "carver.compiled.worker"]
+        if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == WORKER:
+            raise SystemExit(
+                "a process that compiles imports this file to find a kernel, and the file ranks kernels when it is "
+                'imported: put that below `if __name__ == "__main__":`'
+            )
+        command = [*warden.command(), sys.executable, "-P", "-m", WORKER]
         path = [p for p in sys.path if p]
         # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
         hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")

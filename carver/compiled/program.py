@@ -99,7 +99,8 @@ def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
         elif "ptr<" in kind:
             top.env[param] = Value(np.zeros(1, np.int64), source=name)
         else:
-            top.env[param] = known(value) if isinstance(value, int | float) else unknown()
+            plain = isinstance(value, int | float) and not math.isnan(value)
+            top.env[param] = known(value) if plain else unknown()
 
 
 class _Machine:

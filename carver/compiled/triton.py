@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -43,6 +44,10 @@ class Target:
         raise ConfigError(
             f"Triton compiles for NVIDIA from compute capability 7.5 on and for AMD, not for {arch.title}"
         )
+
+
+VENDORS = Target("cuda", 90, 32), Target("hip", "gfx942", 64)
+"""One target of each compiler."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,16 @@ def function_of(kernel: Any) -> Any:
     return inner
 
 
+def autotuned(kernel: Any) -> Sequence[Any]:
+    """The configurations of a kernel's `triton.autotune`. Raises ConfigError where it has none."""
+    inner = kernel
+    while not hasattr(inner, "params"):
+        if hasattr(inner, "configs"):
+            return tuple(inner.configs)
+        inner = inner.fn
+    raise ConfigError(f"{inner.__name__} has no triton.autotune whose configurations could be ranked; give a list")
+
+
 def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Constants and options that `triton.heuristics` computes from the other arguments, as the caller has them.
 
@@ -102,8 +117,40 @@ def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
 def _call(what: str, function: Callable[[dict[str, Any]], Any], known: dict[str, Any]) -> Any:
     try:
         return function(known)
+    except ConfigError:  # that says itself what is wrong
+        raise
     except Exception as error:  # of the kernel's author
         raise ConfigError(f"{what} fails for these arguments: {type(error).__name__}: {error}") from error
+
+
+def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments after the hook of a `triton.Config`, where that sets the blocks of tensor descriptors.
+
+    The hook gets copies of the descriptors, and is not called where there are none: it may do anything else. Raises
+    ConfigError where it fails.
+    """
+    described = {name: _open(value) for name, value in args.items() if hasattr(value, "block_shape")}
+    if not described or getattr(config, "pre_hook", None) is None:
+        return args
+    changed = {**args, **described, **config.all_kwargs()}
+    _call("the configuration's pre_hook", config.pre_hook, changed)
+    return {name: changed[name] for name in args}
+
+
+def _open(value: Any) -> Any:
+    """A copy of a tensor descriptor that a hook may change, of Triton's class: hooks ask for it."""
+    if not isinstance(value, Descriptor):
+        return copy(value)
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor as kind
+    except ImportError:  # an older Triton
+        kind = SimpleNamespace
+    made = kind.__new__(kind)  # whose __init__ asks for an address
+    tensor = value.tensor
+    vars(made).update(
+        base=tensor, shape=list(tensor.shape), strides=list(tensor.strides), block_shape=list(value.block_shape)
+    )
+    return made
 
 
 def plain_config(config: Any) -> dict[str, Any]:
@@ -127,7 +174,7 @@ def specialise(
     A configuration's keys are parameters, else options of the compiler. `handed`: the arguments as the caller has them,
     which the kernel's heuristics get. Integers that are 1 become constants, of others Triton learns whether 16 divides
     them; pointers are taken to be aligned. Raises ConfigError for what is missing, unknown or of a kind that no kernel
-    takes.
+    takes, CompileError for an option that another vendor's compiler has.
     """
     function = function_of(kernel)
     names = list(function.arg_names)
@@ -193,10 +240,19 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
 
 
 def _check_options(options: Mapping[str, Any], target: Target, parameters: Sequence[str]) -> None:
-    known = set(_backend(target).parse_options({}).__dict__)
+    known = _options(target)
     if unknown := sorted(options.keys() - known):
-        what = f"{unknown[0]!r} is neither a parameter of the kernel nor an option of Triton's compiler"
-        raise ConfigError(f"{what} for {target.backend}: {nearest(unknown[0], {*known, *parameters})}")
+        others = {name: each.backend for each in VENDORS if each.backend != target.backend for name in _options(each)}
+        for name in unknown:
+            if name not in others:
+                what = f"{name!r} is neither a parameter of the kernel nor an option of Triton's compiler"
+                raise ConfigError(f"{what} for {target.backend}: {nearest(name, {*known, *parameters})}")
+        what = f"{unknown[0]!r} is an option of Triton's compiler for {others[unknown[0]]}, not for {target.backend}"
+        raise CompileError(what)
+
+
+def _options(target: Target) -> set[str]:
+    return set(_backend(target).parse_options({}).__dict__)
 
 
 def cache_key(kernel: Any, given: Specialised, target: Target) -> str:

@@ -91,7 +91,8 @@ def kernel_at(text: str) -> Any:
     """The kernel that FILE.py:NAME names. Raises ConfigError."""
     path, colon, name = text.rpartition(":")
     if not colon or not Path(path).is_file():
-        raise ConfigError(f"{text!r}: write FILE.py:NAME, a file and a function in it that triton.jit decorates")
+        why = f"there is no file {path!r}; " if colon else ""
+        raise ConfigError(f"{text!r}: {why}write FILE.py:NAME, a file and a function in it that triton.jit decorates")
     return find({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
 
 

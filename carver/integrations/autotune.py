@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
 from ..base.table import Column, rich_table, screen_width, without_colour
 from ..compiled.forks import Forks
-from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of
+from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked
 from ..export.triton import Feedback
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
@@ -184,9 +183,6 @@ def ranked(
     """
     launched = _of_kernel(given)
 
-    def args(config: Any) -> Mapping[str, Any]:
-        return _hooked(config, launched)
-
     compilers = copies(kernel, configs, given, arch)
     if not worth(len(configs), topk, compilers.processes, timing_s):
         return [configs[i] for i in compilers.filled(len(configs))], {}
@@ -194,7 +190,7 @@ def ranked(
     feedback = feedback or Feedback()
     profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
     ranking = rank_kernel(
-        kernel, configs, args=args, grid=grid, arch=arch, values=values, pool=compilers, profile=profile
+        kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile
     )
     feedback.ranked(tuner, ranking, configs)
     return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
@@ -209,7 +205,7 @@ def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: 
         return compile_launched(kernel.run, target, asked(configs[place]))
 
     def asked(config: Any) -> dict[str, Any]:
-        return {**_hooked(config, launched), **config.all_kwargs()}
+        return {**hooked(config, launched), **config.all_kwargs()}
 
     def launcher() -> None:
         build_launcher(kernel, target, asked(configs[0]))
@@ -220,19 +216,6 @@ def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: 
 def _of_kernel(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a launch gives, without keywords of its own."""
     return {name: value for name, value in given.items() if name not in LAUNCH_ONLY}
-
-
-def _hooked(config: Any, launched: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments after the configuration's own hook, where that sets the blocks of tensor descriptors.
-
-    The hook gets copies of the descriptors, and is not called where there are none: it may do anything else.
-    """
-    described = {name: copy(value) for name, value in launched.items() if hasattr(value, "block_shape")}
-    if not described or getattr(config, "pre_hook", None) is None:
-        return launched
-    changed = {**launched, **described, **config.all_kwargs()}
-    config.pre_hook(changed)
-    return {name: changed[name] for name in launched}
 
 
 def _default_timer(tuner: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, ConfigError, NoCandidates
+from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates
 from ..base.given import shown, takes
 from ..base.table import MOST, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
@@ -22,7 +22,7 @@ from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Asked, Grid, asked, facts_of
 from ..compiled.pool import SECONDS, Compilers
-from ..compiled.triton import function_of, plain_config
+from ..compiled.triton import autotuned, function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..cost.work import Work
@@ -203,7 +203,7 @@ class KernelRanking(Sequence[KernelHint]):
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")
 def rank_kernel(
-    kernel: Any, configs: Iterable[Any], *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
+    kernel: Any, configs: Iterable[Any] | None = None, *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     progress: bool = False, profile: Given | None = None,
@@ -211,11 +211,11 @@ def rank_kernel(
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
     - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s, or a
-      dict of lists whose combinations are ranked.
+      dict of lists whose combinations are ranked. None: those of the kernel's own `triton.autotune`.
     - `arch`: a descriptor, or whatever `with_arch` takes.
     - `args`: arguments by name; tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by
-      value. If a hook of the kernel sets the blocks of tensor descriptors: a function from a configuration to such a
-      dict.
+      value. Or a function from a configuration to such a dict. A `triton.Config`'s hook may set the blocks of tensor
+      descriptors.
     - `constants`: compile-time constants that are not tuned.
     - `grid`: as Triton takes it.
     - `values`: the contents of integer tensors on which loops or branches depend: a number, or an array.
@@ -229,21 +229,25 @@ def rank_kernel(
     parameters, ProblemError if no configuration's program can be followed, NoCandidates if none compiles and fits.
     """
     name = function_of(kernel).__name__
-    if not callable(args) and not (isinstance(args, Mapping) and all(isinstance(name, str) for name in args)):
-        raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(args)}")
-    every = listed(configs)
+    every = listed(autotuned(kernel) if configs is None else configs)
     plain, device = [plain_config(config) for config in every], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
     places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
     of = args if callable(args) else lambda _: args
     handed = [of(every[i]) for i in places]
-    bound: list[tuple[int, Asked]] = [
-        (i, asked(kernel, plain[i], each, grid, device, constants)) for i, each in zip(places, handed, strict=True)
-    ]
+    for each in handed:
+        if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
+            raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
+    bound: list[tuple[int, Asked]] = []
+    reasons: dict[int, str] = {}
+    for i, each in zip(places, handed, strict=True):
+        try:
+            bound.append((i, asked(kernel, every[i], each, grid, device, constants)))
+        except CompileError as refused:  # options for another vendor, in a list for both
+            reasons[i] = str(refused)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
-    reasons: dict[int, str] = {}
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
     for (i, _), facts in zip(bound, found, strict=True):
         if isinstance(facts, CarverError):
