@@ -81,10 +81,14 @@ _LATE = {
 }  # fmt: skip
 """Modules that are imported when one of their names is first used."""
 _MODULE_OF = {name: module for module, names in _LATE.items() for name in names}
+_PACKAGES = ("export", "roller", "template")
+"""Of this folder, imported when they are first named: `carver.export.plain`."""
 
 
 def __getattr__(name: str) -> typing.Any:
-    """The names of `_LATE`, and the template of any file in carver/ops."""
+    """The names of `_LATE`, the packages of `_PACKAGES`, and the template of any file in carver/ops."""
+    if name in _PACKAGES:
+        return importlib.import_module(f".{name}", __name__)
     if name in _MODULE_OF:
         return getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     from .ops.operator import operators

@@ -260,13 +260,13 @@ def test_block_fp8_steps_stay_within_a_block_of_scales(arch: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(topk=9), "topk=9 of 8 experts"),
+        (dict(topk=9), "go to 9 of 8 experts"),
         (dict(hidden=0), "hidden must be a whole number of at least 1, got 0"),
         (dict(dtype="fp4"), "dtype is one of"),
         (dict(block_shape=(128, 128)), "block scales belong to fp8_w8a8"),
         (dict(dtype="fp8_w8a8", block_shape=(128, 256)), "at most 128 deep"),
         (dict(dtype="int4_w4a16"), "say group_size, such as 128"),
-        (dict(dtype="int4_w4a16", group_size=96), "group_size=96 does not divide hidden=512 and intermediate=512"),
+        (dict(dtype="int4_w4a16", group_size=96), "group_size must divide .* got 96, 512 and 512"),
         (dict(dtype="fp8_w8a8", group_size=128), "group_size belongs to int4_w4a16 and int8_w8a16"),
         (dict(dtype="int8_w8a16", group_size=128, zero_points=True), "zero points belong to int4_w4a16"),
         (dict(batches=[]), "batches are whole numbers"),
@@ -368,3 +368,11 @@ def test_arguments_of_the_cute_dsl_are_for_blackwell_and_listed_once() -> None:
 def test_the_kernel_of_scaled_blocks_takes_8_bit_floats() -> None:
     with pytest.raises(NoCandidates, match="requires that A and B are of 8 bits"):
         OP.recommend_hints(1, backend="triton_block_fp8")
+
+
+def test_the_modules_of_exporters_are_there_after_import_carver() -> None:
+    text = "import carver; print(carver.export.plain.to_json.__name__, carver.export.cutlass.closest.__name__)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["to_json", "closest"]
+    with pytest.raises(AttributeError, match=r"'carver.export' has no attribute 'nosuch'"):
+        carver.export.nosuch  # noqa: B018

@@ -7,7 +7,10 @@ One module per target. Each holds plain functions of hints, imports its target w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -17,6 +20,13 @@ from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.profile import Given
 from ..ranking.recommend import recommend, recommend_problems
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A module of this folder, imported when it is first named."""
+    if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f".{name}", __name__)
 
 
 def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
@@ -73,6 +83,9 @@ def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[
     return out
 
 
-def needs(target: str, pin: str) -> ConfigError:
-    """What to raise when a target is not installed."""
-    return ConfigError(f"exporting to {target} needs its package; pip install {pin}")
+def imported(module: str, target: str, pin: str) -> Any:
+    """A module of the target's package. Raises ConfigError where that is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ConfigError(f"exporting to {target} needs its package; pip install {pin}") from None

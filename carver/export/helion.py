@@ -15,7 +15,7 @@ from ..base.given import takes
 from ..kernels.foreign import BLOCKS, from_helion, order_of
 from ..ops.template import Template
 from ..ranking.hint import Hint
-from . import chosen, needs
+from . import chosen, imported
 
 if TYPE_CHECKING:
     import helion
@@ -30,17 +30,14 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Confi
     `tiles` is the order in which the kernel opens its tiles: "mnk" for `hl.tile([m, n])` then `hl.tile(k)`. Hints with
     split-K are left out, because a plain Helion loop has none.
     """
-    try:
-        from helion import Config
-    except ImportError:
-        raise needs("Helion", "helion==1.5.1 packaging") from None
+    helion = imported("helion", "Helion", "helion==1.5.1 packaging")
     order = order_of(tiles)
     found = [h.config for h in chosen(hints, "Helion", ("triton",), "matmul") if h.config["SPLIT_K"] == 1]
     if not found:
         raise ConfigError("every hint splits K, which a Helion loop does not; ask for more hints")
     return [
-        Config(block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
-               num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]])
+        helion.Config(block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
+                      num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]])
         for c in found
     ]  # fmt: skip
 

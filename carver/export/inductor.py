@@ -32,13 +32,14 @@ from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
-from . import chosen, needs, unsplit
+from . import chosen, imported, unsplit
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
 
 from_config = from_inductor
 
+PACKAGE = ("PyTorch Inductor", "torch>=2.10")
 TEMPLATES = ("triton::mm", "triton::bmm")
 """Inductor's templates of a plain Triton matmul. Others (persistent, decomposed) keep the lists they have."""
 OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
@@ -101,12 +102,9 @@ def tuned(
 @takes(ConfigError)
 def configs(hints: Iterable[Hint]) -> list[Any]:
     """`GemmConfig` of each hint without split-K, for a template heuristic's `mm_configs`."""
-    try:
-        from torch._inductor.template_heuristics.triton import GemmConfig
-    except ImportError:
-        raise needs("PyTorch Inductor", "torch>=2.10") from None
+    make = imported("torch._inductor.template_heuristics.triton", *PACKAGE).GemmConfig
     return [
-        GemmConfig(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
+        make(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
         for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
         if (c := hint.config)["SPLIT_K"] == 1
     ]
@@ -137,10 +135,9 @@ def _problem(inputs: Any) -> Template:
 def _handler(arch: Arch, topk: int, profile: Given | None) -> InductorChoices:
     counted("topk", topk, 1)
     start = profile_of(profile, OF, arch.name).to_dict() if profile is not None else None
-    try:
-        from torch._inductor.choices import InductorChoices
-    except ImportError:
-        raise needs("PyTorch Inductor", "torch>=2.10") from None
+    imported("torch._inductor.choices", *PACKAGE)
+    from torch._inductor.choices import InductorChoices
+
     if not hasattr(InductorChoices, "_finalize_template_configs"):
         import torch
 

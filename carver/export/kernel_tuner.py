@@ -13,7 +13,7 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import takes
 from ..kernels.foreign import from_kernel_tuner
 from ..ranking.hint import Hint
-from . import needs, renamed
+from . import imported, renamed
 
 from_config = from_kernel_tuner
 
@@ -138,8 +138,5 @@ def strategy(
     hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], then: str | None = "genetic_algorithm", **how: Any
 ) -> SeededStrategy:
     """A strategy that tries the hints in rank order and then hands over to `then`; None stops there."""
-    try:
-        import kernel_tuner  # noqa: F401
-    except ImportError:
-        raise needs("Kernel Tuner", "kernel-tuner==1.5.0") from None
+    imported("kernel_tuner", "Kernel Tuner", "kernel-tuner==1.5.0")
     return SeededStrategy(seeds(hints, tune_params, **how), then)

@@ -13,7 +13,7 @@ from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..kernels.foreign import from_optuna
 from ..ranking.hint import Hint
-from . import needs, renamed
+from . import imported, renamed
 
 if TYPE_CHECKING:
     import optuna
@@ -43,19 +43,15 @@ def add_measured(
 
     `distributions` are those of the objective; without them each key is a choice among the values that occur.
     """
-    try:
-        from optuna.distributions import CategoricalDistribution
-        from optuna.trial import create_trial
-    except ImportError:
-        raise needs("Optuna", "optuna==5.0.0") from None
+    optuna = imported("optuna", "Optuna", "optuna==5.0.0")
     rows = [(renamed(c.config if isinstance(c, Hint) else c, names), float(value)) for c, value in measured]
     if not rows:
         raise ConfigError("no measured configurations to add")
     spaces = dict(distributions or {
-        key: CategoricalDistribution(sorted({row[key] for row, _ in rows})) for key in rows[0][0]
+        key: optuna.distributions.CategoricalDistribution(sorted({row[key] for row, _ in rows})) for key in rows[0][0]
     })  # fmt: skip
     for params, value in rows:
-        study.add_trial(create_trial(params=params, distributions=spaces, value=value))
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=spaces, value=value))
     return len(rows)
 
 

@@ -23,7 +23,7 @@ from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.kernel import KernelRanking
 from ..ranking.ranking import Ranking
-from . import chosen, needs, renamed, unsplit
+from . import chosen, imported, renamed, unsplit
 
 if TYPE_CHECKING:
     import triton
@@ -47,10 +47,7 @@ def configs(
     in its spelling; others are dropped (a kernel without split-K has no SPLIT_K). Hints that need a dropped key are
     left out, and so are those that equal another without it.
     """
-    try:
-        from triton import Config
-    except ImportError:
-        raise needs("Triton", "triton") from None
+    triton = imported("triton", "Triton", "triton")
     kept: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
     for hint in chosen(hints, "Triton", ("triton",)):
         if only is None or _can_drop(hint, names, only):
@@ -60,7 +57,9 @@ def configs(
     if not kept:
         raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
     return [
-        Config({k: v for k, v in config.items() if k not in LAUNCH}, **{k: config[k] for k in LAUNCH if k in config})
+        triton.Config(
+            {k: v for k, v in config.items() if k not in LAUNCH}, **{k: config[k] for k in LAUNCH if k in config}
+        )
         for config in kept.values()
     ]
 

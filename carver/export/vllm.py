@@ -172,7 +172,8 @@ def _groups(
     if dtype not in IN_GROUPS:
         raise ConfigError(f"group_size belongs to {' and '.join(IN_GROUPS)}, got {dtype!r}")
     if hidden % counted("group_size", group_size, 1) or intermediate % group_size:
-        raise ConfigError(f"group_size={group_size} does not divide hidden={hidden} and intermediate={intermediate}")
+        sizes = f"{group_size}, {hidden} and {intermediate}"
+        raise ConfigError(f"group_size must divide hidden and intermediate, got {sizes}")
     return 1, group_size
 
 
