@@ -29,17 +29,17 @@ H200 = carver.CUDA("h200")
 
 WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     # sizes
-    (lambda: M(0, 1, 1), ProblemError, ("size m", "from 1 to 2^48", "got 0")),
-    (lambda: M(1, -5, 1), ProblemError, ("size n", "got -5")),
+    (lambda: M(0, 1, 1), ProblemError, ("size M", "from 1 to 2^48", "got 0")),
+    (lambda: M(1, -5, 1), ProblemError, ("size N", "got -5")),
     (lambda: M(1, 1, 2.0), ProblemError, ("K must be a whole number", "got 2.0")),
     (lambda: M(1, 1, "64"), ProblemError, ("got '64'",)),
     (lambda: M(1, 1, None), ProblemError, ("got None",)),
     (lambda: M(True, 1, 1), ProblemError, ("got True",)),
     (lambda: M(1, 1, np.float32(3)), ProblemError, ("K must be a whole number", "got np.float32(3.0)")),
     (lambda: M(2**48 + 1, 1, 1), ProblemError, ("2^48",)),
-    (lambda: M(1, 1, 1, batch=0), ProblemError, ("size b", "got 0")),
+    (lambda: M(1, 1, 1, batch=0), ProblemError, ("size batch", "got 0")),
     (lambda: M(8, 8, 8, lda=0), ProblemError, ("lda", "got 0")),
-    (lambda: G(0, 5), ProblemError, ("size n",)),
+    (lambda: G(0, 5), ProblemError, ("size N", "got 0")),
     (lambda: E(()), ProblemError, ("shape must be a sequence of sizes", "got ()")),
     (lambda: E("64"), ProblemError, ("shape must be a list of whole numbers", "got '64'")),
     (lambda: E(64), ProblemError, ("shape must be a list of whole numbers", "got 64")),

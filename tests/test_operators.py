@@ -180,3 +180,21 @@ def test_scales_within_the_sum_cost_instructions_and_registers() -> None:
     assert dict(scaled[0].config) == tall and dict(plain[0].config)["BLOCK_M"] == 128  # measured: 0.173 and 0.218 ms
     registers = {hint.config["BLOCK_M"]: hint.launch.registers for hint in scaled}
     assert 240 <= registers[128] <= 255 and 180 <= registers[64] <= 200  # compiled: 255 and 198
+
+
+@pytest.mark.parametrize("device", ["h200", "mi300x", "t4"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        *(carver.TransposeTemplate(rows, cols) for rows, cols in ((1, 1), (1, 4096), (4096, 3))),
+        *(carver.GatedMLPTemplate(m, n, 64) for m, n in ((1, 1), (3, 7), (1, 5000))),
+        *(carver.MatmulSoftmaxTemplate(m, n, 64) for m, n in ((1, 1), (3, 7), (5000, 1))),
+        *(carver.ScaledMatmulTemplate(m, n, 128) for m, n in ((1, 1), (5000, 1), (1, 5000))),
+        *(carver.GroupedMatmulTemplate(m, n, 64, 1) for m, n in ((1, 1), (3, 7), (5000, 1))),
+    ],
+    ids=str,
+)
+def test_the_smallest_problems_have_a_hint(template: carver.Template, device: str) -> None:
+    """A rule against tiles larger than the problem leaves the smallest tile that the other rules leave."""
+    arch = carver.CUDA(device) if device != "mi300x" else carver.HIP(device)
+    assert template.with_arch(arch).recommend_hints(1)[0].predicted_ms > 0

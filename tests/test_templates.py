@@ -296,8 +296,8 @@ def test_an_element_wise_operator_of_ones_own_gets_all_its_operands() -> None:
     assert program.calls[0].args[:3] == ("X0", "X1", "X2") and program.source.defines["EXPRESSION"] == "(x0 * x1 + x2)"
     a, b, c = np.arange(24.0).reshape(4, 6), np.arange(6.0), np.ones(6)
     assert np.array_equal(mixed.equivalent_function()(c, b, a), c + b * a)
-    start = time.perf_counter()
+    start = time.process_time()
     many = " * ".join(f"{x}[i,j,k]" for x in "ABCDEFGH")
     problem = carver.OpTemplate(f"Z[i,j,k] = {many}", i=4, j=6, k=8).problem
     assert str(problem) == "elementwise rows=24 cols=8 inputs=8 (float16)"
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -90,9 +90,7 @@ def silu(x: Any, xp: Any) -> Any:
 def plain_axes(problem: Problem) -> list[tuple[str, ...]] | None:
     """The axes of each input, where each indexes a dimension alone."""
     inputs = problem.statement.inputs
-    if any(len(dim) > 1 or dim[0][1] != 1 for t in inputs for dim in t.index):
-        return None
-    return [tuple(dim[0][0] for dim in t.index) for t in inputs]
+    return [tuple(dim[0][0] for dim in t.index) for t in inputs] if all(t.is_plain for t in inputs) else None
 
 
 def product_call(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:

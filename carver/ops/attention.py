@@ -59,15 +59,16 @@ class FlashAttentionTemplate(Template):
         page: int | None = None,
         backward: str | None = None,
     ) -> None:
+        heads, head_dim = size("heads", heads), size("head_dim", head_dim)
         shared = size("kv_heads", heads if kv_heads is None else kv_heads)
-        if size("heads", heads) % shared:
+        if heads % shared:
             raise ProblemError(f"heads must be a multiple of kv_heads, got {heads} and {shared}")
         if not isinstance(causal, bool):
             raise ProblemError(f"causal must be True or False, got {causal!r}")
         if causal and visited is not None:
             raise ProblemError(f"a block-sparse mask says itself what is visited; give causal or visited={visited}")
         if window is not None and not causal:
-            raise ProblemError(f"a sliding window ends with the query's own key: window={window} takes causal=True")
+            raise ProblemError(f"a window ends with the query's own key: one of {window} keys needs a causal mask")
         kind = dtypes.canonical(in_dtype)
         if kind in ("int8", "int32", "float64"):
             raise ProblemError(f"attention takes floats of at most 32 bits, got in_dtype={in_dtype!r}")

@@ -32,6 +32,7 @@ from ..problem import notation
 from ..problem.notation import Tensor
 from ..problem.problem import Problem, size
 from ..ranking.ranking import Ranking
+from .arrays import roles
 from .attention import FlashAttentionTemplate
 from .elementwise import ElementwiseTemplate
 from .gated_mlp import GatedMLPTemplate
@@ -309,12 +310,8 @@ class Chain:
 
     def _roles(self, node: Node) -> dict[str, tuple[str, ...]]:
         left, right = (t.axes for t in node.inputs)
-        return {
-            "b": tuple(a for a in node.output.axes if a in left and a in right),
-            "m": tuple(a for a in node.output.axes if a in left and a not in right),
-            "n": tuple(a for a in node.output.axes if a not in left),
-            "k": node.reduced,
-        }
+        b, m, n, _ = map(tuple, roles(left, right, node.output.axes))
+        return {"b": b, "m": m, "n": n, "k": node.reduced}
 
     def _feeds(self, producer: int, consumer: int) -> bool:
         return self.nodes[consumer].inputs[0].name == self.nodes[producer].output.name

@@ -48,7 +48,7 @@ class Routing:
                 f"counted; got {self.tokens} tokens and {self.experts} experts: give rows as a list of counts"
             )
         if self.topk > self.experts:
-            raise ProblemError(f"a token cannot go to topk={self.topk} of {self.experts} experts")
+            raise ProblemError(f"a token cannot go to {self.topk} of {self.experts} experts")
         number("skew, the exponent of Zipf's law,", self.skew, ProblemError, 0.0, 100.0)
 
     @cached_property
@@ -161,7 +161,7 @@ def _routed(
         return rows
     if not isinstance(rows, int) or experts is None:
         raise ProblemError(f"tokens go to chosen={chosen} of experts; got rows={rows!r}, experts={experts!r}")
-    return Routing(rows, experts, chosen, skew)
+    return Routing(rows, experts, size("chosen", chosen), skew)
 
 
 def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing | Counts:

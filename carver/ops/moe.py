@@ -13,6 +13,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
 from ..base.table import MOST, Column, aligned, listing
+from ..problem.problem import size
 from ..ranking.hint import Hint
 from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
@@ -99,6 +100,7 @@ class MoETemplate:
         weight_dtype: str | None = None,
         out_dtype: str = "bfloat16",
     ) -> None:
+        hidden, intermediate = size("hidden", hidden), size("intermediate", intermediate)
         rows = _routed(tokens, experts, topk, routing)
         types = dtype if weight_dtype in (None, dtype) else f"{dtype}, weights {weight_dtype}"
         self.title = f"{tokens} tokens to {topk} of {experts} experts of {hidden} x {intermediate} ({types})"

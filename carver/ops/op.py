@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem import notation
-from ..problem.problem import Problem
+from ..problem.problem import Problem, size
 from .operator import ACCUM_DTYPE, DTYPE, OUT_DTYPE, Argument, Operator, operators
 from .template import Template, accumulator, output_type
 
@@ -33,6 +33,7 @@ class OpTemplate(Template):
         types = {t.name: kind for t in statement.inputs} | {statement.output.name: out}
         operator = "matmul" if statement.reduced else "elementwise"
         options = {} if statement.reduced else {"flops_per_element": max(len(statement.inputs) - 1, 1)}
+        sizes = {axis: size(axis, extent) for axis, extent in sizes.items()}  # by the user's names in errors
         given = Problem(operator, computes, sizes, types, accumulate, options)
         found = (each.recognise(given) for each in operators().values())
         super().__init__(next((problem for problem in found if problem), given))

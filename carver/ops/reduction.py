@@ -101,11 +101,11 @@ def recognise(problem: Problem) -> Problem | None:
     s = problem.statement
     if not s.reduced or len({t.index for t in s.inputs}) > 1:
         return None
-    kind, out = problem.dtypes[s.inputs[0].name], problem.dtypes[s.output.name]
-    index = s.inputs[0].index
-    axes = [dim[0][0] for dim in index]
+    first = s.inputs[0]
+    kind, out = problem.dtypes[first.name], problem.dtypes[s.output.name]
+    axes = [dim[0][0] for dim in first.index]
     kept = tuple(axis for axis in axes if axis in s.spatial)
-    if s.combine == "min=" or any(len(dim) > 1 or dim[0][1] != 1 for dim in index) or kept != s.spatial:
+    if s.combine == "min=" or not first.is_plain or kept != s.spatial:
         raise ProblemError(
             f"{s} is no reduction that carver has a kernel for: it takes '+=' and 'max=' over plain axes, those of "
             f"the output in the order of the input"

@@ -27,10 +27,8 @@ class TransposeTemplate(Template):
 def recognise(problem: Problem) -> Problem | None:
     """One operand, and a result whose axes are those of a transposed matrix: leading ones kept, the rest rotated."""
     s = problem.statement
-    if s.reduced or len(s.inputs) > 1 or len(set(problem.dtypes.values())) > 1:
-        return None
-    [given] = s.inputs
-    if any(len(dim) > 1 or dim[0][1] != 1 for dim in given.index):
+    given = s.inputs[0]
+    if s.reduced or len(s.inputs) > 1 or len(set(problem.dtypes.values())) > 1 or not given.is_plain:
         return None
     have, want = given.axes, s.output.axes
     kept = next((i for i, (a, b) in enumerate(zip(have, want, strict=True)) if a != b), len(have))

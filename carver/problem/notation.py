@@ -45,6 +45,11 @@ class Tensor:
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(axis for dim in self.index for axis, _ in dim))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether one axis alone, of stride 1, indexes each dimension."""
+        return all(len(dim) == 1 and dim[0][1] == 1 for dim in self.index)
+
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Extent of each dimension. [elements]"""
         return tuple(1 + sum(stride * (sizes[axis] - 1) for axis, stride in dim) for dim in self.index)
@@ -187,7 +192,7 @@ def _parse(text: str) -> Statement:
         raise NotationError(f"a statement of {len(names)} tensors, more than {MAX_TENSORS}: {shown(text)}")
     if len(set(names)) < len(names):
         raise NotationError(f"{text!r} names a tensor twice ({', '.join(names)}); give each operand its own name")
-    if any(len(dim) > 1 or dim[0][1] != 1 for dim in output.index):
+    if not output.is_plain:
         raise NotationError(f"{text!r}: the output's indices must be plain axes, got {output}")
     if len(output.axes) < len(output.index):
         raise NotationError(f"{text!r}: an axis stands twice in {output}")

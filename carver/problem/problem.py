@@ -50,7 +50,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         s = self.statement
-        sizes = {axis: size(axis, value) for axis, value in self.sizes.items()}
+        called = self.words.axes if self.sizes.keys() <= self.words.axes.keys() else {}
+        sizes = {axis: size(called.get(axis, axis), value) for axis, value in self.sizes.items()}
         if sizes.keys() != set(s.axes):
             raise ProblemError(f"{s} has axes {', '.join(s.axes)}; got sizes for {', '.join(sizes) or 'none'}")
         names = {t.name for t in s.tensors}
