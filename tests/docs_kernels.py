@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,10 +43,12 @@ def default(column: Column) -> str:
     return "none" if column.default is None else f"{float(column.default):g}"
 
 
-def described(schema: type, from_problem: bool) -> Iterator[tuple[str, str, str, str]]:
-    for each in columns(schema):
-        if each.from_problem == from_problem:
-            yield f"`{each.name}`", each.unit, default(each), each.meaning
+def described(schema: type, from_problem: bool, known: Sequence[Column] = ()) -> list[tuple[str, str, str, str]]:
+    """Of the columns of a schema those that are not `known` already."""
+    return [
+        (f"`{each.name}`", each.unit, default(each), each.meaning)
+        for each in columns(schema) if each.from_problem == from_problem and each not in known
+    ]  # fmt: skip
 
 
 def reference() -> Iterator[str]:
@@ -83,6 +85,7 @@ def reference() -> Iterator[str]:
     )
     for name, model in MODELS.items():
         yield f"### `{name}`\n"
+        known: list[Column] = []
         for part in (*model.parts, model.optional):
             if part is None:
                 continue
@@ -92,11 +95,13 @@ def reference() -> Iterator[str]:
             if shared[:1] not in ([], [name]):
                 if part is model.parts[0]:
                     yield f"The columns of `{shared[0]}`, and:\n"
+                known += columns(part.columns)
                 continue
-            yield table("column, unit, default, meaning", described(part.columns, False))
-            if any(column.from_problem for column in columns(part.columns)):
+            if rows := described(part.columns, False, known):
+                yield table("column, unit, default, meaning", rows)
+            if rows := described(part.columns, True, known):
                 yield "Columns of the problem:\n"
-                yield table("column, unit, default, meaning", described(part.columns, True))
+                yield table("column, unit, default, meaning", rows)
     yield "### Any model\n"
     yield "Any declaration may have these columns, which hints report:\n"
     yield table("column, unit, default, meaning", described(Shown, False))

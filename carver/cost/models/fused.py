@@ -15,6 +15,7 @@ from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ..model import Model, Part
+from ..tile import Extent
 from ..traffic import reused_share
 from ..work import Work
 from .attention import SCORE_OPS
@@ -27,22 +28,17 @@ an exponential and a reciprocal on special-function units."""
 
 
 @dataclass(frozen=True)
-class Gated:
-    """Columns that `gated` reads besides those of `contraction`."""
+class Gated(Extent):
+    """Columns that `gated` reads."""
 
-    m: FloatArray = given("elements", "rows of the output")
-    n: FloatArray = given("elements", "columns of the output")
     k: FloatArray = given("elements", "extent of the reduction, over all products")
-    u: FloatArray = given("", "products that share the first operand")
-    out_bytes: FloatArray = given("bytes", "size of an element of the output")
     a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth of all products")
-    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
+    u: FloatArray = given("", "products that share the first operand")
 
 
 def gated(space: Space, k: Mapping[str, float]) -> Work:
     """silu(A W0) * (A W1): a contraction with twice as many columns as it stores."""
-    c = read_columns(Gated, space)
+    c = read_columns(Gated, space, arch=space.arch, problem=space.problem)
     # The statement sums over the axis `u` of the products as well. Here they are further columns instead, so k and the
     # first operand shrink by u.
     inner = {
@@ -64,16 +60,9 @@ def gated(space: Space, k: Mapping[str, float]) -> Work:
 
 
 @dataclass(frozen=True)
-class WholeRows:
-    """Columns that `matmul_softmax` reads besides those of `contraction`."""
+class WholeRows(Extent):
+    """Columns that `matmul_softmax` reads."""
 
-    m: FloatArray = given("elements", "rows of the output")
-    n: FloatArray = given("elements", "columns of the output")
-    k: FloatArray = given("elements", "extent of the reduction")
-    b: FloatArray = given("elements", "extent of the batch")
-    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
-    out_bytes: FloatArray = given("bytes", "size of an element of the output")
     tile_m: FloatArray = column("elements", "whole rows of the output that a block owns")
     tile_n: FloatArray = column("elements", "columns of the output per iteration")
     warps_n: FloatArray = column("warps", "warps along the columns of the tile")
@@ -88,7 +77,8 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
 
         steps = passes * column tiles * ceil(k / tile_k)
     """
-    arch, c = space.arch, read_columns(WholeRows, space, whole=True)
+    arch = space.arch
+    c = read_columns(WholeRows, space, whole=True, arch=arch, problem=space.problem)
     work = contraction(space, k)
     m, n, depth, batch, passes, tm, tn = c.m, c.n, c.k, c.b, c.passes, c.tile_m, c.tile_n
     column_tiles = np.ceil(n / tn)
