@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from cases import answerable, device_for, template
 from hypothesis import HealthCheck, settings
+
+import carver
 
 _SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 settings.register_profile("repeatable", derandomize=True, max_examples=150, **_SLOW_IS_FINE)
@@ -40,6 +48,51 @@ def _no_descriptors_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Non
     patch = pytest.MonkeyPatch()
     patch.setenv("CARVER_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
     patch.setenv("CARVER_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))  # else runs of the suite wait for each other
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty cache folder for the tests of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
+def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
+    """Of every operator that carver answers for, by every backend of it."""
+    operator, backend = request.param
+    return template(operator, 1000, 504, 768).with_arch(device_for(backend)).recommend_hints(30, backend)
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], ModuleType]:
+    """Writes a module of that name and text and imports it, with a cache folder of its own."""
+
+    def make(name: str, text: str) -> ModuleType:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return make
+
+
+@pytest.fixture
+def interpreted() -> Callable[[str, str], None]:
+    """Runs lines in a process that knows of Triton's interpreter before it imports Triton: they say that."""
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+
+    def run(lines: str, says: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1])\n{lines}", str(Path(__file__).parent)],
+            capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
+        )  # fmt: skip
+        assert done.stdout == says, done.stderr
+
+    return run
 
 
 @pytest.fixture

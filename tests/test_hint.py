@@ -10,20 +10,12 @@ from collections.abc import Iterator
 from math import prod
 
 import pytest
-from cases import answerable, device_for, template
 from test_golden import OPERATORS
 from test_golden import cases as golden_cases
 
 import carver
 from carver import Hint, NoRasterization, Rasterization2DColumn
 from carver.base.errors import ConfigError
-
-
-@pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
-def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
-    operator, backend = request.param
-    arch = carver.load_arch(device_for(backend))
-    return template(operator, 1000, 504, 768).with_arch(arch).recommend_hints(30, backend)
 
 
 def test_json_round_trip_is_exact(ranking: carver.Ranking) -> None:

@@ -37,9 +37,9 @@ def test_four_configurations_cover_every_batch(four: Portfolio) -> None:
 
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_it_takes_less_than_two_seconds(backend: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     OP.portfolio(M=range(1, 8193), k=4, backend=backend)
-    assert time.perf_counter() - start < 6  # 2 s on an idle core
+    assert time.process_time() - start < 6  # 2 s on an idle core
 
 
 def test_the_loss_is_that_of_an_independent_ranking(four: Portfolio) -> None:
@@ -98,9 +98,9 @@ def test_axes_by_the_names_that_people_use() -> None:
 
 
 def test_a_long_range_is_sampled() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     found = OP.portfolio(M=range(1, 10**9), k=1)
-    assert time.perf_counter() - start < 10 and found.table[-1].upto == 10**9 - 1
+    assert time.process_time() - start < 10 and found.table[-1].upto == 10**9 - 1
 
 
 def test_a_size_goes_to_the_bucket_that_holds_it(four: Portfolio) -> None:
@@ -240,3 +240,10 @@ def test_a_sequence_is_its_queries_and_its_keys() -> None:
     decode = carver.FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=1, seq_kv=4096, head_dim=128)
     assert decode.with_arch("h200").portfolio(seq_kv=range(512, 65536), k=2).axis == "s"
     assert decode.with_arch("h200").portfolio(seq=[1, 16], k=1).axis == "q"
+
+
+def test_what_is_no_size_has_no_configuration() -> None:
+    few = carver.MatmulTemplate(64, 64, 64).with_arch("a100").portfolio(M=range(1, 65))
+    for size in (0, "x", 1.5):
+        with pytest.raises(ProblemError, match="size m must be a whole number"):
+            few[size]

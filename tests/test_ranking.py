@@ -7,22 +7,14 @@ import re
 
 import numpy as np
 import pytest
-from cases import answerable, device_for, template
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
-from carver.base.table import aligned
+from carver.base.table import Column, aligned, fitted
 from carver.kernels.declaration import kernels
 
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
 GOOD = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=3)
-
-
-@pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
-def ranking(request: pytest.FixtureRequest) -> carver.Ranking:
-    operator, backend = request.param
-    arch = carver.load_arch(device_for(backend))
-    return template(operator, 1000, 504, 768).with_arch(arch).recommend_hints(25, backend)
 
 
 def test_best_first(ranking: carver.Ranking) -> None:
@@ -297,3 +289,11 @@ def test_a_ranking_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert str(carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(2)) == plain
     assert plain.count("\n") > 3
+
+
+def test_headings_are_broken_only_where_the_table_needs_it() -> None:
+    columns = [Column("a_long_name", ("1",)), Column("b_c", ("2",)), Column("smem KiB", ("3",), spare=1)]
+    whole, one, left = ([c.heading for c in fitted(columns, width)] for width in (24, 15, 10))
+    assert whole == ["a_long_name", "b_c", "smem KiB"]
+    assert one == ["a_\nlong_\nname", "b_c", "smem\nKiB"]
+    assert left == ["a_\nlong_\nname", "b_c"]

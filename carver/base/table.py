@@ -60,25 +60,36 @@ def total(columns: Iterable[Column], gap: int) -> int:
 
 def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns made to fit: headings on more lines, texts cut that may be, columns left out. No word of a heading is
-    broken; a name is, at its underscores, before a column is left out.
+    broken; a name is, at its underscores, before a column is left out. As few are broken as make the rest fit.
     """
+    kept = list(columns)
+    while total(shown := _narrowed(kept, width), 1) > width and (spare := max(kept, key=lambda c: c.spare)).spare:
+        kept.remove(spare)
+    return shown
+
+
+def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
+    """As many headings on more lines as make the columns fit, and then texts cut."""
     out = list(columns)
     for mark, broken in ((" ", "\n"), ("_", "_\n")):
-        if total(out, 1) > width:
-            out = [c if "\n" in c.heading else replace(c, heading=c.heading.replace(mark, broken)) for c in out]
+        while total(out, 1) > width:
+            other = [c if "\n" in c.heading else replace(c, heading=c.heading.replace(mark, broken)) for c in out]
+            gains = [old.width - new.width for old, new in zip(out, other, strict=True)]
+            if not (most := max(gains)):
+                break
+            out[gains.index(most)] = other[gains.index(most)]
     for i, c in enumerate(out):
         if c.may_shrink and (excess := total(out, 1) - width) > 0:
             most = max(8, c.width - excess)
             out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
-    while total(out, 1) > width and (spare := max(out, key=lambda c: c.spare)).spare:
-        out.remove(spare)
     return out
 
 
-def left_out(columns: Sequence[Column], width: int) -> list[str]:
-    """Headings of the columns that `fitted` leaves out."""
+def said_left_out(columns: Sequence[Column], width: int) -> list[str]:
+    """The line below a table that names the columns that `fitted` leaves out, if any."""
     kept = {column.spare for column in fitted(columns, width)}
-    return [column.heading for column in columns if column.spare not in kept]
+    left = [column.heading for column in columns if column.spare not in kept]
+    return [f"left out for want of width: {', '.join(left)}"] if left else []
 
 
 def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (), width: int = WIDTH) -> Tunables:
@@ -110,9 +121,10 @@ def listing(
     tunables that they have in common, how many `more` there are, and the remarks."""
     width = screen_width()
     differ, same = tunables(configs, [*first, *last], width)
-    rows = without_colour(rich_table([*first, *differ, *last], width), width)
+    columns = [*first, *differ, *last]
+    rows = without_colour(rich_table(columns, width), width)
     rest = [f"{more:,} more below these {len(configs)}"] if more > 0 else []
-    return "\n".join([title, rows, *in_all(same), *rest, *remarks])
+    return "\n".join([title, rows, *said_left_out(columns, width), *in_all(same), *rest, *remarks])
 
 
 def words(config: Mapping[str, object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ def make_hint(
     limits = blocks_by_limit(arch, held, smem_bytes, registers)
     if arch.kind == "gpu":  # registers beyond these limits are spilled
         registers = min(registers, arch.max_regs_per_thread, arch.regs_per_block // threads)
-    split, kind, tile = col("split", 1), col("instruction", 0), _Tile.of(space, row)
+    split, kind = col("split", 1), col("instruction", 0)
     group = col("group", 1)
     plan: RasterizationPlan = Rasterization2DColumn(group) if problem.contracts and group > 1 else NoRasterization
     inputs = [t.name for t in problem.statement.inputs]
@@ -54,7 +54,7 @@ def make_hint(
         config=space.config(row), predicted_ms=seconds * 1e3, terms_ms=terms,
         bound=_bound(terms, LIMITERS[int(est.limiter[row])]),
         launch=Launch(_grid(part, row, split), threads, smem_bytes, registers),
-        block=tile.block, warp=tile.warp, thread=tile.thread, rstep=tile.rstep, reduce_thread=tile.reduce_thread,
+        **_tiles(space, row),
         num_warps=warps if arch.kind == "gpu" else None, pipeline_stage=_stages(space, row),
         use_async=bool(col("async_copies", 0)), use_tc=kind > 0, vectorize=_vectorize(problem, space, row),
         rasterization_plan=plan, split_k=split if problem.statement.reduced else None,
@@ -76,40 +76,33 @@ def retold(hint: Hint, seconds: float, half_band: float, text: str) -> Hint:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Tile:
-    """The fields of a hint for the tiles of a block, a warp, a thread and a step."""
+def _tiles(space: Space, row: int) -> dict[str, Any]:
+    """The fields of a hint for the tiles of a block, a warp, a thread and a step, from a declaration's columns.
 
-    block: tuple[int, ...]
-    warp: tuple[int, ...] | None
-    thread: tuple[int, ...] | None
-    rstep: tuple[int, ...] | None
-    reduce_thread: tuple[int, ...] | None
+    These are `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a matrix as stored in memory;
+    `tile_elements` for a tensor that is processed as one line. If a reduction has `axis` 1, it sums over the matrix's
+    columns, with 0 over its rows.
+    """
 
-    @classmethod
-    def of(cls, space: Space, row: int) -> _Tile:
-        """Derive them from a declaration's columns: `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a
-        matrix as stored in memory; `tile_elements` for a tensor that is processed as one line. If a reduction has
-        `axis` 1, it sums over the matrix's columns, with 0 over its rows.
-        """
+    def those(*names: str) -> tuple[int, ...] | None:
+        return tuple(space.at(row, name, 1) for name in names if name in space.columns) or None
 
-        def those(*names: str) -> tuple[int, ...] | None:
-            return tuple(space.at(row, name, 1) for name in names if name in space.columns) or None
-
-        block, rstep = those("tile_m", "tile_n"), those("tile_k")
-        s = space.problem.statement
-        if "tile_r" in space.columns and not s.reduced:
-            turned = s.output.index[-1:] != s.inputs[0].index[-1:]
-            block = those("tile_c", "tile_r") if turned else those("tile_r", "tile_c")
-        elif "tile_r" in space.columns:
-            kept, summed = ("tile_r", "tile_c") if space.scope["axis"] else ("tile_c", "tile_r")
-            block, rstep = those(kept), those(summed)
-        warp = None
-        if space.at(row, "instruction", 0) and block is not None:
-            warps = space.at(row, "warps_m", 1), space.at(row, "warps_n", 1)
-            warp = tuple(max(1, size // count) for size, count in zip(block, warps, strict=True))
-        block = block or those("tile_elements") or ()
-        return cls(block, warp, those("thread_m", "thread_n"), rstep, those("reduce_threads"))
+    block, rstep = those("tile_m", "tile_n"), those("tile_k")
+    s = space.problem.statement
+    if "tile_r" in space.columns and not s.reduced:
+        turned = s.output.index[-1:] != s.inputs[0].index[-1:]
+        block = those("tile_c", "tile_r") if turned else those("tile_r", "tile_c")
+    elif "tile_r" in space.columns:
+        kept, summed = ("tile_r", "tile_c") if space.scope["axis"] else ("tile_c", "tile_r")
+        block, rstep = those(kept), those(summed)
+    warp = None
+    if space.at(row, "instruction", 0) and block is not None:
+        warps = space.at(row, "warps_m", 1), space.at(row, "warps_n", 1)
+        warp = tuple(max(1, size // count) for size, count in zip(block, warps, strict=True))
+    return {
+        "block": block or those("tile_elements") or (), "warp": warp, "thread": those("thread_m", "thread_n"),
+        "rstep": rstep, "reduce_thread": those("reduce_threads"),
+    }  # fmt: skip
 
 
 def _stages(space: Space, row: int) -> int | None:

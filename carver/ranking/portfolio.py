@@ -15,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import takes
-from ..base.table import Column, in_all, left_out, rich_table, screen_width, tunables, without_colour
+from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, tunables, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
@@ -93,8 +93,8 @@ class Portfolio:
         return len(self.configs)
 
     def __getitem__(self, size: int) -> Mapping[str, int]:
-        """The configuration for a size."""
-        return self.configs[self.place(size)][1]
+        """The configuration for a size. Raises ProblemError for what is no size."""
+        return self.configs[self.place(whole(self.axis, size))][1]
 
     def place(self, size: int) -> int:
         """Index of the configuration for a size. The last bucket also takes all larger sizes."""
@@ -173,12 +173,11 @@ class Portfolio:
         width = screen_width()
         differ, same = tunables([self.configs[bucket.config][1] for bucket in self.table], columns, width)
         columns += differ
-        left = left_out(columns, width)
         lines = [
             f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
             f"{self.arch.title}, backend {self.backend}",
             without_colour(rich_table(columns, width), width),
-            *([fill(f"left out for want of width: {', '.join(left)}", width)] if left else []),
+            *(fill(line, width) for line in said_left_out(columns, width)),
             *in_all(same),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
             f"the best configuration alone {self.single_loss:.1%} in the mean",

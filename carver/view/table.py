@@ -17,7 +17,7 @@ from ..base.table import (
     aligned,
     html_cells,
     in_all,
-    left_out,
+    said_left_out,
     screen_width,
     titled,
     tunables,
@@ -100,9 +100,7 @@ def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
     """For rich: one line a hint, at most `width` columns wide."""
     shown, same = columns(ranking, most, width)
     foot = footing(ranking, same, most)
-    if left := left_out(shown, width):
-        foot.insert(0, f"left out for want of width: {', '.join(left)}")
-    return titled(heading(ranking), shown, width, "\n".join(foot))
+    return titled(heading(ranking), shown, width, "\n".join([*said_left_out(shown, width), *foot]))
 
 
 def ranking_console(ranking: Ranking, _: Console, options: ConsoleOptions) -> Iterator[Group]:
