@@ -258,7 +258,7 @@ def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
 
 @pytest.mark.parametrize("words, complaint", [
     (("--write",), "go with --from"),
-    (("--from", "{csv}", "--out", "x.toml"), "--out is for the calibration of a device"),
+    (("--from", "{csv}", "--out", "x.toml"), "--out are for the calibration of a device"),
     (("--device", "foo"), "no device 'foo'"),
     (("--seconds", "-5"), "-5"),
     (("--from", "{csv}", "--kernel", "matmul/none"), "no kernel 'matmul/none'"),

@@ -377,13 +377,16 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     binary.write_bytes(bytes(range(128, 256)))
     for args in (["rank", *MATMUL, "--configs", str(binary)], ["explain", "hint", str(binary)]):
         result = run(*args)
-        assert result.exit_code == 2 and "is no text in UTF-8" in result.stderr
+        assert result.exit_code == 2 and "no text in UTF-8" in result.stderr
     ranking.write_text(run("recommend", *MATMUL, "-k", "1", "--json").stdout)
     assert "jq '.hints[0]'" in run("explain", "hint", str(ranking)).stderr
     assert "this is a ranking" in run("rank", *MATMUL, "--configs", str(ranking)).stderr
     away = str(tmp_path / "none" / "x.png")
-    for args in (["export", "json", *MATMUL, "-o", away], ["recommend", *MATMUL, "--plot", away],
-                 ["bench", *MATMUL[:-2], "--html", away]):
+    for args in (
+        ["export", "json", *MATMUL, "-o", away],
+        ["recommend", *MATMUL, "--plot", away],
+        ["bench", *MATMUL[:-2], "--html", away],
+    ):
         result = run(*args)
         assert result.exit_code == 2 and "none/x" in result.stderr and "there is no folder" in result.stderr
         assert not result.stdout  # said before anything is computed
@@ -435,3 +438,95 @@ def test_what_is_no_command_is_told_by_the_nearest() -> None:
     ):
         result = CliRunner().invoke(main, words, prog_name="carver")
         assert result.exit_code == 2 and told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["recommend", "attention", "2", "0", "64", "64"], "size HEADS must be a whole number from 1 to 2^48, got 0"),
+        (["recommend", "attention", "0", "2", "64", "64"], "size BATCH must be a whole number"),
+        (["recommend", "attention", "2", "4", "64", "64", "--seq-kv", "-1"], "size --seq-kv must be a whole number"),
+        (["recommend", "attention", "2", "4", "64", "64", "--kv-heads", "3"], "HEADS must be a multiple of --kv-heads"),
+        (["recommend", "transpose", "64", "64", "--batch", "0"], "size --batch must be"),
+        (["recommend", "grouped-matmul", "64", "64", "64", "8", "--chosen", "0"], "size --chosen must be"),
+        (["bench", "matmul", "64", "64", "64", "--timeout", "-1"], "--timeout must be a number"),
+        (["bench", "matmul", "64", "64", "64", "--seconds", "nan"], "--seconds must be a number"),
+        (["records", "prune", "--older-than", "-1"], "--older-than must be a number"),
+        (["export", "vllm-moe", "--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "512", "--dtype",
+          "int4_w4a16"], "say --group-size, such as 128"),
+        (["explain", "matmul", "64", "64", "64", "--config", "BLOCK_M=64"], "--config, such as"),
+        (["recommend", "moe", "64", "8", "2", "64", "-3"], "-3: a size is a whole number of at least 1"),
+        (["recommend", "atention", "2", "0", "64", "64"], "has no 'atention'; did you mean 'attention'"),
+    ],
+)  # fmt: skip
+def test_an_error_calls_a_parameter_as_it_was_given(args: list[str], says: str) -> None:
+    result = run(*args, *([] if args[0] in ("records", "bench") else ["--arch", "h200"]))
+    assert result.exit_code == 2 and says in result.stderr
+
+
+def test_a_problem_is_named_as_ever_in_an_error() -> None:
+    """What stands before "=" is no flag."""
+    result = run("recommend", "attention", "64", "64", "4000000000", "64", "--arch", "h200")
+    assert "batch=64 heads=64 seq=4000000000 head_dim=64" in result.stderr
+
+
+def test_a_file_that_is_no_text_is_named_once(tmp_path: Path) -> None:
+    for name, command in (("b.toml", "check"), ("b.csv", "evaluate")):
+        path = tmp_path / name
+        path.write_bytes(bytes(range(128, 256)))
+        for given in (path, tmp_path) if command == "evaluate" else (path,):
+            result = run(command, str(given))
+            assert result.exit_code == 2 and "no text in UTF-8" in result.stderr
+            assert result.stderr.count(name) == 1
+
+
+def test_doctor_lists_the_users_own_declarations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path))
+    for operator in ("matmul", "matmull"):
+        (tmp_path / "templates" / operator).mkdir(parents=True)
+    shipped = Path(carver.__file__).parent.parent / "templates" / "matmul" / "triton.toml"
+    (tmp_path / "templates" / "matmul" / "mine.toml").write_text(shipped.read_text())
+    assert json.loads(run("doctor", "--json").stdout)["declarations"]["names"] == ["matmul/mine"]
+    (tmp_path / "templates" / "matmull" / "mine.toml").write_text(shipped.read_text())
+    assert "no operator 'matmull'; did you mean 'matmul'" in run("doctor").stdout
+
+
+def test_an_explanation_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, most in (("72", 72), ("200", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        lines = run("explain", *MATMUL).stdout.splitlines()
+        assert 60 < max(map(len, lines)) <= most
+
+
+def test_a_cache_that_is_no_folder_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "file"))
+    result = run("records", "list")
+    assert result.exit_code == 2 and "File exists; set CARVER_CACHE_DIR" in result.stderr
+    assert "Errno" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["records", "lst"], "has no 'lst'; did you mean 'list'"),
+        (["cache", "export-all"], "did you mean 'export'"),
+        (["export", "jsn"], "did you mean 'json'"),
+        (["calibrate", "--from", __file__, "--only-micro"], "--from measures nothing"),
+        (["simulate", __file__, "--compile-s", "nan"], "--compile-s must be a number"),
+        (["simulate", __file__, "--search", "none"], "genetic, from the ranking; "),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(args: list[str], says: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2 and says in result.stderr
+
+
+@pytest.mark.slow
+def test_records_of_this_machines_cpu_are_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A descriptor made of the machine's own data has a name that no file has; the records hold it."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    words = ["matmul", "64", "64", "64", "--dtype", "float32", "--arch", "cpu", "--topk", "3", "--seconds", "5"]
+    assert run("bench", *words, "--rounds", "1", "--json").exit_code == 0
+    found = answer("evaluate", str(tmp_path / "records.sqlite"), "--workers", "1")
+    assert [row["problems"] for row in found["rows"]] == [1] and not found["remarks"]

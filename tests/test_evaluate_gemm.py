@@ -305,10 +305,10 @@ def test_ranking_ten_thousand_is_quick(tmp_path: Path) -> None:
             for d in (8, 16) for s in range(8)]  # fmt: skip
     case = Case("many", SQUARE, load("mi100"), "tensile", many, np.ones(len(many)))
     case.ranked()
-    start = time.perf_counter()
+    start = time.process_time()
     ranking = case.ranked()
     assert ranking is not None and len(ranking) == 10_000
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 HEADER = "operator,arch,backend,M,N,K,config.BLOCK_M,config.BLOCK_N,config.BLOCK_K,config.num_warps,config.num_stages,"
@@ -327,7 +327,7 @@ ROW = "matmul,h200,triton,4096,4096,4096,128,128,64.0,4,3,"
         (f"{HEADER.replace('BLOCK_K', 'BLOCK_L')}time_ms\n{ROW}1\n", "column config.BLOCK_L: no tunable of Triton"),
         (f"{HEADER.replace(',M,', ',Mm,')}time_ms\n{ROW}1\n", "column Mm: no argument of matmul"),
         (f"{HEADER}time_ms\n{ROW.replace('4096', '', 1)}1\n", "matmul needs a value in column M"),
-        (f"{HEADER}time_ms\n{ROW.replace('4096', '-4', 1)}1\n", "line 2: size m must be a whole number"),
+        (f"{HEADER}time_ms\n{ROW.replace('4096', '-4', 1)}1\n", "line 2: size M must be a whole number"),
         (f"{HEADER}time_ms\n{ROW.replace('h200', 'h300')}1\n", "line 2: no arch named 'h300'"),
         (f"{HEADER}time_ms\n{ROW.replace('triton', 'tritn')}1\n", "no kernel for backend 'tritn'"),
         (f"{HEADER}time_ms\n{ROW.replace('matmul', 'matmull')}1\n", "column operator: no operator 'matmull'"),

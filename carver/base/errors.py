@@ -73,4 +73,7 @@ def nearest(word: str, known: Iterable[str], n: int = 3) -> str:
 
     choices = sorted(known)
     near = difflib.get_close_matches(word, choices, n, 0.5)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(choices)}"
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    between = "; " if any("," in choice for choice in choices) else ", "
+    return f"known: {between.join(choices)}"

@@ -51,17 +51,18 @@ def printable(text: str) -> str:
 
 
 def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
-    """What a file holds, unpacked if it ends in ".gz". Raises `error` where it cannot be read, or holds more."""
+    """What a file holds, unpacked if it ends in ".gz". Raises `error`, "PATH: why", where it cannot be read,
+    or holds more."""
     found = bytearray()
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
                 found += piece
     except (OSError, EOFError, zlib.error) as e:
-        raise error(f"{path} cannot be read: {getattr(e, 'strerror', None) or e}") from None
+        raise error(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
     if len(found) > most_bytes:
         unpacked = ", unpacked" if path.suffix == ".gz" else ""
-        raise error(f"{path} holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")
+        raise error(f"{path}: holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")
     return bytes(found)
 
 
@@ -81,12 +82,12 @@ def _pieces(file: TextIO, read: Callable[[int], str], error: Error) -> Iterator[
     try:
         while piece := read(MOST_BYTES + 1):
             if len(piece) > MOST_BYTES:
-                raise error(f"{name} holds more than {MOST_BYTES >> 20} MiB, which nothing that carver reads does")
+                raise error(f"{name}: holds more than {MOST_BYTES >> 20} MiB, which nothing that carver reads does")
             yield piece
     except UnicodeDecodeError as e:
-        raise error(f"{name} is no text in UTF-8: {e}") from None
+        raise error(f"{name}: no text in UTF-8: {e}") from None
     except OSError as e:
-        raise error(f"{name} cannot be read: {e.strerror}") from None
+        raise error(f"{name}: cannot be read: {e.strerror}") from None
 
 
 def text_of(path: Path, error: Error) -> str:
@@ -94,7 +95,7 @@ def text_of(path: Path, error: Error) -> str:
     try:
         return content(path, error).decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise error(f"{path} is no text in UTF-8: {e}") from None
+        raise error(f"{path}: no text in UTF-8: {e}") from None
 
 
 def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
@@ -330,7 +331,9 @@ def in_words(annotation: str, *, plural: bool = False) -> str:
     """What an annotation allows."""
     out = []
     for kind, inner in _alternatives(annotation):
-        if kind in ("Sequence", "tuple", "list", "Iterable", "Collection"):
+        if kind == "tuple" and inner[1:] not in ((), ("...",)):
+            out.append(f"{'tuples' if plural else 'a tuple'} ({', '.join(map(in_words, inner))})")
+        elif kind in ("Sequence", "tuple", "list", "Iterable", "Collection"):
             of = f" of {in_words(inner[0], plural=True)}" if inner else ""
             out.append(f"{'lists' if plural else 'a list'}{of}")
         elif kind == "Literal":

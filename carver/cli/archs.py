@@ -13,7 +13,7 @@ from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import ConfigError
 from ..base.table import Column, console, rich_table, screen_width
 from .operators import device
-from .options import as_json, print_json
+from .options import Group, as_json, print_json
 
 
 @click.command("archs")
@@ -41,7 +41,7 @@ def list_archs(words: tuple[str, ...], as_json: bool) -> None:
     console().print(rich_table(shown, screen_width()))
 
 
-@click.group("arch")
+@click.group("arch", cls=Group)
 def one_arch() -> None:
     """One device: `carver arch show NAME`."""
 

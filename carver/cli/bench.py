@@ -15,7 +15,7 @@ from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
 from .operators import per_operator
-from .options import OUTPUT, PICTURE, as_json, save_plot
+from .options import OUTPUT, PICTURE, Group, as_json, save_plot
 
 if TYPE_CHECKING:
     from ..ranking.hint import Hint
@@ -102,7 +102,7 @@ def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
 bench = per_operator(_bench, arch="auto")
 
 
-@click.group()
+@click.group(cls=Group)
 @click.option(
     "--database", type=click.Path(dir_okay=False, path_type=Path),
     help="SQLite file to use instead of the one in the cache folder.",

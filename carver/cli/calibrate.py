@@ -16,14 +16,14 @@ import click
 from ..base.errors import ConfigError
 from ..base.table import console, scaled
 from .evaluate import tell_or_fail
-from .options import as_json
+from .options import Command, as_json
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one."
 )
@@ -70,8 +70,11 @@ def calibrate(
             raise ConfigError("--kernel, --hold, --write, --toml and tables go with --from TABLE")
         _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json, as_json)
         return
-    if out:
-        raise ConfigError("--out is for the calibration of a device; with --from, --toml prints what was fitted")
+    if out or only_micro or device != "auto":
+        raise ConfigError(
+            "--device, --only-micro and --out are for the calibration of a device; --from measures nothing, and its "
+            "--toml prints what was fitted"
+        )
     _tables((*tables, *more), kernel, start, hold, write, toml, as_json)
 
 

@@ -8,14 +8,13 @@ from typing import TextIO
 import click
 
 from ..base.errors import ConfigError
-from ..base.given import text_from
+from ..base.given import json_of, text_from
 from ..ops.elsewise import explained
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from .operators import backend_option, device, per_operator
 from .options import PICTURE, as_json, print_json, save_plot
-from .reading import read_configs
 
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 
@@ -40,7 +39,7 @@ def _explain(
     else:
         assert template.arch is not None
         backend = backend or default_backend(template.problem, template.arch)
-        found = template.rank(read_configs(f"[{config}]"), backend).explain(0)
+        found = template.rank([json_of(config, '--config, such as {"BLOCK_M": 128},', ConfigError)], backend).explain(0)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

@@ -19,7 +19,7 @@ from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
 from .operators import arch_option, backend_option, device, per_operator
-from .options import OUTPUT, as_json, names_option, renames, topk_option
+from .options import OUTPUT, Group, as_json, names_option, renames, topk_option
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -27,7 +27,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
 
 
-@click.group("export")
+@click.group("export", cls=Group)
 def export() -> None:
     """Write hints in the format of another tool."""
 
@@ -194,7 +194,9 @@ def vllm_block_fp8(
 @click.option("--measured", is_flag=True, help="Also print the loss in the times that the records hold.")
 @click.option("--uniform", is_flag=True, help="Give each size the same weight.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies, and its range: m=1:8192.")
-@click.option("--configs", "-k", "count", type=int, default=4, show_default=True, help="How many configurations.")
+@click.option(
+    "--configs", "-k", "count", type=click.IntRange(1), default=4, show_default=True, help="How many configurations."
+)
 def _portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,

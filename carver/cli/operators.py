@@ -17,6 +17,7 @@ from ..base.errors import ProblemError
 from ..kernels.declaration import every
 from ..kernels.declaration import operators as notations
 from ..ops.operator import Argument, Operator, operators
+from .options import Command, Group
 
 
 def device(name: str) -> Arch:
@@ -58,7 +59,7 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     for operator in operators().values():
         if operator.arguments:
             group.add_command(
-                _Operator(
+                Command(
                     operator.name.replace("_", "-"),
                     callback=functools.partial(_call, command, operator),
                     params=[*_params(operator), device_option, *own],
@@ -76,24 +77,12 @@ def without_operator(group: click.Group, alone: Callable[..., None]) -> click.Gr
     return group
 
 
-class _Operators(click.Group):
+class _Operators(Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         for operator in operators().values():
             if operator.arguments and args[0] in (operator.arguments[0].choices or ()):  # as softmax is of reduction
                 ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
         return super().resolve_command(ctx, args)
-
-
-class _Operator(click.Command):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            word = next((w for w in given if w.startswith(error.option_name)), "")
-            if word.removeprefix("-")[:1].isdigit():
-                raise click.UsageError(f"{word}: a size is a whole number of at least 1", ctx) from None
-            raise
 
 
 def _call(command: Callable[..., None], operator: Operator, /, arch: str, **given: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..base.errors import ConfigError
+from ..base.errors import CarverError, ConfigError, nearest
 from ..base.table import console, screen_width
 from ..ranking.ranking import Ranking
 from ..view.canvas import FORMATS, pyplot, save
@@ -18,6 +19,46 @@ from ..view.table import ranking_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+class Command(click.Command):
+    """A command whose errors call its parameters by their flags, where the library says them by their names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = next((w for w in given if w.startswith(error.option_name)), "")
+            if word.removeprefix("-")[:1].isdigit():
+                raise click.UsageError(f"{word}: a size is a whole number of at least 1", ctx) from None
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CarverError as error:
+            error.args = (in_flags(str(error), self.params),)
+            raise
+
+
+class Group(click.Group):
+    command_class = Command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"{ctx.command_path} has no {args[0]!r}; {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def in_flags(text: str, params: Sequence[click.Parameter]) -> str:
+    """A message with names that have an underscore, or that a sentence begins with, as the command line has them. What
+    stands before "=" is part of a problem or a configuration."""
+    for param in params:
+        name = str(param.name)
+        flag = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+        text = re.sub(rf"\b{name}\b{'(?!=)' if '_' in name else '(?= must be )'}", flag, text)
+    return text
 
 
 class _Output(click.Path):
@@ -55,8 +96,16 @@ args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
 )  # fmt: skip
+
+
+def _piped(ctx: click.Context, param: click.Parameter, given: TextIO) -> TextIO:
+    if given.isatty():
+        raise click.UsageError("no configurations: name a file with --configs, or pipe them in", ctx)
+    return given
+
+
 configs_option = click.option(
-    "--configs", type=click.File(), default="-", show_default=True,
+    "--configs", type=click.File(), default="-", show_default=True, callback=_piped,
     help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
     "- is standard input.",
 )  # fmt: skip

@@ -49,7 +49,8 @@ def _recommend(
 MANY = (
     "Rank all problems of FILE in one call, for the device of --arch; - is standard input. FILE is a CSV with columns "
     "operator, M, N, K, in_dtype and so on, or has one JSON object with these keys per line. Keys are the arguments "
-    "of the operator's template; a shape is rows and cols. The default operator is matmul."
+    "of the operator's template; a shape is rows and cols. The default operator is matmul. Prints the first hint of "
+    "each problem; --json has all."
 )
 
 
@@ -81,7 +82,7 @@ recommend = without_operator(per_operator(_recommend), _recommend_all)
 @recommend.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls, one configuration.")
 @click.argument("tokens", type=int)
 @click.argument("experts", type=int)
-@click.argument("chosen", type=int)
+@click.argument("chosen", type=click.IntRange(1))
 @click.argument("hidden", type=int)
 @click.argument("intermediate", type=int)
 @click.option(

@@ -12,12 +12,13 @@ import click
 
 from ..base.errors import ConfigError, nearest
 from ..base.folders import cache_folder
+from ..base.given import number
 from ..base.table import Column, console, rich_table, screen_width, words
 from .evaluate import tell_or_fail
-from .options import OUTPUT, as_json
+from .options import OUTPUT, Group, as_json
 
 
-@click.group()
+@click.group(cls=Group)
 def cache() -> None:
     """Manage tuned kernels on disk."""
 
@@ -148,7 +149,7 @@ def why(key: str, other: str | None, as_json: bool) -> None:
         console().print(table)
 
 
-@click.group()
+@click.group(cls=Group)
 def profile() -> None:
     """Manage what tuning taught about kernels, by kernel and device."""
 
@@ -262,13 +263,14 @@ def simulate(
 
     if unknown := [name for name in searches if name not in SEARCHES]:
         raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")
+    cost = Cost(compile_s=number("--compile-s", compile_s, ConfigError), rep=rep)
     cases: list[Any] = []
     for path in tables:
         found = list(read(path, tell_or_fail))
         cases += found[:: -(-len(found) // most)] if found else []
     if not cases:
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
-    traces = replay_all(cases, seeds, Cost(compile_s=compile_s, rep=rep), searches or tuple(SEARCHES))
+    traces = replay_all(cases, seeds, cost, searches or tuple(SEARCHES))
     if as_json:
         click.echo(json.dumps(to_dict(traces), indent=1))
         return

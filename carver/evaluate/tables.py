@@ -16,7 +16,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -32,7 +32,8 @@ from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
-from ..run.records import Records
+from ..ranking.hint import Hint
+from ..run.records import Measurement, Records
 from ..run.report import LIBRARY
 from . import kernel_tuner, lists, serving, tensile, tilelang, triton
 from .cases import Case, Remark, device, insist, reason
@@ -85,7 +86,7 @@ def read_all(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Cas
             say(Remark(table, f"passed over: {why}"))
             continue
         except Exception as error:  # foreign data can be wrong in any way, and must not hide the other tables
-            say(Remark(table, reason(error), broken=True))
+            say(Remark(table, reason(error).removeprefix(f"{file}: "), broken=True))
             continue
         cases = [case for case in found if isinstance(case, Case) and len(case.configs)]
         timed = [case for case in cases if np.isfinite(case.seconds).any()]
@@ -293,6 +294,17 @@ def _value(text: str) -> Any:
     return float(word) if word.replace(".", "", 1).isdecimal() else text.strip()
 
 
+def _measured_on(name: str, found: Iterable[Measurement]) -> Arch:
+    """The descriptor of this name, or, where it was made of a machine's own data, the one that the records hold."""
+    try:
+        return load(name)
+    except ArchError:
+        held = next((m.hint for m in found if m.hint), None)
+        if held is None:
+            raise
+        return Hint.from_dict(held).arch
+
+
 def records_cases(path: Path) -> Iterator[Case]:
     """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -304,6 +316,7 @@ def records_cases(path: Path) -> Iterator[Case]:
         same = groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), {})
         same[json.dumps([m.kernel, dict(m.config)], sort_keys=True)] = m
     for (problem, arch, backend), newest in groups.items():
-        case = Case.of(path.name, Problem.from_dict(json.loads(problem)), load(arch), backend, newest.values())
+        measured_on = _measured_on(arch, newest.values())
+        case = Case.of(path.name, Problem.from_dict(json.loads(problem)), measured_on, backend, newest.values())
         if np.isfinite(case.seconds).sum() > 1:
             yield case

@@ -13,7 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.occupancy import blocks_by_limit
 from ..base.errors import NoCandidates
-from ..base.table import scaled, words
+from ..base.table import WIDTH, scaled, screen_width, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import price, roofline_seconds
@@ -26,8 +26,6 @@ from .making import make_hint
 
 BAR = 30
 """Length of the longest bar. [characters]"""
-WIDTH = 100
-"""Longest line. [characters]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +74,15 @@ class Explanation:
         }
 
     def lines(self) -> Iterator[str]:
-        """The lines of the text, each of at most `WIDTH` characters."""
+        """The lines of the text, which keeps to the width of the terminal, and to `WIDTH` where that is more."""
         h = self.hint
-        yield from wrap(f"{h.problem} on {self.arch.title}", WIDTH, subsequent_indent="    ")
-        yield from wrap(f"{self.kernel_title}: {words(h.config)}", WIDTH, subsequent_indent="    ")
+        yield from _wrapped(f"{h.problem} on {self.arch.title}", 4)
+        yield from _wrapped(f"{self.kernel_title}: {words(h.config)}", 4)
         contraction = h.problem.contracts
         gigabytes = h.problem.compulsory_bytes / h.predicted_ms / 1e6
         rate = f"{h.details['tflops']:.4g} TFLOP/s" if contraction else f"{gigabytes:,.0f} GB/s"
-        yield (
-            f"{self._time(h.predicted_ms).strip()} predicted: {rate}, "
-            f"{h.details['roofline_share']:.0%} of the roofline; bound by {h.bound}"
-        )
+        share = f"{h.details['roofline_share']:.0%} of the roofline; bound by {h.bound}"
+        yield from _wrapped(f"{self._time(h.predicted_ms).strip()} predicted: {rate}, {share}", 4)
         yield ""
         yield "Where the time goes"
         whole = h.predicted_ms
@@ -105,16 +101,17 @@ class Explanation:
         yield ""
         yield "Use of the device"
         for name, text in self.facts():
-            yield from wrap(f"  {name:<11s} {text}", WIDTH, subsequent_indent=" " * 14)
+            yield from _wrapped(f"  {name:<11s} {text}", 14)
         yield ""
         yield "Nearest changes"
         yield from self._change_lines()
         yield ""
         low, high = h.band_ms
-        yield f"80 % band: {self._time(low).strip()} to {self._time(high).strip()}; constants: {h.calibrated}."
-        yield f"Constants of the device: {self.arch.provenance}."
+        band = f"{self._time(low).strip()} to {self._time(high).strip()}"
+        yield from _wrapped(f"80 % band: {band}; constants: {h.calibrated}.", 4)
+        yield from _wrapped(f"Constants of the device: {self.arch.provenance}.", 4)
         for note in self.notes:
-            yield from wrap(note, WIDTH, subsequent_indent="    ")
+            yield from _wrapped(note, 4)
 
     plot: ClassVar[Callable[..., Any]]
     """Plot the terms of the time and the effect of changing each tunable; see `carver._methods`. Needs matplotlib."""
@@ -170,13 +167,13 @@ class Explanation:
             step = f"{c.old} -> {c.new}"
             if c.ms is None:
                 text = f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
-                yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
+                yield from _wrapped(text, width + 6)
             else:
                 change = c.ms / self.hint.predicted_ms - 1
                 yield f"  {name:<{width}s}  {step:<12s} {self._time(c.ms)} {change:+8.1%}  {c.bound}"
                 if c.avoided:
                     text = f"  {'':<{width}s}  not among the candidates: {c.avoided}"
-                    yield from wrap(text, WIDTH, subsequent_indent=" " * (width + 6))
+                    yield from _wrapped(text, width + 6)
         if not self.changes:
             yield "  none: this kernel has nothing to tune"
 
@@ -258,6 +255,10 @@ def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
     below = [v for v in values if v < value]
     above = [v for v in values if v > value]
     return [*([max(below)] if below else []), *([min(above)] if above else [])]
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return wrap(text, max(40, min(WIDTH, screen_width())), subsequent_indent=" " * indent)
 
 
 def _ms(ms: float) -> str:

@@ -87,7 +87,8 @@ def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> t
     for name, (threads, added) in calls.items():
         [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
         shared_bytes = added + (held[name].static_smem_bytes if name in held else 0)
-        resident = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
+        fitting = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
+        resident = fitting if threads <= arch.max_threads_per_block else 0
         found.append(CodeFacts(name, threads, shared_bytes, resident, machine))
     return tuple(found)
 

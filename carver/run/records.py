@@ -284,7 +284,8 @@ class Records:
                 "what is in it with 'sqlite3 FILE .recover', or set CARVER_CACHE_DIR to another folder"
             ) from None
         except OSError as e:
-            raise RecordsError(f"records {self.path}: {e}; set CARVER_CACHE_DIR to a folder you can write") from None
+            why = f"{e.filename or self.path}: {e.strerror or e}; set CARVER_CACHE_DIR to a folder you can write"
+            raise RecordsError(f"no database of records: {why}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

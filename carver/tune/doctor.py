@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from .. import __version__
 from ..arch import detect
 from ..arch import devices as arch
-from ..base.errors import CarverError
+from ..base.errors import CarverError, KernelError, nearest
 from ..base.folders import cache_folder, existing, is_writable
 from ..base.host import cores_available
+from ..kernels import declaration
 from ..run.bench import versions
 from ..run.compile import Compiler
 from ..run.device import c_compiler, cuda_compiler
@@ -29,7 +30,7 @@ SETTINGS = {
     "CARVER_CACHE_DIR": "where everything is kept that can be made again",
     "CARVER_LOCK_DIR": "locks on devices, one for all users and containers of a machine [/run/lock]",
     "CARVER_TRUST_CACHE": "a cache folder of another user whose binaries may run",
-    "CARVER_CONFIG_DIR": "where your own descriptors are",
+    "CARVER_CONFIG_DIR": "where your own descriptors and declarations are",
     "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
     "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",
     "CARVER_DISABLE_TUNE_CACHE": "1: tuned results stay in their process",
@@ -88,6 +89,7 @@ def examine() -> dict[str, Any]:
             "records": _said(_records, missing),
         },
         "descriptors": {"folder": str(arch.own_folder()), "names": arch.own_names()},
+        "declarations": {"folder": str(declaration.own_folder()), "names": _said(_declared, missing) or []},
         "settings": {name: os.environ.get(name) for name in SETTINGS},
         "compilers_at_once": _said(cpu_workers, missing),
         "missing": missing,
@@ -110,9 +112,10 @@ def report(found: dict[str, Any]) -> str:
         lines.append(f"  {name:<10s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
     if records := caches["records"]:
         lines.append(f"  records   {records['path']}, {records['runs']} runs")
-    own = found["descriptors"]
-    lines += ["", "descriptors of your own", f"  folder    {own['folder']}"]
-    lines.append(f"  names     {', '.join(own['names']) or 'none'}")
+    for what in ("descriptors", "declarations"):
+        own = found[what]
+        lines += ["", f"{what} of your own", f"  folder    {own['folder']}"]
+        lines.append(f"  names     {', '.join(own['names']) or 'none'}")
     lines += ["", "settings"]
     for name, value in found["settings"].items():
         lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS[name]}")
@@ -127,6 +130,16 @@ def _said(ask: Callable[[], T], missing: list[str]) -> T | None:
     except CarverError as e:
         missing.append(str(e))
         return None
+
+
+def _declared() -> list[str]:
+    """The user's declarations. Raises KernelError where one is of no operator, or cannot be read."""
+    names, known = [], declaration.operators()
+    for path in sorted(declaration.own_folder().glob("*/*.toml")):
+        if (operator := path.parent.name) not in known:
+            raise KernelError(f"{path}: no operator {operator!r}; {nearest(operator, known)}")
+        names.append(f"{operator}/{declaration.load(path).name}")
+    return names
 
 
 def _describe(compiler: Compiler) -> str:
