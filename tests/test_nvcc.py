@@ -226,15 +226,8 @@ def recommended(isa: str, template: Template) -> tuple[str, str, Problem, Config
     return hint.kernel, isa, hint.problem, dict(hint.config)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
-def compiled(_own_cache: None) -> list[Compiled]:
+def compiled(own_cache: None) -> list[Compiled]:
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         return list(pool.map(compiled_case, (*CASES, *(recommended(*hint) for hint in HINTS))))
 

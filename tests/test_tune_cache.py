@@ -440,7 +440,7 @@ def test_commands() -> None:
     assert said["caches"]["tuned"]["entries"] == 2 and len(said["caches"]["tuned"]["unusable"]) == 1
     assert said["compilers"]["C"] and "missing" in said and "CARVER_CPU_FRACTION" in said["settings"]
     assert said["compilers_at_once"] >= 1 and said["caches"]["records"]["runs"] >= 1
-    assert said["descriptors"]["folder"].endswith("arch")
+    assert said["descriptors"]["folder"].endswith("arch") and said["declarations"]["names"] == []
     assert "devices\n  cpu " in run(main, ["doctor"]).output
     assert run(main, ["cache", "clear", "zzz"]).exit_code == 2
     assert "1 deleted" in run(main, ["cache", "clear", broken.name[:10]]).output

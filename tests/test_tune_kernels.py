@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -268,12 +266,10 @@ def test_triton_functions_are_launched_with_their_constants() -> None:
     np.testing.assert_array_equal(y, 2 * X)
 
 
-def test_a_triton_function_under_its_interpreter() -> None:
+def test_a_triton_function_under_its_interpreter(interpreted: Callable[[str, str], None]) -> None:
     """With `triton.Config`s, in a process of its own that knows of the interpreter before it imports Triton."""
-    pytest.importorskip("torch")
-    pytest.importorskip("triton")
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import carver, torch, triton, tuned_triton\n"
+        "import carver, torch, triton, tuned_triton\n"
         "configs = [triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((64, 2), (1024, 4))]\n"
         "x = torch.rand(3000); y = torch.zeros_like(x)\n"
         "t = carver.AutoTuner.from_kernel(tuned_triton.double, configs, (3000,)).set_compile_args(target='cpu')\n"
@@ -282,11 +278,7 @@ def test_a_triton_function_under_its_interpreter() -> None:
         "r.kernel(x, y)\n"
         "print([m.outcome for m in r.table], r.config['BLOCK'], torch.equal(y, 2 * x))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=False,
-        timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
-    )  # fmt: skip
-    assert done.stdout == "['ok', 'ok'] 1024 True\n", done.stderr
+    interpreted(code, "['ok', 'ok'] 1024 True\n")
 
 
 def test_flags_may_depend_on_tunables() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -386,11 +385,9 @@ def test_tuning_in_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         work(101)
 
 
-def test_triton_under_its_interpreter_takes_params_and_any_size() -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("triton")
+def test_triton_under_its_interpreter_takes_params_and_any_size(interpreted: Callable[[str, str], None]) -> None:
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import carver, torch, triton, tuned_triton\n"
+        "import carver, torch, triton, tuned_triton\n"
         "configs = [triton.Config({'BLOCK': b}) for b in (64, 1024)]\n"
         "x = torch.rand(3000); y = torch.zeros_like(x)\n"
         "t = carver.AutoTuner.from_kernel(tuned_triton.sized, configs, ('n',)).set_compile_args(target='cpu')\n"
@@ -401,11 +398,7 @@ def test_triton_under_its_interpreter_takes_params_and_any_size() -> None:
         "    x = torch.rand(n); y = torch.zeros_like(x); r.kernel(x, y); right.append(torch.equal(y, 2 * x))\n"
         "print([m.outcome for m in r.table], right)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent)], capture_output=True, text=True, check=False,
-        timeout=120, env={**os.environ, "TRITON_INTERPRET": "1"},
-    )  # fmt: skip
-    assert done.stdout == "['ok', 'ok'] [True, True]\n", done.stderr
+    interpreted(code, "['ok', 'ok'] [True, True]\n")
 
 
 CUDA_AXPY = """
