@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from .. import _version
+from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import ConfigError, NoCandidates, ProblemError
@@ -153,7 +153,7 @@ def _handler(arch: Arch, topk: int, profile: Given | None) -> InductorChoices:
 
         def uuid(self) -> str:
             given = sha256(f"{to_toml(arch)}{start or ''}".encode()).hexdigest()[:16]
-            return f"carver {_version.__version__} {given} {topk}"
+            return f"carver {__version__} {given} {topk}"
 
         def measured(self, timings: Mapping[Any, float], *_: object) -> None:
             """Learn from the times, in ms, of those choices that are carver's; inf is one that did not run."""

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import __version__
+from .._version import __version__
 from ..arch import detect
 from ..arch import devices as arch
 from ..base.errors import CarverError, KernelError, nearest
