@@ -319,7 +319,7 @@ def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_
         "elementwise": [carver.ElementwiseTemplate((256, n), "float32") for n in (512, 1024, 2048)],
     }
     with carver.run.records.Records(tmp_path / "records.sqlite") as store:
-        found = calibrate("cpu", 15.0, problems=few, counts=(2, 2, 1), records=store)
+        found = calibrate("cpu", 60.0, problems=few, counts=(2, 2, 1), records=store)
     assert len(found.measured.cases) == 3
     (choice,) = found.choices
     assert choice.group.name == "elementwise/cpu"
