@@ -332,6 +332,40 @@ def test_the_command_line_ranks_any_kernel(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "only 2 configurations" in done.stderr
 
 
+TUNED = """
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": block}, num_warps=4) for block in (256, 512)], key=["n"])
+@triton.heuristics({"WHOLE": lambda known: known["n"] % known["BLOCK"] == 0})
+@triton.jit
+def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    if WHOLE:
+        tl.store(y_ptr + i, tl.load(x_ptr + i))
+    else:
+        tl.store(y_ptr + i, tl.load(x_ptr + i, mask=inside), mask=inside)
+"""
+
+
+def test_the_command_line_takes_a_kernel_s_own_list_and_heuristics(tmp_path: Path) -> None:
+    given, source = tmp_path / "args.toml", tmp_path / "tuned.py"
+    source.write_text(TUNED)
+    given.write_text(
+        'grid = ["ceil(n, BLOCK)"]\n[args]\nn = 1000\n'
+        'x_ptr = {dtype = "float16", shape = [1000]}\ny_ptr = {dtype = "float16", shape = [1000]}\n'
+    )
+    asked = [f"{source}:copy", "--args", str(given), "--arch", "h100"]
+    done = CliRunner().invoke(main, ["rank", "kernel", *asked, "--json"])
+    assert done.exit_code == 0, done.output
+    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)} == {256, 512}
+    done = CliRunner().invoke(main, ["inspect", *asked, "--config", "BLOCK=256"])
+    assert done.exit_code == 0 and "grid 4 x 1 x 1" in done.output, done.output
+    done = CliRunner().invoke(main, ["rank", "kernel", f"{Path(kernels.__file__)}:copy", *asked[1:]])
+    assert done.exit_code == 2 and "copy has no triton.autotune" in done.output
+
+
 # faults of one candidate
 
 

@@ -33,6 +33,9 @@ class Command(click.Command):
             if word.removeprefix("-")[:1].isdigit():
                 raise click.UsageError(f"{word}: a size is a whole number of at least 1", ctx) from None
             raise
+        except click.MissingParameter as error:
+            error.message = getattr(error.param, "help", None) or error.message  # type: ignore[misc, unused-ignore]
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -90,7 +93,7 @@ heatmap_option = click.option(
     help="Save a heat map of the predicted time over two tunables, X and Y.",
 )  # fmt: skip
 names_option = click.option(
-    "--name", "names", multiple=True, metavar="OURS=THEIRS", help="Your name for one of carver's keys; repeatable."
+    "--name", "names", multiple=True, metavar="KEY=YOURS", help="Your name for one of carver's keys; repeatable."
 )
 args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -98,17 +101,20 @@ args_option = click.option(
 )  # fmt: skip
 
 
-def _piped(ctx: click.Context, param: click.Parameter, given: TextIO) -> TextIO:
-    if given.isatty():
+def _piped(ctx: click.Context, param: click.Parameter, given: TextIO | None) -> TextIO | None:
+    if given is not None and given.isatty():
         raise click.UsageError("no configurations: name a file with --configs, or pipe them in", ctx)
     return given
 
 
-configs_option = click.option(
-    "--configs", type=click.File(), default="-", show_default=True, callback=_piped,
-    help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
-    "- is standard input.",
-)  # fmt: skip
+def configs_option(otherwise: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The user's configurations, from standard input unless a command has something else to take."""
+    default = otherwise or "standard input"
+    return click.option(
+        "--configs", type=click.File(), default=None if otherwise else "-", callback=_piped,
+        help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
+        f"- is standard input.  [default: {default}]",
+    )  # fmt: skip
 
 
 def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Path | None:
@@ -129,7 +135,7 @@ def renames(names: Sequence[str]) -> dict[str, str] | None:
     pairs = [word.partition("=") for word in names]
     for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
         if not ours or not equals or not theirs:
-            raise ConfigError(f"--name takes OURS=THEIRS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
+            raise ConfigError(f"--name takes KEY=YOURS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
     return {ours: theirs for ours, _, theirs in pairs} or None
 
 

@@ -35,7 +35,7 @@ from .reading import read_configs
     help="Backend whose keys the configurations have: BACKENDS.",
 )
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
-@configs_option
+@configs_option()
 @kernel_option
 @profile_option
 @names_option
@@ -87,14 +87,14 @@ rank = per_operator(_rank)
 @rank.command("kernel", short_help="Any Triton kernel, ranked by its machine code.")
 @click.argument("source", metavar="FILE.py:NAME")
 @args_option
-@configs_option
+@configs_option("those of the kernel's triton.autotune")
 @profile_option
 @arch_option
 @click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
 @click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Explain the predicted time of the N-th.")
 @as_json
 def rank_any_kernel(
-    source: str, path: Path | None, configs: TextIO, profile: Path | None, arch: str, topk: int | None,
+    source: str, path: Path | None, configs: TextIO | None, profile: Path | None, arch: str, topk: int | None,
     place: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the configurations of any Triton kernel by their machine code.
@@ -106,9 +106,10 @@ def rank_any_kernel(
     from .inspect import call_of
 
     call = call_of(source, path)
+    given = None if configs is None else read_configs(text_from(configs, ConfigError))
     ranking = rank_kernel(
-        call.kernel, read_configs(text_from(configs, ConfigError)), args=call.args, grid=call.grid, arch=device(arch),
-        constants=call.constants, values=call.values, progress=sys.stderr.isatty(), profile=profile,
+        call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
+        values=call.values, progress=sys.stderr.isatty(), profile=profile,
     )  # fmt: skip
     if place is not None and place > len(ranking):
         raise ConfigError(f"--explain {place}: only {len(ranking)} configurations compile and fit")
