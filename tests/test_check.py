@@ -146,3 +146,61 @@ def test_the_command_answers_in_json(faulty: Path) -> None:
     shipped = next(k for k in KERNELS if (k.operator, k.name) == ("matmul", "tilelang"))
     done = CliRunner().invoke(main, ["check", str(shipped.path), "--json"])
     assert done.exit_code == 0 and json.loads(done.output)["trials"][0]["arch"] == "h200_sxm"
+
+
+CUDA = """
+backend = "cuda"
+model = "stream"
+source = "mine.cu"
+
+[requires]
+"one matrix" = "b == 1 and TILE > 1"
+
+[tunables]
+TILE = [16, 32]
+
+[schedule]
+warps = "8"
+blocks = "ceil(i, TILE) * ceil(j, TILE)"
+steps = "1"
+tile_elements = "TILE * TILE"
+run_elements = "TILE"
+access_elements = "1"
+
+[[launches]]
+entry = "transpose"
+grid = ["blocks"]
+block = "256"
+args = ["X", "Y", "ldx", "workspace", "jj"]
+"""
+
+
+def faults(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "transpose" / "mine.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(DeclarationError) as caught:
+        checked(path)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_requirement_of_sizes_belongs_under_rules(tmp_path: Path) -> None:
+    told = "is a size, a tunable or a column: a condition on one stands under [rules]"
+    found = faults(tmp_path, CUDA)
+    assert f"[requires] one matrix: 'b' {told}" in found and f"[requires] one matrix: 'TILE' {told}" in found
+
+
+def test_a_source_is_there_and_its_launch_is_complete(tmp_path: Path) -> None:
+    text = CUDA.replace(' = "b == 1 and TILE > 1"', ' = "one_type"')
+    [missing, unknown] = faults(tmp_path, text)
+    assert missing.startswith("there is no file") and "mine.cu" in missing
+    assert unknown == "[launches] args: there is no 'jj'; did you mean 'j'?"
+    (tmp_path / "transpose" / "mine.cu").touch()
+    assert faults(tmp_path, text) == [unknown]
+    [launch] = faults(tmp_path, text.partition("[[launches]]")[0])
+    assert launch == "nothing says how it is launched: [[launches]] is missing"
+
+
+def test_columns_that_nothing_gives(tmp_path: Path) -> None:
+    text = CUDA.partition("[[launches]]")[0].replace('warps = "8"\n', "")
+    assert "[schedule]: model 'stream' also reads warps, which nothing gives" in faults(tmp_path, text)

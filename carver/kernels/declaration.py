@@ -47,7 +47,8 @@ class Fault:
     says: str
 
     def __str__(self) -> str:
-        return f"[{self.table}] {self.key}: {self.says}" if self.table else self.says
+        place = f"[{self.table}] {self.key}".rstrip()
+        return f"{place}: {self.says}" if self.table else self.says
 
 
 class DeclarationError(KernelError):
@@ -134,8 +135,18 @@ class Kernel:
         return self.tunables.keys() - {n for other, names in self.options.items() if other != vendor for n in names}
 
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
-        """The requirements that a problem and a device do not meet; `scope` is their `scope.static_scope`."""
-        return [why for why, need in self.requires.items() if not need(scope)]
+        """The requirements that a problem and a device do not meet; `scope` is their `scope.static_scope`.
+
+        Raises DeclarationError for one that cannot be computed.
+        """
+        out = []
+        for why, need in self.requires.items():
+            try:
+                met = need(scope)
+            except KernelError as error:
+                raise DeclarationError(self.path, [Fault("requires", why, str(error))]) from None
+            out += [] if met else [why]
+        return out
 
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"

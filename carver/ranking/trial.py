@@ -16,6 +16,7 @@ from ..base.dtypes import canonical
 from ..base.errors import CarverError, NoCandidates, nearest
 from ..cost.check import model_faults
 from ..cost.pricing import price
+from ..kernels import expr
 from ..kernels.backends import BACKENDS
 from ..kernels.compiler import Derivation
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
@@ -59,7 +60,9 @@ def checked(path: Path, operator: str = "") -> Kernel:
     kernel, faults = read(path, operator)
     names = words.declared()
     if kernel.operator in names:
-        faults += [*model_faults(kernel), *unknown_names(kernel, example(kernel.operator))]
+        faults += [
+            *model_faults(kernel), *source_faults(kernel), *unknown_names(kernel, example(kernel.operator)),
+        ]  # fmt: skip
     else:
         says = f"no operator {kernel.operator!r}, which its folder is named after; {nearest(kernel.operator, names)}"
         faults.append(Fault("", "", says))
@@ -68,16 +71,33 @@ def checked(path: Path, operator: str = "") -> Kernel:
     return load(path, operator)
 
 
+def source_faults(kernel: Kernel) -> list[Fault]:
+    """Why the kernel's source, if it has one, cannot be run."""
+    if kernel.source is None:
+        return []
+    if not kernel.source.is_file():
+        return [Fault("", "source", f"there is no file {str(kernel.source)!r}")]
+    return [] if kernel.launches else [Fault("", "source", "nothing says how it is launched: [[launches]] is missing")]
+
+
 def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
     """Names in a declaration's expressions that neither it nor its operator defines."""
-    of_problem = {*static_scope(problem, load_arch(DEVICES[0])), *size_scope(problem)}
-    known = of_problem | kernel.tunables.keys() | kernel.derived.keys()
+    static = {*static_scope(problem, load_arch(DEVICES[0]))}
+    known = {*static, *size_scope(problem), *kernel.tunables, *kernel.derived}
     out: dict[Fault, None] = {}
     for table, key, formula in kernel.formulas():
-        before = of_problem if table == "requires" else known
+        before = static if table == "requires" else known
         for name in sorted(formula.names - before):
             what = "the compiler's columns need" if isinstance(formula, Derivation) else "there is no"
-            out[Fault(table, key, f"{what} {name!r}; {nearest(name, before)}")] = None
+            says = f"{what} {name!r}; {nearest(name, before)}"
+            if name in known:
+                says = f"{name!r} is a size, a tunable or a column: a condition on one stands under [rules]"
+            out[Fault(table, key, says)] = None
+    tensors = {tensor.name for tensor in problem.statement.tensors}
+    passed = known | tensors | {f"ld{name.lower()}" for name in tensors} | {"bias", "workspace"}
+    for arg in (arg for launch in kernel.launches for arg in launch.args if not arg.endswith("*")):
+        for name in sorted(expr.parse(arg).names - passed):
+            out[Fault("launches", "args", f"there is no {name!r}; {nearest(name, passed)}")] = None
     return list(out)
 
 
