@@ -130,12 +130,16 @@ BLOCK = re.compile(r"(?<=```console\n)\$ ([^\n]*\|\n[^\n]*|[^\n]*)\n(.*?)(?=```)
 
 def answered(text: str) -> str:
     """The page with the answers of its commands made anew; the second is for a declaration with two faults."""
-    declaration = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0]
+    declaration, tiled = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    [source] = re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
     wrong = declaration.replace('tile_k = "BLOCK_SIZE_K"', 'tile_k = "BLOCK_SIZE_KK"\nserialised = "1"')
     asked = [command for command, _ in BLOCK.findall(text)]
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "templates" / "matmul" / "gelu.toml"
-        path.parent.mkdir(parents=True)
+        path, transpose = (Path(folder) / "templates" / each for each in ("matmul/gelu.toml", "transpose"))
+        for each in (path.parent, transpose):
+            each.mkdir(parents=True)
+        (transpose / "tiled.toml").write_text(tiled, encoding="utf-8")
+        (transpose / "tiled.cu").write_text(source, encoding="utf-8")
         answers = []
         for place, command in enumerate(asked):
             path.write_text(wrong if place == 1 else declaration, encoding="utf-8")

@@ -21,9 +21,10 @@ def test_the_reference_is_current() -> None:
 
 def test_the_example_says_what_the_page_says() -> None:
     assert answered(TEXT) == TEXT, "make it anew: python tests/docs_kernels.py"
-    assert len(BLOCK.findall(TEXT)) == 4
+    assert len(BLOCK.findall(TEXT)) == 6
     assert "reads no column 'serialised'" in TEXT
     assert "8 of 8 given configurations can run" in TEXT
+    assert "my tiled transpose: TILE=" in TEXT
 
 
 def test_every_name_in_scope_is_described() -> None:

@@ -61,6 +61,24 @@ def test_a_declaration_of_the_users_is_a_kernel_like_any_other(config: dict[str,
     assert {hint["config"]["num_warps"] for hint in ranked["hints"]} == {4}  # Triton's own default
 
 
+def test_commands_that_rank_take_a_kernel_by_name(config: dict[str, str]) -> None:
+    asked = ("matmul", "1024", "1024", "1024", "--arch", "h200", "--kernel", "gelu")
+    assert carver_json(config, "explain", *asked)["hint"]["kernel"] == "gelu"
+    mine = json.dumps({"BM": 64, "BN": 64, "BK": 32, "num_warps": 4, "num_stages": 3})
+    assert carver_json(config, "explain", *asked, "--config", mine)["hint"]["config"]["BM"] == 64
+    command = [sys.executable, "-m", "carver", "export", "triton", *asked]
+    done = subprocess.run(command, env=config, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)[0].keys() == {"BM", "BN", "BK", "num_warps", "num_stages"}
+
+
+def test_a_requirement_that_cannot_be_computed_names_its_file(config: dict[str, str]) -> None:
+    path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
+    path.write_text(MINE.replace("[schedule]", '[requires]\n"large" = "m > 64"\n[schedule]'))
+    command = [sys.executable, "-m", "carver", "recommend", "matmul", "64", "64", "64", "--arch", "h200", "-k", "1"]
+    done = subprocess.run([*command, "--kernel", "gelu"], env=config, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {path}: [requires] large: 'm > 64' uses 'm'")
+
+
 def test_lists_of_values_are_every_combination() -> None:
     grid = OP.rank({**TILE, "BLOCK_M": [64, 128], "BLOCK_N": (32, 64, 128)})
     each = OP.rank([TILE | {"BLOCK_M": m, "BLOCK_N": n} for m in (64, 128) for n in (32, 64, 128)])

@@ -14,7 +14,7 @@ from ..base.given import lines_from, printable
 from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
-from .operators import per_operator
+from .operators import kernel_option, per_operator
 from .options import OUTPUT, PICTURE, Group, as_json, save_plot
 
 if TYPE_CHECKING:
@@ -54,10 +54,11 @@ if TYPE_CHECKING:
     help="Choose hints by what earlier runs with --learn taught, and keep what this run teaches.",
 )
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
+@kernel_option
 def _bench(
-    template: Template, topk: int, learn: bool, device: str | None, vs_grid: bool, budget: int | None,
-    vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool, fresh: bool,
-    html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
+    template: Template, topk: int, kernel: str | None, learn: bool, device: str | None, vs_grid: bool,
+    budget: int | None, vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool,
+    fresh: bool, html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
@@ -67,10 +68,10 @@ def _bench(
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
-    ranking = template.recommend_hints(topk, template.own_backend)
+    ranking = template.recommend_hints(topk, template.own_backend, kernel)
     if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
-        ranking = template.recommend_hints(topk, template.own_backend, profile=profile)
-    grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend)) if vs_grid else None
+        ranking = template.recommend_hints(topk, template.own_backend, kernel, profile)
+    grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend, kernel)) if vs_grid else None
     report = benchmark(
         list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
         timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,

@@ -13,7 +13,7 @@ from ..ops.elsewise import explained
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
-from .operators import backend_option, device, per_operator
+from .operators import backend_option, device, kernel_option, per_operator
 from .options import PICTURE, as_json, print_json, save_plot
 
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
@@ -24,13 +24,15 @@ plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the expl
 @click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
 @plot_option
 @backend_option
+@kernel_option
 def _explain(
-    template: Template, place: int | None, config: str | None, backend: str | None, plot: Path | None, as_json: bool
-) -> None:
+    template: Template, place: int | None, config: str | None, backend: str | None, kernel: str | None,
+    plot: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Explain the predicted time of a configuration."""
     if config is None:
         place = place or 1
-        ranking = template.recommend_hints(place, backend)
+        ranking = template.recommend_hints(place, backend, kernel)
         if place > len(ranking):
             raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
         found = ranking.explain(place - 1)
@@ -39,7 +41,8 @@ def _explain(
     else:
         assert template.arch is not None
         backend = backend or default_backend(template.problem, template.arch)
-        found = template.rank([json_of(config, '--config, such as {"BLOCK_M": 128},', ConfigError)], backend).explain(0)
+        given = json_of(config, '--config, such as {"BLOCK_M": 128},', ConfigError)
+        found = template.rank([given], backend, kernel=kernel).explain(0)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

@@ -18,7 +18,7 @@ from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
-from .operators import arch_option, backend_option, device, per_operator
+from .operators import arch_option, backend_option, device, kernel_option, per_operator
 from .options import OUTPUT, Group, as_json, names_option, renames, topk_option
 
 EVENLY = 4096
@@ -75,10 +75,13 @@ def _target(name: str) -> click.Group:
     @output_option
     @names_option
     @topk_option
-    def run(template: Template, topk: int, names: Sequence[str], output: Path | None, **rest: Any) -> None:
+    @kernel_option
+    def run(
+        template: Template, topk: int, kernel: str | None, names: Sequence[str], output: Path | None, **rest: Any
+    ) -> None:
         assert template.arch is not None
         own = backend_of_target(template.arch) if callable(backend_of_target) else backend_of_target
-        ranking = template.recommend_hints(topk, own or rest.get("backend"))
+        ranking = template.recommend_hints(topk, own or rest.get("backend"), kernel)
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
         hints: Sequence[Hint] = ranking
@@ -132,7 +135,8 @@ def _save(file: vllm.ConfigFile, folder: Path, as_json: bool, explain: bool) -> 
 
 def _reasons(file: vllm.ConfigFile) -> str:
     """A line a number of tokens: its tile, and of each matmul the time, what bounds it, blocks, waves and padding."""
-    lines = ["tokens  tile, warps, stages, group        ms  by matmul: ms, bound, waves, arithmetic over what is asked"]
+    heads = "of each matmul: ms, bound, waves, padded / useful arithmetic"
+    lines = [f"tokens  {'MxNxK, warps, stages, group':<28} {'ms':>8}  {heads}"]
     for batch, config in file.configs.items():
         if batch not in file.hints:
             lines.append(f"{batch:>6}  vLLM's CUDA kernel, of which vLLM chooses the tile")
