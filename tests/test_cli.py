@@ -115,6 +115,10 @@ def test_what_cannot_both_be_meant_is_refused_before_anything_is_printed(words: 
     assert result.exit_code == 2 and said in result.stderr and not result.stdout
 
 
+def test_a_missing_option_says_what_it_takes() -> None:
+    assert "Missing option '--arch'. device: a name from `carver archs`" in run("recommend", *MATMUL[:4]).stderr
+
+
 def test_explain() -> None:
     text = run("explain", *MATMUL, "--rank", "2").stdout
     assert text.strip() == str(OP.recommend_hints(2, "triton").explain(1))

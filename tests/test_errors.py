@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     (lambda: carver.CUDA("h300"), ArchError, ("no arch named 'h300'", "h200_sxm", "carver archs")),
     (lambda: carver.CUDA("mi300x"), ArchError, ("not a device of CUDA", "HIP('mi300x')")),
     (lambda: carver.CUDA("nowhere.toml"), ArchError, ("there is no file 'nowhere.toml'",)),
+    (lambda: carver.CUDA(Path(__file__).parent), ArchError, ("is a folder, no TOML file",)),
     (lambda: H200.replace(l2_byte=1), ArchError, ("no field 'l2_byte'", "did you mean 'l2_bytes'")),
     (lambda: H200.replace(l2_bytes="50 MB"), ArchError, ("l2_bytes must be a whole number", "got '50 MB'")),
     (lambda: H200.replace(sm_count=0), ArchError, ("sm_count must be above 0", "got 0")),
@@ -82,7 +84,10 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     (lambda: M(8, 8, 8).with_arch(H200).recommend_hints(0), ProblemError, ("topk", "at least 1", "got 0")),
     (lambda: M(8, 8, 8).with_arch(H200).recommend_hints(3, "tritn"), KernelError,
      ("no kernel for backend 'tritn'", "triton")),
-    (lambda: M(8, 8, 8).with_arch(H200).rank([{"BLOCK": 1}]), ConfigError, ("unknown key 'BLOCK'", "did you mean")),
+    (lambda: M(8, 8, 8).with_arch(H200).rank([{"BLOCK": 1}]), ConfigError,
+     ("unknown key 'BLOCK'", "did you mean", "--name KEY=BLOCK", "names={'KEY': 'BLOCK'}", "--ignore BLOCK")),
+    (lambda: M(8, 8, 8).with_arch(H200).rank([{"BM": 16}], names={"BM": "BLOCK_M"}), ConfigError,
+     ("names maps 'BLOCK_M' the wrong way round",)),
     (lambda: M(8, 8, 8).with_arch(H200).rank([]), ConfigError, ("no configurations given",)),
     (lambda: M(8, 8, 8).with_arch(H200.replace(smem_per_block_bytes=512)).recommend_hints(1, "triton"), NoCandidates,
      ("no candidate can run matmul M=8 N=8 K=8", "shared memory of one block fits")),
@@ -105,6 +110,13 @@ def test_numpy_integers_are_accepted_everywhere() -> None:
     hints = M(n, n, n).with_arch(H200).recommend_hints(np.int32(2), "triton")
     config = {name: np.int64(value) for name, value in hints[0].config.items()}
     assert M(n, n, n).with_arch(H200).rank([config])[0].config == hints[0].config
+
+
+def test_a_device_s_file_without_its_ending_is_pointed_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mycard.toml").touch()
+    with pytest.raises(ArchError, match=r"there is a file mycard\.toml: give it with its ending"):
+        carver.load_arch("mycard")
 
 
 def test_a_type_that_the_matrix_unit_lacks_runs_on_the_vector_units_and_says_so() -> None:

@@ -314,7 +314,7 @@ def test_export_renames_and_chooses_the_backend() -> None:
     )))  # fmt: skip
     assert len(rows) == 2 and {"BLOCK_SIZE_M", "num_warps"} <= rows[0].keys()
     done = CliRunner().invoke(main, ["export", "json", *MATMUL, "--name", "BLOCK_M"])
-    assert done.exit_code == 2 and "--name takes OURS=THEIRS" in done.output
+    assert done.exit_code == 2 and "--name takes KEY=YOURS" in done.output
     done = CliRunner().invoke(main, ["export", "triton", *MATMUL, "--name", "BLOCK_M=BLOCK_N"])
     assert done.exit_code == 2 and "one name" in done.output
 

@@ -103,6 +103,7 @@ def test_columns_agree_with_python(text: str, rows: list[tuple[int, int]]) -> No
         ("pow2(x, 2)", "pow2 takes 1 value, got 2"),
         ("ceil(x)", "ceil takes 2 values, got 1"),
         ("min()", "Call is not allowed"),
+        ("cdiv(x, 2)", r"no function 'cdiv', only min, max, ceil, pow2, log2; ceil\(a, b\) is a / b rounded up"),
         ("x \x00", "does not parse"),
     ],
     ids=lambda text: text[:20],

@@ -238,7 +238,7 @@ def test_rules_are_told_before_what_is_only_avoided() -> None:
 
 def test_a_problem_beyond_the_memory_is_noted() -> None:
     hints = carver.MatmulTemplate(10**6, 10**6, 10**5).with_arch("rtx_3060").recommend_hints(1)
-    assert any("the memory of NVIDIA GeForce RTX 3060 is 12.88 GB" in note for note in hints.notes)
+    assert any("the memory of NVIDIA GeForce RTX 3060 is 12.0 GiB" in note for note in hints.notes)
     assert not OP.recommend_hints(1).notes
 
 

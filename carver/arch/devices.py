@@ -58,12 +58,13 @@ def load(name: Arch | str | os.PathLike[str]) -> Arch:
         return _construct(_CONSTRUCTOR_OF[word], name, (word,))
     path = Path(text) if isinstance(name, os.PathLike) or text.endswith(".toml") else _known_as(text)
     if path is None:
+        there = f"; there is a file {text}.toml: give it with its ending" if Path(f"{text}.toml").is_file() else ""
         raise ArchError(
             f"no arch named {text!r}; nearest: {', '.join(_near(text))}; "
-            f"carver archs lists all {len(names())}, or give the path of a TOML file"
+            f"carver archs lists all {len(names())}, or give the path of a TOML file{there}"
         )
     if not path.is_file():
-        raise ArchError(f"there is no file {text!r}")
+        raise ArchError(f"{text!r} is a folder, no TOML file" if path.is_dir() else f"there is no file {text!r}")
     arch, isa = read(path), isa_of(text)
     return _representative(arch, isa) if isa == arch.isa else arch
 

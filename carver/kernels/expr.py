@@ -166,6 +166,8 @@ def _forbidden(tree: ast.AST) -> str:
             case ast.Call(func=ast.Name(id=f)) if f in FUNCTIONS and not node.keywords and node.args:
                 if len(node.args) != FUNCTIONS[f] and FUNCTIONS[f]:
                     return f"{f} takes {FUNCTIONS[f]} value{'s' if FUNCTIONS[f] > 1 else ''}, got {len(node.args)}"
+            case ast.Call(func=ast.Name(id=f)) if f not in FUNCTIONS:
+                return f"there is no function {f!r}, only {', '.join(FUNCTIONS)}; ceil(a, b) is a / b rounded up"
             case ast.Name(id=name):
                 if name.startswith("_"):
                     return f"name {name!r} is not allowed"

@@ -104,7 +104,11 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
         raise ConfigError(f"configuration {place} is {config!r}; expected a dict of {', '.join(keys)}")
     if unknown := config.keys() - set(keys):
         word = min(map(str, unknown))
-        raise ConfigError(f"configuration {place} has unknown key {word!r}; {nearest(word, keys)}")
+        raise ConfigError(
+            f"configuration {place} has unknown key {word!r}; {nearest(word, keys)} Your name for a key of carver's: "
+            f"--name KEY={word}, in Python names={{'KEY': {word!r}}}. A key that does not matter to the time: "
+            f"--ignore {word}, in Python ignore=[{word!r}]"
+        )
     row = {**kernel.defaults, **config}
     if missing := kernel.tunables.keys() - row.keys():
         raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")

@@ -67,7 +67,7 @@ def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
     """A note for the user if the problem exceeds the device's memory; otherwise empty."""
     if sum(problem.elements.values()) * 8 <= arch.dram_bytes or problem.compulsory_bytes <= arch.dram_bytes:
         return ()  # the first condition is cheap and usually decides
-    needs, has = (f"{n / 1e9:,.4g} GB" for n in (problem.compulsory_bytes, arch.dram_bytes))
+    needs, has = (f"{n / 2**30:,.1f} GiB" for n in (problem.compulsory_bytes, arch.dram_bytes))
     return (f"the tensors take {needs}, the memory of {arch.title} is {has}: predicted as if they fitted",)
 
 

@@ -105,7 +105,10 @@ def spellings(offered: Sequence[Kernel], names: Mapping[str, str] | None) -> dic
     """The kernels' keys by other spellings: the user's `names`, and common ones that are no kernel's own key."""
     known = {key for kernel in offered for key in kernel.tunables}
     if names and (odd := names.keys() - known):
-        raise ConfigError(f"names maps {min(odd)!r}, which is no key of these kernels; {nearest(min(odd), known)}")
+        word = min(odd)
+        if names[word] in known:
+            raise ConfigError(f"names maps {names[word]!r} the wrong way round: carver's key comes before yours")
+        raise ConfigError(f"names maps {word!r}, which is no key of these kernels; {nearest(word, known)}")
     usual = BACKENDS[offered[0].backend].aliases
     found = {alias: key for key, aliases in usual.items() if key in known for alias in aliases if alias not in known}
     return found | {theirs: key for key, theirs in (names or {}).items()}

@@ -66,9 +66,13 @@ def inspect(
         return triton.inspect(
             kernel, args=args or {}, config=config or {}, arch=device, grid=grid, constants=constants, values=values
         )
-    if kernel.kind != "cuda" or device.vendor != "nvidia":
-        raise ConfigError(f"{kernel.name} runs on {kernel.kind}; inspect reads CUDA sources for NVIDIA's GPUs, not for "
-                          f"{device.title}")  # fmt: skip
+    if kernel.kind != "cuda":
+        raise ConfigError(
+            f"{kernel.name} is a {kernel.kind} kernel; inspect takes CUDA sources, and Triton functions with args=, "
+            "config= and grid="
+        )
+    if device.vendor != "nvidia":
+        raise ConfigError(f"{kernel.name} is a CUDA source, which is compiled for NVIDIA's GPUs, not {device.title}")
     if given := next((name for name, value in (("args", args), ("config", config)) if value), None):
         raise ConfigError(f"{given}= belongs to Triton functions, got {shown(kernel)}: a source has its defines")
     if isinstance(kernel, HintKernel):
