@@ -160,12 +160,13 @@ def descriptors(row: Mapping[str, Any], arch: carver.Arch) -> Case:
     return Case(name, kernel, row["configs"], row["times"], args, lambda known: (arch.sm_count,), op=op)
 
 
-def block_fp8(row: Mapping[str, Any], kernel: Any) -> Case:
+def block_fp8(row: Mapping[str, Any], kernel: Any, dtype: str = "float8_e4m3") -> Case:
     m, n, k = (row["problem"][name] for name in "MNK")
     args = {
-        "A": carver.Tensor("float8_e4m3", (m, k)), "B": carver.Tensor("float8_e4m3", (n, k)),
+        "A": carver.Tensor(dtype, (m, k)), "B": carver.Tensor(dtype, (n, k)),
         "C": carver.Tensor("bfloat16", (m, n)), "As": carver.Tensor("float32", (m, k // 128)),
-        "Bs": carver.Tensor("float32", (n // 128, k // 128)), "M": m, "N": n, "K": k, "group_n": 128, "group_k": 128,
+        "Bs": carver.Tensor("float32", (-(-n // 128), k // 128)),
+        "M": m, "N": n, "K": k, "group_n": 128, "group_k": 128,
         "stride_am": k, "stride_ak": 1, "stride_bk": 1, "stride_bn": k, "stride_cm": n, "stride_cn": 1,
         "stride_As_m": k // 128, "stride_As_k": 1, "stride_Bs_k": 1, "stride_Bs_n": k // 128,
     }  # fmt: skip
@@ -178,7 +179,7 @@ def block_fp8(row: Mapping[str, Any], kernel: Any) -> Case:
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
         return (-(-m // known["BLOCK_SIZE_M"]) * -(-n // known["BLOCK_SIZE_N"]),)
 
-    types = {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16"}
+    types = {"in_dtype": dtype, "out_dtype": "bfloat16"}
     op = carver.MatmulTemplate(m, n, k, **types, trans_B=True, scale_block=(128, 128))
     name, constants = f"block fp8 {(m, n, k)}", {"needs_masking": False}
     return Case(name, kernel, configs, row["times"], args, grid, constants, op=op, declared=row["configs"])

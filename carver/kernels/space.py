@@ -105,9 +105,9 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
     if unknown := config.keys() - set(keys):
         word = min(map(str, unknown))
         raise ConfigError(
-            f"configuration {place} has unknown key {word!r}; {nearest(word, keys)} Your name for a key of carver's: "
+            f"configuration {place} has unknown key {word!r}; {nearest(word, keys)} (Your name for a key of carver's: "
             f"--name KEY={word}, in Python names={{'KEY': {word!r}}}. A key that does not matter to the time: "
-            f"--ignore {word}, in Python ignore=[{word!r}]"
+            f"--ignore {word}, in Python ignore=[{word!r}].)"
         )
     row = {**kernel.defaults, **config}
     if missing := kernel.tunables.keys() - row.keys():
