@@ -315,6 +315,15 @@ HEADER = "operator,arch,backend,M,N,K,config.BLOCK_M,config.BLOCK_N,config.BLOCK
 ROW = "matmul,h200,triton,4096,4096,4096,128,128,64.0,4,3,"
 
 
+def test_a_csv_may_have_common_spellings_and_spaces(tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    text = f"{HEADER}time_ms\n{ROW}0.2\n"
+    plain.write_text(text)
+    other.write_text(text.replace("config.BLOCK_M", "config.BLOCK_SIZE_M").replace(",", ", "))
+    [one], [two] = tables.read(plain), tables.read(other)
+    assert (one.problem, one.arch, one.backend, one.configs) == (two.problem, two.arch, two.backend, two.configs)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -323,8 +332,10 @@ ROW = "matmul,h200,triton,4096,4096,4096,128,128,64.0,4,3,"
         (f"{HEADER}time_ms\n{ROW}-1\n", "got '-1'"),
         (f"{HEADER}time_ms,valid\n{ROW}0.2,yes\n", "column valid: takes 1, or 0"),
         (f"{HEADER}time_ms\n{ROW.replace('64.0', 'x')}1\n", "column config.BLOCK_K: takes a whole number, got 'x'"),
-        (f"{HEADER}time_ms\n{ROW.replace('64.0', '')}1\n", "this row has BLOCK_M, BLOCK_N, num_warps, num_stages"),
+        (f"{HEADER}time_ms\n{ROW.replace('64.0', '')}1\n", "has only config.BLOCK_M, config.BLOCK_N, config.num"),
         (f"{HEADER.replace('BLOCK_K', 'BLOCK_L')}time_ms\n{ROW}1\n", "column config.BLOCK_L: no tunable of Triton"),
+        (f"{HEADER.replace('BLOCK_K', 'BLOCK_L')}time_ms\n{ROW}1\n", "or call it note.BLOCK_L if it does not matter"),
+        (f"{HEADER.replace('BLOCK_K', 'BM')}time_ms\n{ROW}1\n", "line 2: two keys of BLOCK_M, BLOCK_N, BM"),
         (f"{HEADER.replace(',M,', ',Mm,')}time_ms\n{ROW}1\n", "column Mm: no argument of matmul"),
         (f"{HEADER}time_ms\n{ROW.replace('4096', '', 1)}1\n", "matmul needs a value in column M"),
         (f"{HEADER}time_ms\n{ROW.replace('4096', '-4', 1)}1\n", "line 2: size M must be a whole number"),

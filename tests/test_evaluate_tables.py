@@ -96,7 +96,7 @@ class TestWhatIsPassedOver:
             "op": "no adapter reads op 'hotspot'; there are mm,", "gpu": "no descriptor for its device 'Voodoo 2'",
             "dtype": "unknown dtype 'complex64'", "idle": "1 of 1 problems passed over", "halves": "got 1.5",
             "timeless": "no row has a time_med_ms or a time_ms", "dataless": "there is no dataless.csv.gz",
-            "winners": "dataset 'Winners of 2024' without an op", "other": "none of the columns operator",
+            "winners": "dataset 'Winners of 2024' without an op", "other": "time_ms; it begins with",
             "packed": "neither results by problem",
         }.items():  # fmt: skip
             assert text in said[name].text

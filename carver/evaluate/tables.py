@@ -29,10 +29,12 @@ from ..arch.devices import load
 from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..base.given import is_number, json_of, shown, text_of
 from ..kernels.declaration import Kernel, kernels
+from ..kernels.foreign import in_words
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
+from ..ranking.rank import spellings
 from ..run.records import Measurement, Records
 from ..run.report import LIBRARY
 from . import kernel_tuner, lists, serving, tensile, tilelang, triton
@@ -190,12 +192,13 @@ def csv_cases(path: Path) -> Iterator[Case]:
     """
     problems: dict[tuple[tuple[str, str], ...], list[tuple[str, dict[str, str]]]] = {}
     with io.StringIO(text_of(path, ConfigError), newline="") as file:
-        reader = csv.DictReader(file)
-        header = reader.fieldnames or ()
+        reader = csv.DictReader(file, skipinitialspace=True)
+        header = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
         if lacking := [name for name in _NEEDED if name not in header]:
             given = ", ".join(header) or "nothing"
             if len(lacking) == len(_NEEDED):
-                raise ProblemError(f"it has none of the columns {', '.join(_NEEDED)}")
+                begins = shown(file.getvalue().partition("\n")[0])
+                raise ProblemError(f"it has none of the columns {', '.join(_NEEDED)}; it begins with {begins}")
             raise ConfigError(f"a table of measurements has columns {', '.join(_NEEDED)}; "
                               f"this one lacks {', '.join(lacking)} and has {given}")  # fmt: skip
         for row in reader:
@@ -240,21 +243,27 @@ def _seconds(row: Mapping[str, str], where: str) -> float:
 
 def _config(row: Mapping[str, str], offered: Sequence[Kernel], where: str) -> dict[str, int]:
     """The tunables of a row, checked to be those of a kernel."""
-    config = {}
+    config: dict[str, int] = {}
     for column, text in row.items():
         if column.startswith("config.") and text.strip():
             value = _value(text)
             if not isinstance(value, int):
                 raise ConfigError(f"{where}, column {column}: takes a whole number, got {text!r}")
             config[column.removeprefix("config.")] = value
+    try:
+        config = in_words(config, spellings(offered, None))
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
     known = {name for kernel in offered for name in kernel.tunables}
     if unknown := config.keys() - known:
         word = min(unknown)
-        raise ConfigError(f"{where}, column config.{word}: no tunable of {offered[0].title}; {nearest(word, known)}")
+        raise ConfigError(f"{where}, column config.{word}: no tunable of {offered[0].title}; {nearest(word, known)} "
+                          f"Rename it, or call it note.{word} if it does not matter to the time")  # fmt: skip
     needed = [kernel.tunables.keys() - kernel.defaults.keys() for kernel in offered]
     if not any(names <= config.keys() <= k.tunables.keys() for names, k in zip(needed, offered, strict=True)):
         wanted = " or ".join(dict.fromkeys(", ".join(f"config.{name}" for name in sorted(names)) for names in needed))
-        raise ConfigError(f"{where}: a configuration has {wanted}; this row has {', '.join(config) or 'none of them'}")
+        there = ", ".join(f"config.{name}" for name in sorted(config)) or "none of them"
+        raise ConfigError(f"{where}: a configuration has {wanted}; this row has only {there}")
     return config
 
 
