@@ -69,6 +69,12 @@ def test_samples_are_what_the_command_prints(page: str, topk: str) -> None:
     assert sample == printed("recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "--topk", topk)
 
 
+def test_the_picture_of_the_first_page_is_what_its_command_draws() -> None:
+    drawn = (ROOT / "docs" / "ranking.svg").read_text(encoding="utf-8")
+    for hint in carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").recommend_hints(10):
+        assert f"<!-- {hint.predicted_ms:.4f} ms, {hint.bound} -->" in drawn  # each text, beside its outlines
+
+
 def test_the_support_matrix_is_what_was_measured() -> None:
     assert written(README) == README, "make it anew: python tests/docs_tables.py"
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 Over = Literal["best", "median", "fixed"]
 LETTER_INCHES = 0.6 * 9 / 72
 """Width of a letter of a monospaced font of 9 points."""
+GAP_POINTS = 12
+"""Between a table and the bars beside it."""
 
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
@@ -68,10 +70,10 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
     times = aligned([h.predicted_ms for h in hints])
     _stacked(ax, [h.terms_ms for h in hints], [f"{t} ms, {h.bound}" for t, h in zip(times, hints, strict=True)])
     ax.set_yticks(range(len(hints)), labels, family="monospace", fontsize=9)
-    ax.tick_params(axis="y", pad=5)
+    ax.tick_params(axis="y", pad=GAP_POINTS)
     ax.annotate(
-        head, (0, 1), xytext=(-5, 1), xycoords="axes fraction", textcoords="offset points", ha="right", va="bottom",
-        family="monospace", fontsize=9, color=GREY, linespacing=1.1,
+        head, (0, 1), xytext=(-GAP_POINTS, 1), xycoords="axes fraction", textcoords="offset points", ha="right",
+        va="bottom", family="monospace", fontsize=9, color=GREY, linespacing=1.1,
     )  # fmt: skip
     in_all = fill(f"in all: {words(same)}", 60) if same else ""
     part = f"first {len(hints)} of {len(ranking)}" if len(hints) < len(ranking) else ""
