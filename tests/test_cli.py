@@ -115,6 +115,12 @@ def test_what_cannot_both_be_meant_is_refused_before_anything_is_printed(words: 
     assert result.exit_code == 2 and said in result.stderr and not result.stdout
 
 
+def test_an_operator_without_a_sub_command_is_reached_otherwise() -> None:
+    said = run("recommend", "gated-mlp", "1", "2", "3", "--arch", "h200").stderr
+    assert "gated-mlp has no sub-command: in Python it is carver.GatedMLPTemplate" in said
+    assert "recommend op takes index notation" in said
+
+
 def test_a_missing_option_says_what_it_takes() -> None:
     assert "Missing option '--arch'. device: a name from `carver archs`" in run("recommend", *MATMUL[:4]).stderr
 

@@ -82,6 +82,9 @@ class _Operators(Group):
         for operator in operators().values():
             if operator.arguments and args[0] in (operator.arguments[0].choices or ()):  # as softmax is of reduction
                 ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
+            if args[0].replace("-", "_") == operator.name and not operator.arguments:
+                ctx.fail(f"{args[0]} has no sub-command: in Python it is carver.{operator.template.__name__}, and "
+                         f"{ctx.command_path} op takes index notation")  # fmt: skip
         return super().resolve_command(ctx, args)
 
 
