@@ -501,6 +501,15 @@ def test_doctor_lists_the_users_own_declarations(tmp_path: Path, monkeypatch: py
     assert "no operator 'matmull'; did you mean 'matmul'" in run("doctor").stdout
 
 
+@pytest.mark.parametrize("words", [("archs",), ("evaluate", "tests/data/h200/triton_tma.csv", "--workers", "1")])
+def test_columns_that_do_not_fit_are_told(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "left out for want of width: " in run(*words).stdout
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "left out for want of width: " not in run(*words).stdout
+
+
 def test_an_explanation_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for columns, most in (("72", 72), ("200", 100)):
         monkeypatch.setenv("COLUMNS", columns)

@@ -88,7 +88,7 @@ def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
 def said_left_out(columns: Sequence[Column], width: int) -> list[str]:
     """The line below a table that names the columns that `fitted` leaves out, if any."""
     kept = {column.spare for column in fitted(columns, width)}
-    left = [column.heading for column in columns if column.spare not in kept]
+    left = [column.heading.replace("\n", " ") for column in columns if column.spare not in kept]
     return [f"left out for want of width: {', '.join(left)}"] if left else []
 
 
@@ -150,11 +150,12 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
 
 
 def titled(title: str, columns: Sequence[Column], width: int, remark: str) -> Group:
-    """For rich: a table below its title and above what is to be said of it."""
+    """For rich: a table below its title and above what is to be said of it, and of the columns that did not fit."""
     from rich.console import Group
     from rich.text import Text
 
-    return Group(Text(title, "bold"), rich_table(columns, width), Text(remark, "dim"))
+    foot = "\n".join([*said_left_out(columns, width), remark])
+    return Group(Text(title, "bold"), rich_table(columns, width), Text(foot, "dim"))
 
 
 def without_colour(drawn: RenderableType, width: int) -> str:

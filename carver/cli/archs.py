@@ -11,7 +11,7 @@ import click
 from ..arch import devices
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import ConfigError
-from ..base.table import Column, console, rich_table, screen_width
+from ..base.table import Column, console, rich_table, said_left_out, screen_width
 from .operators import device
 from .options import Group, as_json, print_json
 
@@ -38,7 +38,9 @@ def list_archs(words: tuple[str, ...], as_json: bool) -> None:
         Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
         Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
     ]
-    console().print(rich_table(shown, screen_width()))
+    console().print(rich_table(shown, width := screen_width()))
+    for line in said_left_out(shown, width):
+        click.echo(line)
 
 
 @click.group("arch", cls=Group)

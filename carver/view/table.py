@@ -17,7 +17,6 @@ from ..base.table import (
     aligned,
     html_cells,
     in_all,
-    said_left_out,
     screen_width,
     titled,
     tunables,
@@ -100,7 +99,7 @@ def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
     """For rich: one line a hint, at most `width` columns wide."""
     shown, same = columns(ranking, most, width)
     foot = footing(ranking, same, most)
-    return titled(heading(ranking), shown, width, "\n".join([*said_left_out(shown, width), *foot]))
+    return titled(heading(ranking), shown, width, "\n".join(foot))
 
 
 def ranking_console(ranking: Ranking, _: Console, options: ConsoleOptions) -> Iterator[Group]:
