@@ -22,8 +22,8 @@ from tests import any_kernels as kernels
 MI300X = carver.load_arch("mi300x")
 REFUSED = {
     "assembly": "couldn't allocate output register",
-    "mxfp8": "PassManager",
-    "mxfp4": "PassManager",
+    "mxfp8": "Unsupported DotScaleOp",
+    "mxfp4": "Unsupported DotScaleOp",
 }
 """What Triton 3.6 has no code for on an MI300X, in its words."""
 

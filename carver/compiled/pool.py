@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -93,7 +94,7 @@ class _Worker:
         size = self.said.seek(0, os.SEEK_END)
         self.said.seek(max(size - 4096, 0))
         lines = [line.strip() for line in self.said.read().decode(errors="replace").split("\n") if line.strip()]
-        told = [line.partition("error: ")[2] for line in first if "error: " in line]
+        told = [parts[1] for line in first if len(parts := re.split("error: ", line, maxsplit=1, flags=re.I)) > 1]
         return (told or lines[-1:] or ["out of memory perhaps"])[0][:300]
 
 
