@@ -11,6 +11,7 @@ from .isa import chain, gcn, rates, sass, summary
 from .isa.banks import conflicts
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
+from .isa.matrix import rate as rate_of
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 """Of memory beyond the SM, for which a lone warp's clocks are kept; what is between is interpolated."""
@@ -149,6 +150,7 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     work = summary.work(code, indices, table)
+    rate = {kind: rate_of(kind, rate) for kind in (*work.matrix, *work.block_matrix)} if rate else {}
     alone = chain.chains(code, where, table, rate, LATENCIES_CLK)
     cached = alone
     if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in work.accesses):
@@ -157,7 +159,7 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
     waits = alone[-1] if isinstance(where, Loop) else NONE
     accesses = {" ".join(map(str, access)): n for access, n in work.accesses.items()}
-    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if kind in rate)
+    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if rate)
     return Span(
         work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
         {" ".join(m): f for m, f in work.block_matrix.items()},

@@ -208,7 +208,7 @@ def _nvidia(
             signals.append(("products", "matrix"))
             if commit := re.search(r"\bgsb\d", each.operands):
                 closes = ("products", commit[0])
-        case "block matrix" if found := mma.block(each.opcode, each.descriptor):
+        case "block matrix" if found := mma.block(each.opcode, each.descriptor, each.operands):
             if rate := flops_per_clk.get(found[0]):
                 beside_clk = found[1] / rate
             signals.append(("products", "matrix"))

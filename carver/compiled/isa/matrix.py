@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,13 +16,34 @@ class Matrix(NamedTuple):
     accumulate: str
 
 
+def rate(kind: Matrix, rates: Mapping[Matrix, float]) -> float:
+    """FLOPs a clock of a kind.
+
+    Of one that is not listed: of the same instruction for the narrowest type that is no narrower, the slowest of them;
+    else the slowest of all.
+    """
+    if kind in rates:
+        return rates[kind]
+    same = [(_bits(each.dtype), flops) for each, flops in rates.items() if each.instruction == kind.instruction]
+    wider = [each for each in same if each[0] >= _bits(kind.dtype)]
+    return min(wider)[1] if wider else min(rates.values(), default=1.0)
+
+
+def _bits(dtype: str) -> int:
+    found = re.search(r"\d+", dtype)
+    return int(found[0]) if found else 64
+
+
 SASS_TYPES = {
-    "BF16": "bfloat16", "TF32": "tf32", "E4M3": "float8_e4m3", "E5M2": "float8_e5m2", "E2M1": "float4_e2m1",
-    "E2M3": "float6_e2m3", "E3M2": "float6_e3m2", "S8": "int8", "U8": "int8", "S4": "int4", "U4": "int4",
+    "BF16": "bfloat16", "TF32": "tf32", "E4M3": "float8_e4m3", "E5M2": "float8_e5m2", "S8": "int8", "U8": "int8",
+    "S4": "int4", "U4": "int4",
 }  # fmt: skip
 PLAIN = {"H": ("float16", "float32"), "I": ("int8", "int32"), "D": ("float64", "float64"), "B": ("int1", "int32"),
          "Q": ("float8_e4m3", "float32"), "O": ("float4_e2m1", "float32")}  # fmt: skip
-"""First letter of an opcode -> default element types of the factors and of the accumulator."""
+"""First letter of an opcode -> default element types of the factors and of the accumulator.
+
+Q multiplies factors of 8, 6 and 4 bits, all of them at the rate of 8, and is counted as that of 8.
+"""
 
 SYNC = re.compile(r"^([HIDBQO])MMA\b.*?\.(16|8)(8)(\d+)(?=\.|$)|^DMMA\.(\d+)x(\d+)x(\d+)")
 GROUP = re.compile(r"^([HIQB])GMMA\b.*?\.(\d+)x(\d+)x(\d+)(?=\.|$)")
@@ -65,16 +87,19 @@ def sass_shared_bytes(opcode: str, operands: str) -> float:
 
 SUMS = {0: "float16", 1: "float32", 2: "int32"}
 FACTORS = {"H": {0: "float16", 1: "bfloat16", 2: "tf32"}, "I": {0: "int8", 1: "int8"}, "O": {1: "float4_e2m1"},
-           "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float6_e2m3", 4: "float6_e3m2", 5: "float4_e2m1"}}  # fmt: skip
+           "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float8_e4m3", 4: "float8_e4m3", 5: "float8_e4m3"}}  # fmt: skip
+SCALED = re.compile(r"idesc\[UR\d+\], tmem")
+"""Operands of an instruction that multiplies blocks by scales: these are in tensor memory."""
 DEPTH_BYTES = 32
 """Extent of K in one instruction of the fifth generation of tensor cores, in bytes: 16 halves, or 32 bytes."""
 
 
-def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
+def block(opcode: str, descriptor: int | None, operands: str = "") -> tuple[Matrix, float] | None:
     """Kind and FLOPs per block of a matrix instruction that one thread issues for its block (tcgen05).
 
     `descriptor`: its 32-bit instruction descriptor. Bits 4 and 5 give the type of the accumulator, bits 7 to 9 that of
     the first factor, bits 17 to 22 N / 8 and bits 24 to 28 M / 16 (PTX ISA, "Instruction descriptor" of tcgen05.mma).
+    With scales, bits 4 and 5 say which of them to use instead, and the accumulator is of 32 bits.
     None for other opcodes, or if the descriptor is not known.
     """
     found = BLOCK.match(opcode)
@@ -83,7 +108,8 @@ def block(opcode: str, descriptor: int | None) -> tuple[Matrix, float] | None:
     m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
     dtype = FACTORS[found[1]].get(descriptor >> 7 & 7, "unknown")
     depth = DEPTH_BYTES // {"H": 4 if dtype == "tf32" else 2, "O": 0.5}.get(found[1], 1)
-    return Matrix("tcgen05", dtype, SUMS.get(descriptor >> 4 & 3, "unknown")), 2.0 * m * n * depth
+    sums = "float32" if SCALED.search(operands) else SUMS.get(descriptor >> 4 & 3, "unknown")
+    return Matrix("tcgen05", dtype, sums), 2.0 * m * n * depth
 
 
 def block_shared_bytes(operands: str, descriptor: int) -> float:
@@ -102,7 +128,8 @@ GCN = re.compile(
 BLOCKS = {"32x32x4f16": 2, "32x32x4bf16": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
           "16x16x4bf16": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
 """Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16."""
-NARROW = {"cbsz:1": "float8_e5m2", "cbsz:2": "float6_e2m3", "cbsz:3": "float6_e3m2", "cbsz:4": "float4_e2m1"}
+NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
+"""Both factors of 6 or 4 bits, which are multiplied at one rate: in half the passes of 8 bits (CDNA 4 ISA, MFMA)."""
 
 
 @lru_cache(maxsize=1024)
@@ -115,6 +142,6 @@ def gcn(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
     blocks = int(found["blocks"] or BLOCKS.get(f"{m}x{n}x{k}{found['type']}", 16 if m == 4 else 1))
     dtype = GCN_TYPES.get(found["type"], found["type"])
     if found["type"] == "f8f6f4":
-        dtype = next((name for word, name in NARROW.items() if word in operands), dtype)
+        dtype = "float4_e2m1" if NARROW.search(operands) else "float8_e5m2" if "cbsz:1" in operands else dtype
     name = "wmma" if "wmma" in found[1] else "mfma"
     return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), 2.0 * m * n * k * blocks

@@ -113,7 +113,7 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
         if role == "warpgroup matrix":
             shared_bytes += mma.sass_shared_bytes(each.opcode, each.operands)
         elif role == "block matrix":
-            if each.descriptor is not None and (found := mma.block(each.opcode, each.descriptor)):
+            if each.descriptor is not None and (found := mma.block(each.opcode, each.descriptor, each.operands)):
                 block[found[0]] += found[1]
                 block_bytes += mma.block_shared_bytes(each.operands, each.descriptor)
             else:

@@ -15,6 +15,7 @@ from ...arch.descriptor import Arch
 from ...arch.occupancy import TMEM_COLUMNS
 from ...base.types import FloatArray
 from ...compiled.facts import Facts, Total, added
+from ...compiled.isa.matrix import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, matrix_rates
 from ..constants import CONSTANTS
 from ..estimate import READS, Estimate, estimate, loaded_latency
@@ -136,11 +137,12 @@ def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) ->
 
 
 def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
-    """Clocks of a block on an SM's tensor cores. Instructions that the device does not list get the slowest rate."""
-    rates: dict[str, float] = {" ".join(kind): rate for *kind, rate in matrix_rates(arch)}
-    slowest = min(rates.values(), default=1.0)
-    warp = sum(flops / rates.get(kind, slowest) for kind, flops in total.matrix.items())
-    block = sum(flops / rates.get(kind, slowest) for kind, flops in total.block_matrix.items())
+    """Clocks of a block on an SM's tensor cores."""
+    rates = {Matrix(*kind): flops for *kind, flops in matrix_rates(arch)}
+    warp, block = (
+        sum(flops / rate(Matrix(*kind.split()), rates) for kind, flops in found.items())
+        for found in (total.matrix, total.block_matrix)
+    )
     return warp * warps + block
 
 
