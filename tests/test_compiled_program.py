@@ -307,3 +307,27 @@ def test_of_a_large_grid_a_part_is_evaluated() -> None:
 def test_text_that_is_no_ir_is_refused() -> None:
     with pytest.raises(KernelError, match="no function"):
         ttir.parse("hello")
+
+
+@pytest.mark.parametrize(
+    ("kind", "depth", "left", "right"),
+    [
+        ("e2m1 rhs = e2m1", 128, "64xi8", "64x256xi8"), ("e4m3 rhs = e4m3", 128, "128xf8E4M3FN", "128x256xf8E4M3FN"),
+        ("e4m3 rhs = e2m1", 128, "128xf8E4M3FN", "64x256xi8"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("scales", ["", ", tensor<256x4xi8>"])
+def test_a_product_with_scales_is_as_deep_as_its_first_factor(
+    kind: str, depth: int, left: str, right: str, scales: str
+) -> None:
+    body = f"""
+    %a = arith.constant dense<0> : tensor<128x{left}>
+    %b = arith.constant dense<0> : tensor<{right}>
+    %s = arith.constant dense<0> : tensor<128x4xi8>
+    %t = arith.constant dense<0> : tensor<256x4xi8>
+    %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+    %c = tt.dot_scaled %a scale %s, %b{scales and " scale %t"}, %zero lhs = {kind} {{fastMath = false}} \
+: tensor<128x{left}>, tensor<128x4xi8> * tensor<{right}>{scales} -> tensor<128x256xf32>
+"""
+    [dot] = evaluate(module("%n: i32", body), [("n", 1)], (1, 1, 1)).dots
+    assert dot.shape == (128, 256, depth)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 
 from . import ttir
 from .ttir import Block, Op
@@ -38,15 +39,17 @@ def staying(body: Block, names: list[str], iv: str) -> list[Op]:
     return found
 
 
-def steps(body: Block, names: list[str], iv: str) -> list[tuple[str, str]]:
+def steps(body: Block, names: list[str], iv: str, wanted: Collection[str] = ()) -> list[tuple[str, str]]:
     """How each carried value changes from one iteration to the next, and by which name.
 
-    "same", "linear" by something that stays, "lost" for what no address or bound needs, "odd" otherwise.
+    "same", "linear" by something that stays, "lost" for what no address or bound needs, "odd" otherwise; "later" for
+    numbers that are among the `wanted` of the function, but only behind the loop.
     """
     made = {op.results[i]: op for op in body.ops for i in range(len(op.results))}
     inside = set(made) - {r for op in staying(body, names, iv) for r in op.results}
     last = body.ops[-1] if body.ops and body.ops[-1].name == "scf.yield" else None
-    needed = _needed(body)
+    needed = wanted_by(body.ops)
+    types = last.text.rpartition(" : ")[2].split(", ") if last else []
     found = []
     for n, name in enumerate(names):
         given = last.operands[n] if last else name
@@ -59,15 +62,16 @@ def steps(body: Block, names: list[str], iv: str) -> list[tuple[str, str]]:
             stays = other not in inside and other not in names and other != iv
             found.append(("linear", other) if stays else ("odd" if name in needed else "lost", ""))
         else:
-            found.append(("odd" if name in needed else "lost", ""))
+            whole = len(types) == len(names) and re.fullmatch(r"i\d+|index", types[n])
+            found.append(("odd" if name in needed else "later" if whole and name in wanted else "lost", ""))
     return found
 
 
-def _needed(body: Block) -> set[str]:
+def wanted_by(ops: Iterable[Op]) -> set[str]:
     """Names that addresses, masks, bounds and conditions of a body depend on."""
     wanted: set[str] = set()
     feeds: dict[str, set[str]] = {}
-    stack = list(body.ops)
+    stack = list(ops)
     while stack:
         op = stack.pop()
         name = op.name.partition(".")[2].removeprefix("experimental_")
@@ -93,6 +97,8 @@ def _needed(body: Block) -> set[str]:
                     feeds.setdefault(arg, set()).add(init)
             case "if" | "condition":
                 wanted.update(op.operands[:1])
+            case "br" | "cond_br" | "return":
+                wanted.update(op.operands)
             case "load":
                 wanted.update(op.operands[:2])
             case "store" | "atomic_rmw" | "atomic_cas":

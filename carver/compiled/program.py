@@ -8,6 +8,7 @@ evaluated. Of a large grid, some runs of consecutive programs are evaluated.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import matters, staying, steps, straight
+from .carried import matters, staying, steps, straight, wanted_by
 from .frames import Frame, iterated, spread, within
 from .lanes import iterations, sampled
 from .run import Access, Dot, LoopRun, Run, joined
@@ -112,11 +113,20 @@ class _Machine:
         self.places: dict[tuple[int, int], int] = {}
         """Loops by operation and parent, and so for accesses and products."""
         self.parts: dict[int, list[Access]] = {}
+        self.wanted: set[str] = set()
+        """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
 
     # -- control flow
 
     def function(self, frame: Frame, body: Region) -> list[Any]:
         """Blocks of a function, forwards: the early returns of Triton's programs. What its returns give, merged."""
+        outer, self.wanted = self.wanted, wanted_by(op for block in body for op in block.ops)
+        try:
+            return self._function(frame, body)
+        finally:
+            self.wanted = outer
+
+    def _function(self, frame: Frame, body: Region) -> list[Any]:
         blocks = {block.label or "^bb0": block for block in body}
         waiting: dict[str, list[tuple[Frame, list[Any]]]] = {next(iter(blocks)): [(frame, [])]}
         returned: list[tuple[Frame, list[Any]]] = []
@@ -211,8 +221,9 @@ class _Machine:
         np.add.at(self.run.loops[place].trips, frame.program, trips * frame.weight)
         body = op.regions[0][0]
         initial = [frame.get(init) for _, init in carried]
-        changes = steps(body, [name for name, _ in carried], iv)
-        if any(kind == "odd" for kind, _ in changes):
+        changes = steps(body, [name for name, _ in carried], iv, self.wanted)
+        kinds = {kind for kind, _ in changes}
+        if "odd" in kinds or ("later" in kinds and trips.max(initial=0) <= MOST_STEPS):
             final = self._one_by_one(frame, body, place, [iv, *(n for n, _ in carried)], initial, low, step, trips)
             frame.env.update(zip(op.results, final, strict=True))
             return
@@ -237,7 +248,7 @@ class _Machine:
                         value = unknown(len(value.coef))
                     else:
                         value = binary("addi", value, scaled(ranked(by, value), at), ())
-                elif kind == "lost":
+                elif kind in ("lost", "later"):
                     value = unknown(len(value.coef), value.loads)
                 inner.env[name] = value
             last = self.block(inner, body)
@@ -425,15 +436,15 @@ class _Machine:
     # -- what is recorded
 
     def dot(self, frame: Frame, op: Op) -> None:
-        left, right, out = (t for t in ttir.types_of(op.types)[-3:])
-        if op.name.endswith("scaled"):
-            kinds = [t for t in ttir.types_of(op.types) if len(t.shape) >= 2]
-            left, right, out = kinds[0], kinds[-2], kinds[-1]
-        *batch, m, k = left.shape
+        factors, _, sums = op.types.partition("->")
+        left, right = (ttir.types_of(each)[0] for each in factors.split(" * "))  # a type of scales may follow each
+        [out] = ttir.types_of(sums)
+        *batch, _, k = left.shape
         found = next((d for d in self.run.dots if self.places.get((id(op), frame.loop)) == id(d)), None)
         if found is None:
-            k = max(k, right.shape[-2])
-            shape = (m * int(np.prod(batch or [1])), out.shape[-1], k)
+            if re.search(r"\blhs = e2m1\b", op.text) and "lhs_k_pack = false" not in op.text:  # two to a byte
+                k *= 2
+            shape = (math.prod(batch) * out.shape[-2], out.shape[-1], k)
             found = Dot(frame.loop, shape, (left.element, right.element, out.element), np.zeros(self.run.programs))
             self.places[id(op), frame.loop] = id(found)
             self.run.dots.append(found)
