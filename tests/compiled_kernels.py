@@ -178,3 +178,62 @@ def waves(x, y, n, SINE: tl.constexpr, BLOCK: tl.constexpr):
         each = tl.load(x + tl.program_id(0) * n + i + tl.arange(0, BLOCK))
         total += tl.sin(each) if SINE else each % 3.7
     tl.store(y + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
+def neighbours(x, w, y, K, ROW, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Products with the neighbours of each row: LLVM unrolls the loop in the middle for AMD, and no other."""
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(3):
+        for j in range(3):
+            for start in range(0, K, BK):
+                here = tl.load(x + (m + i * ROW + j)[:, None] * K + start + k[None, :], mask=(start + k < K)[None, :])
+                there = tl.load(w + n[None, :] * K * 9 + (i * 3 + j) * K + start + k[:, None])
+                acc = tl.dot(here, there, acc)
+    tl.store(y + m[:, None] * BN + n[None, :], acc.to(tl.float16))
+
+
+@triton.jit
+def refined(x, y, steps, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    """Passes over a row in blocks, between two more: compilers unroll all loops but the one around them."""
+    row, i = x + tl.program_id(0) * COLUMNS, tl.arange(0, BLOCK)
+    largest = tl.full((BLOCK,), -float("inf"), tl.float32)
+    for start in range(0, COLUMNS, BLOCK):
+        largest = tl.maximum(largest, tl.load(row + start + i))
+    bound = tl.max(largest, 0)
+    for _ in range(steps):
+        total = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, COLUMNS, BLOCK):
+            total += tl.sqrt(tl.maximum(tl.load(row + start + i) - bound, 0.0))
+        bound += tl.sum(total, 0)
+    for start in range(0, COLUMNS, BLOCK):
+        tl.store(y + tl.program_id(0) * COLUMNS + start + i, tl.load(row + start + i) - bound)
+
+
+@triton.jit
+def looked_up(codes, table, y, sums, BLOCK: tl.constexpr):
+    """A table of a few lines, which every element asks for one number, and a sum through shared memory."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(table + tl.load(codes + i))
+    tl.store(y + i, value)
+    tl.store(sums + tl.program_id(0), tl.sum(value, 0))
+
+
+@triton.jit
+def searched(x, y, sizes, N, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows of groups of several sizes: a program looks for its group, and ends where there is none for it."""
+    place, group, first, before = tl.program_id(0), -1, 0, 0
+    for g in range(GROUPS):
+        behind = before + tl.cdiv(tl.load(sizes + g), BLOCK)
+        here = (group < 0) & (place < behind)
+        group = tl.where(here, g, group)
+        first = tl.where(here, before, first)
+        before = behind
+    if group < 0:
+        return
+    row = (place - first) * BLOCK + tl.arange(0, BLOCK)
+    inside = (row < tl.load(sizes + group))[:, None]
+    at = (group * N + row[:, None]) * N + tl.arange(0, BLOCK)[None, :]
+    for start in range(0, N, BLOCK):
+        tl.store(y + at + start, 2 * tl.load(x + at + start, mask=inside), mask=inside)

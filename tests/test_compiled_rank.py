@@ -534,6 +534,24 @@ def test_products_beside_a_loop_are_no_part_of_it(arch: str, triangle: bool) -> 
     assert block_flops(facts) == pytest.approx(facts.dot_flops)
 
 
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_the_loop_around_one_that_was_unrolled_is_the_one_that_is_left(arch: str) -> None:
+    args = {name: carver.Tensor("float32", (64, 2048)) for name in "xy"} | {"steps": 10}
+    config = {"COLUMNS": 2048, "BLOCK": 128, "num_warps": 4}
+    facts = carver.inspect(kernels.refined, args=args, config=config, arch=arch, grid=(64,))
+    [loop] = facts.loops
+    assert loop.trips == 10
+
+
+@pytest.mark.parametrize("arch", ["h100", "mi300x", "rx 7900 xtx"])
+def test_a_loop_between_two_others_that_is_unrolled(arch: str) -> None:
+    args = {"x": half(4096, 128), "w": half(64, 9 * 128), "y": half(1024, 64), "K": 128, "ROW": 64}
+    config = {"BM": 64, "BN": 64, "BK": 64, "num_warps": 4}
+    facts = carver.inspect(kernels.neighbours, args=args, config=config, arch=arch, grid=(16,))
+    assert facts.dot_flops == 2 * 64 * 64 * 128 * 9
+    assert block_flops(facts) == pytest.approx(facts.dot_flops)
+
+
 @pytest.mark.parametrize("arch", ["a100", "mi250x"])
 def test_an_atomic_that_is_tried_again_is_no_loop(arch: str) -> None:
     args = {name: carver.Tensor("bfloat16", (4096,)) for name in "xy"}
@@ -687,3 +705,29 @@ def test_what_is_wrong_in_a_file_of_arguments_is_told(tmp_path: Path, text: str,
 def test_a_kernel_in_a_file_that_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match=r"there is no file 'none\.py'; write FILE\.py:NAME"):
         kernel_at("none.py:copy")
+
+
+@pytest.mark.parametrize("arch", ["h100", "mi300x", "rx 7900 xtx"])
+def test_a_small_table_is_found_in_l1_beside_shared_memory(arch: str) -> None:
+    n = 1 << 24
+    args = {"codes": carver.Tensor("uint8", (n,)), "table": carver.Tensor("float32", (256,)),
+            "y": carver.Tensor("float32", (n,)), "sums": carver.Tensor("float32", (n // 1024,))}  # fmt: skip
+    [hint] = carver.rank_kernel(
+        kernels.looked_up, [{"BLOCK": 1024, "num_warps": 4}], args=args, arch=arch, grid=(n // 1024,)
+    )
+    facts = hint.facts
+    assert facts.shared_bytes > 0
+    work, _ = price_compiled([facts], hint.arch)
+    moved = float(work.l2_bytes[0] * work.steps[0] * work.grid[0])
+    assert moved < n * hint.arch.sector_bytes / 2  # a sector for each element, if L1 kept none of the table
+
+
+def test_what_a_loop_finds_for_the_code_behind_it() -> None:
+    args = {"x": half(4, 256, 256), "y": half(4, 256, 256), "sizes": carver.Tensor("int32", (4,)), "N": 256}
+    config = {"GROUPS": 4, "BLOCK": 64, "num_warps": 4}
+    sizes = np.array([100, 0, 256, 64])  # 2, 0, 4 and 1 blocks
+    facts = carver.inspect(kernels.searched, args=args, config=config, arch=H100, grid=(8,), values={"sizes": sizes})
+    assert facts.working == 7 / 8
+    assert facts.written_bytes == (100 + 256 + 64) * 256 * 2
+    with pytest.raises(ProblemError, match="'sizes'"):
+        carver.inspect(kernels.searched, args=args, config=config, arch=H100, grid=(8,))

@@ -57,13 +57,14 @@ def shallow(machine: Machine, run: Run) -> Machine:
     return replace(machine, loops=loops, asides=asides)
 
 
-def matched(machine: Machine, run: Run, warps: int) -> Passes:
+def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
 
     Iterations that the compiler peeled off are taken off: products add up to the program's. Where it does several
     iterations in one pass, what is left over is done by the stretches behind the loop that a branch may pass by. Where
-    it unrolled a whole inner loop, the loop around that is the innermost one. The machine's loops nest no deeper than
-    the program's: `shallow` takes care of that.
+    it unrolled a whole inner loop, the loop around that is the innermost one. A loop inside one that it unrolled stands
+    in the machine's code several times. The machine's loops nest no deeper than the program's: `shallow` takes care of
+    that. `rolled`: loops of the program that are known to be in the machine's code.
     """
     flops = dot_flops(run)
     inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]
@@ -71,18 +72,18 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
     whose, passes = [-1] * len(machine.loops), [none] * len(machine.loops)
     asides: dict[int, FloatArray] = {}
     multiplying = any(_flops(m.span, warps) for m in machine.loops)
-    products: list[tuple[int, int]] = []
+    products: list[tuple[int, int, int]] = []
     for kind in (True, False):
         ours = [i for i in inner if (flops[i] > 0 and multiplying) == kind]
         theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
-        for i, group in _aligned(ours, theirs, machine, run):
+        for i, group in _aligned(ours, theirs, machine, run, rolled):
             main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
-            if (rolled := _rolled(machine, run, main, i, warps)) is not None:
-                return matched(machine, rolled, warps)
+            if (whole := _rolled(machine, run, main, i, warps)) is not None:
+                return matched(machine, whole, warps, (*rolled, run.loops[i].parent))
             for j in group:
                 whose[j] = i
             if kind:
-                products.append((i, main))
+                products.append((i, main, sum(_alike(machine, main, j, warps) for j in group)))
             else:
                 found, left_over = _unrolled(machine, run, group, main, i, warps)
                 asides |= left_over
@@ -97,23 +98,24 @@ def matched(machine: Machine, run: Run, warps: int) -> Passes:
     for j in reversed(range(len(machine.loops))):
         below = [c for c, m in enumerate(machine.loops) if m.parent == j and whose[c] >= 0]
         if below and not machine.loops[j].leaf:
-            whose[j] = run.loops[whose[below[0]]].parent
+            whose[j] = _around(machine, run, below, whose[below[0]])
             passes[j] = run.loops[whose[j]].trips if whose[j] >= 0 else none
     beside = [asides.get(n, passes[a.parent] if a.parent >= 0 else run.working) for n, a in enumerate(machine.asides)]
     return Passes(whose, passes, beside, run.working)
 
 
 def _aligned(
-    ours: Sequence[int], theirs: Sequence[int], machine: Machine, run: Run
+    ours: Sequence[int], theirs: Sequence[int], machine: Machine, run: Run, rolled: Sequence[int]
 ) -> list[tuple[int, list[int]]]:
     """Loops of the program with the machine's that stand for them, in order.
 
-    Of more loops of the program the shortest were unrolled away. Of more loops of the machine neighbours that move the
-    same kinds of bytes go together. A compiler may lay branches in another order: what loops load and store tells them.
+    Of more loops of the program the shortest were unrolled away, none of `rolled`. Of more loops of the machine
+    neighbours that move the same kinds of bytes go together. A compiler may lay branches in another order: what loops
+    load and store tells them.
     """
     if not ours or not theirs:
         return []
-    longest = sorted(sorted(ours, key=lambda i: -float(run.loops[i].trips.mean()))[: len(theirs)])
+    longest = sorted(sorted(ours, key=lambda i: (i not in rolled, -float(run.loops[i].trips.mean())))[: len(theirs)])
     differ = [_difference(machine.loops[a].span, machine.loops[b].span) for a, b in pairwise(theirs)]
     cuts = sorted(sorted(range(len(differ)), key=lambda n: (-differ[n], n))[: len(longest) - 1])
     bounds = [0, *(n + 1 for n in cuts), len(theirs)]
@@ -192,31 +194,58 @@ def _copies(aside: Span, loop: Span, at_once: int) -> int:
     return copies
 
 
+def _alike(machine: Machine, a: int, b: int, warps: int) -> bool:
+    """Whether two of the machine's loops multiply as much in the same loop: copies of one, in a loop unrolled."""
+    x, y = machine.loops[a], machine.loops[b]
+    return x.parent == y.parent and _flops(x.span, warps) == _flops(y.span, warps)
+
+
+def _around(machine: Machine, run: Run, copies: Sequence[int], i: int) -> int:
+    """The program's loop that the machine has around those that stand for the program's loop i and others.
+
+    Not the next one, if the machine has fewer loops around them, and as many copies of them as that has iterations.
+    """
+    outer, depth = run.loops[i].parent, len(_ancestors(machine.loops, copies[0]))
+    if outer >= 0 and len(_ancestors(run.loops, i)) > depth and len(copies) > 1:
+        loop = run.loops[outer]
+        if np.allclose(loop.trips, len(copies) * loop.entries):
+            return loop.parent
+    return outer
+
+
 def _multiplied(
-    machine: Machine, run: Run, products: Sequence[tuple[int, int]], warps: int
+    machine: Machine, run: Run, products: Sequence[tuple[int, int, int]], warps: int
 ) -> tuple[dict[int, FloatArray], float]:
     """Passes of the machine's loops that multiply, and of what else multiplies behind a branch.
 
-    `products`: the program's loop and the machine's. What the code around them multiplies beyond the program's products
-    there are iterations that were peeled off, as many of each loop; a branch passes by what is more than all of them.
+    `products`: the program's loop, the machine's, and how many copies it has of that. What the code around them
+    multiplies beyond the program's products there are iterations that were peeled off, as many of each loop; a branch
+    passes by what is more than all of them.
     """
     flops, total = dot_flops(run), sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
-    own = {j: _flops(machine.loops[j].span, warps) for _, j in products}
-    at_once = {j: _at_once(machine.loops[j].span, run, i, warps) for i, j in products}
-    plain = sum(flops[i] / float(run.loops[i].trips.mean()) * at_once[j] for i, j in products)
+    own = {j: _flops(machine.loops[j].span, warps) for _, j, _ in products}
+    every = {j: own[j] * copies for _, j, copies in products}
+    at_once = {j: _at_once(machine.loops[j].span, run, i, warps) for i, j, _ in products}
+    plain = sum(flops[i] / float(run.loops[i].trips.mean()) * at_once[j] for i, j, _ in products)
     padded, working = sum(own.values()) / plain, float(run.working.mean())
-    elsewhere = padded * (total - sum(flops[i] for i, _ in products))
-    behind = sum(_flops(aside.span, warps) for aside in machine.asides if aside.parent < 0)
+    elsewhere = padded * (total - sum(flops[i] for i, _, _ in products))
+    behind = _behind(machine, -1, warps)
     once = _flops(machine.straight, warps) + behind
     found: dict[int, FloatArray] = {}
-    for i, j in products:
+    for i, j, _ in products:
         loop, parent = run.loops[i], machine.loops[j].parent
-        around = once + sum(_flops(machine.loops[p].span, warps) for p in _ancestors(machine.loops, j))
+        outer = _ancestors(machine.loops, j)
+        around = once + sum(_flops(machine.loops[p].span, warps) + _behind(machine, p, warps) for p in outer)
         around -= elsewhere / max(working, float(loop.entries.mean()))
-        peeled = max(around, 0.0) / sum(own[k] for k in own if machine.loops[k].parent == parent)
+        peeled = max(around, 0.0) / sum(every[k] for k in every if machine.loops[k].parent == parent)
         found[j] = np.maximum(loop.trips / at_once[j] - peeled * loop.entries, 0.0)
     more = sum(float(n.mean()) * own[j] for j, n in found.items()) + once * working - padded * total
     return found, 1.0 - min(max(more / working / behind, 0.0), 1.0) if behind else 1.0
+
+
+def _behind(machine: Machine, parent: int, warps: int) -> float:
+    """FLOPs of a block in what branches of a loop may pass by."""
+    return sum(_flops(aside.span, warps) for aside in machine.asides if aside.parent == parent)
 
 
 def _at_once(span: Span, run: Run, i: int, warps: int) -> int:

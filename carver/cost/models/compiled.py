@@ -273,7 +273,12 @@ def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
 
 
 def _l1_bytes(f: Facts, arch: Arch) -> float:
-    """Size of L1 besides shared memory, which is carved out in steps of CARVED_BYTES."""
+    """Size of L1 besides shared memory, which NVIDIA carves out of it in steps of CARVED_BYTES.
+
+    That of AMD is an array of its own.
+    """
+    if arch.vendor != "nvidia":
+        return float(arch.l1_bytes)
     taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
     return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
 
