@@ -90,16 +90,18 @@ class AutotuneResult:
         return self.baseline_ms / self.latency_ms if self.baseline_ms and self.latency_ms else None
 
     def summary(self) -> str:
-        return summarise(self.name, self.table, self.config, self.latency_ms, self.baseline_ms, self.stopped)
+        """The findings in a few lines."""
+        if self.latency_ms is None:
+            return f"{self.name}: {words(self.config)}; {self.stopped}"
+        gain = f", {self.speedup:.3g} x the baseline's speed" if self.speedup else ""
+        best = f"{self.name}: {self.latency_ms:.4g} ms with {words(self.config)}{gain}"
+        return f"{best}\n{len(self.table)} tried: {outcomes(self.table)}; {self.stopped}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "name": self.name, "config": _plain(self.config), "latency_ms": self.latency_ms,
-            "predicted_ms": self.predicted_ms, "ref_latency_ms": self.ref_latency_ms, "baseline_ms": self.baseline_ms,
-            "stopped": self.stopped, "trials": self.trials, "seconds": self.seconds, "notes": list(self.notes),
-            "env": _plain(self.env), "key": self.key, "table": [m.to_dict() for m in self.table],
-        }  # fmt: skip
+        own = {"notes": list(self.notes), "table": [m.to_dict() for m in self.table]}
+        own |= {name: json.loads(json.dumps(dict(getattr(self, name)), default=str)) for name in ("config", "env")}
+        return {name: own[name] if name in own else getattr(self, name) for name in cache.KINDS}
 
     def save(self, path: Path | str) -> None:
         """Write a folder with `result.json`, and for a kernel of source its source, headers and binary."""
@@ -145,12 +147,10 @@ class AutotuneResult:
             built = _restore(d["kernel"], folder, device) if "kernel" in d and trust else None
             if "kernel" in d and not trust:
                 make = partial(_untrusted, folder)
-            return cls(
-                str(d["name"]), dict(d["config"]), None if d["trials"] == 0 else float(d["latency_ms"]),
-                tuple(Measurement.from_dict(m) for m in d["table"]), dict(d["env"]), d["stopped"], d["trials"],
-                d["seconds"], d["key"], d["predicted_ms"], d["ref_latency_ms"], d["baseline_ms"], tuple(d["notes"]),
-                built, make,
-            )  # fmt: skip
+            own: dict[str, Any] = {name: d[name] for name in cache.KINDS}
+            own |= {"notes": tuple(d["notes"]), "table": tuple(Measurement.from_dict(m) for m in d["table"])}
+            own["latency_ms"] = None if d["trials"] == 0 else float(d["latency_ms"])
+            return cls(**own, built=built, make=make)
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecordsError) as e:
             raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
 
@@ -190,14 +190,15 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     if kind == "cuda":
         with suppress(DeviceError):  # which who calls the kernel gets; without it the result can be read
             source = retargeted(source, archs.load(where).isa)
-    program = replace(program, source=source)
     binary = None
-    if source.isa == program_from_dict(d["program"]).source.isa and _fits(kind, d["compiler"]):
+    # a cubin runs wherever its ISA does; a CPU binary was made for the instruction set that its compiler saw
+    if source.isa == program.source.isa and (kind == "cuda" or d["compiler"] == compiler_of(kind).identity):
         built = cache.regular(folder / below(d["binary"]))
         if cache.sha256_of(built) == d["sha256"]:  # a copy: another result may take the folder's place
             binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
     params = [Param(*each) for each in d["params"]]
     launch = Launch.from_list(d["launch"]) if "launch" in d else None
+    program = replace(program, source=source)
     return Built(None, where, params, d["out"], program=program, binary=binary, launch=launch)
 
 
@@ -208,27 +209,7 @@ def _untrusted(folder: Path) -> Any:
     )
 
 
-def _fits(kind: str, compiler: str) -> bool:
-    """A cubin runs wherever its ISA does; a CPU binary was made for the instruction set that its compiler saw."""
-    return kind == "cuda" or compiler == compiler_of(kind).identity
-
-
-def summarise(
-    name: str, table: Sequence[Measurement], config: Mapping[str, Any], latency_ms: float | None,
-    baseline_ms: float | None, stopped: str,
-) -> str:  # fmt: skip
-    """The findings in a few lines."""
-    if latency_ms is None:
-        return f"{name}: {words(config)}; {stopped}"
-    gain = f", {baseline_ms / latency_ms:.3g} x the baseline's speed" if baseline_ms and latency_ms else ""
-    return f"{name}: {latency_ms:.4g} ms with {words(config)}{gain}\n{len(table)} tried: {outcomes(table)}; {stopped}"
-
-
 def outcomes(table: Sequence[Measurement]) -> str:
     """How many ended how, in words."""
     counts = Counter(m.outcome.replace("_", " ") for m in table)
     return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(json.loads(json.dumps(dict(value), default=str)))

@@ -93,13 +93,11 @@ class Residuals:
     """Measured against predicted times, as a normal distribution of ln(measured / predicted) learned on the way."""
 
     logs: list[float] = field(default_factory=list)
-    predicted: list[float] = field(default_factory=list)
     best: float = math.inf
 
     def add(self, predicted: float, measured: float) -> None:
         if math.isfinite(measured) and predicted > 0:
             self.logs.append(math.log(measured / predicted))
-            self.predicted.append(predicted)
             self.best = min(self.best, measured)
 
     @property

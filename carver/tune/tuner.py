@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -14,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ from .lane import BUSY
 from .lanes import Lanes
 from .log import RunLog
 from .plan import Plan, Tuning, make_plan, plain_config
-from .result import AutotuneResult, outcomes, summarise
+from .result import AutotuneResult, outcomes
 from .search import BudgetSpent, Choices, strategy
 
 OWN = "user"
@@ -193,15 +193,14 @@ class AutoTuner:
 
     def choose(self, plan: Plan, why: str, from_cache: bool = False) -> AutotuneResult:
         """Choose a candidate without measuring: by a tuning at the nearest size, else the first of the ranking."""
-        for choice in untimed.choices(plan, from_cache):
-            place = next(i for i, e in enumerate(plan.entries) if e.index == choice.index)
+        for place, reason, expected_ms in untimed.choices(plan, from_cache):
             if not isinstance(plan.trial(place), Trial):
                 continue
-            note = f"not measured ({why}): {choice.why}"
+            note = f"not measured ({why}): {reason}"
             env = {"device": plan.arch.title, "versions": versions(), "created_at": now()}
             found = AutotuneResult(
                 plan.name, plain_config(plan.entries[place].config), None, (), env, note, 0, 0.0, plan.key,
-                choice.expected_ms, notes=(*plan.notes, note),
+                expected_ms, notes=(*plan.notes, note),
             )  # fmt: skip
             found = _finished(found, plan, place)
             if found.built is None or untimed.compiles(found.built):
@@ -240,7 +239,7 @@ class _Attempt:
         self.began = time.monotonic()
         self.spent_s = dict.fromkeys(("compile", "check", "measure"), 0.0)
         self.versions = versions()
-        self._trials: dict[int, Trial | RunError] = {}
+        self._trial = functools.cache(plan.trial)  # made when a candidate's turn comes: of many few are tried
         self.reference_ms: float | None = None
         self.order: Sequence[int] = ()
 
@@ -319,12 +318,6 @@ class _Attempt:
         with guarded("objective"):
             return float(objective(m))
 
-    def _trial(self, index: int) -> Trial | RunError:
-        """Made when the candidate's turn comes: of many candidates few are tried."""
-        if index not in self._trials:
-            self._trials[index] = self.plan.trial(index)
-        return self._trials[index]
-
     def _key(self, index: int) -> str:
         trial = self._trial(index)
         key = trial.key if isinstance(trial, Trial) else digest([self.plan.key, index])
@@ -379,13 +372,14 @@ class _Attempt:
             self.spent_s[name] += seconds / self.pool.width
         hint, trial = entry.hint, self._trial(index)
         own = isinstance(plan.kernels[index], HintKernel)
+        sizes = {name: n for name, n in plan.bound.items() if isinstance(n, int) and not isinstance(n, bool)}
         m = Measurement(
             run_id=self.run_id,
             candidate=self._key(index),
             outcome=found["outcome"],
             message=found["message"],
             operator=hint.problem.operator if hint else plan.name,
-            problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": _sizes(plan.bound)},
+            problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": sizes},
             kernel=hint.kernel if hint and own else plan.name,
             backend=hint.backend if hint and own else OWN,
             config=plain_config(entry.config),
@@ -438,10 +432,8 @@ class _Attempt:
         m = self.tried[best]
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
-        text = summarise(plan.name, table, m.config, m.median_ms, baseline_ms, stopped)
         seconds = time.monotonic() - self.began
         spent_s = {"setup": max(seconds - sum(self.spent_s.values()), 0.0), **self.spent_s}
-        self.log.say(f"{text}; {seconds:.3g} s: {', '.join(f'{name} {s:.3g} s' for name, s in spent_s.items())}")
         env = {
             "device": m.device, "host": m.host, "device_info": dict(m.device_info), "versions": self.versions,
             "inputs": plan.inputs.origin, "inputs_sha256": plan.inputs.checksum, "created_at": now(),
@@ -463,6 +455,8 @@ class _Attempt:
             plan.name, plain_config(plan.entries[best].config), m.median_ms, table, env, stopped, len(table),
             seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, notes,
         )  # fmt: skip
+        spent = ", ".join(f"{name} {s:.3g} s" for name, s in spent_s.items())
+        self.log.say(f"{found.summary()}; {seconds:.3g} s: {spent}")
         return _finished(found, plan, best)
 
 
@@ -479,7 +473,7 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
     if place is None:
         return found
     entry = plan.entries[place]
-    wrap = partial(_hooked, entry=entry, plan=plan) if entry.hooks != (None, None) else None
+    wrap = functools.partial(_hooked, entry=entry, plan=plan) if entry.hooks != (None, None) else None
     if found.built is not None:
         return replace(found, wrap=wrap)
     if plan.python:
@@ -550,10 +544,6 @@ def _is_capturing() -> bool:
     """Whether torch is recording a CUDA graph in this thread's stream."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
-
-
-def _sizes(bound: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(v) for name, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)}
 
 
 def _seconds(m: Measurement) -> float:

@@ -6,8 +6,6 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..base.errors import CompileError, ConfigError, Foreign, KernelError, RunError, nearest
@@ -32,28 +30,24 @@ def mode() -> str:
     return chosen
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A candidate by its index, why it was taken, and the time that is expected of it. [ms]"""
-
-    index: int
-    why: str
-    expected_ms: float | None
+Choice = tuple[int, str, float | None]
+"""The place of a candidate, why it was taken, and the time that is expected of it. [ms]"""
 
 
 def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
     """Candidates, best first: the same in every process with the same cache."""
-    if from_cache and (near := _nearest(plan)) is not None:
-        yield from near
+    if from_cache:
+        yield from _nearest(plan)
     first = "the first of the ranking" if any(e.predicted_ms for e in plan.entries) else "the first candidate"
 
-    def order(e: Entry) -> tuple[float, int, str]:
+    def order(candidate: tuple[int, Entry]) -> tuple[float, int, str]:
+        e = candidate[1]
         if not e.predicted_ms:
             return math.inf, 0, ""
         return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, frozen(plain_config(e.config))
 
-    for e in sorted(plan.entries, key=order):
-        yield Choice(e.index, first, e.predicted_ms)
+    for place, e in sorted(enumerate(plan.entries), key=order):
+        yield place, first, e.predicted_ms
 
 
 def compiles(built: Any) -> bool:
@@ -65,28 +59,28 @@ def compiles(built: Any) -> bool:
     return True
 
 
-def _nearest(plan: Plan) -> list[Choice] | None:
+def _nearest(plan: Plan) -> list[Choice]:
     """From the tuning of the same function on this device whose sizes are nearest: its times by candidate, each scaled
     by what the model says of both sizes."""
-    found: tuple[float, str, Path] | None = None
-    home = cache.tune_folder()
-    for folder in sorted(home.iterdir()) if plan.kept and home.is_dir() else []:
+    home, found = cache.tune_folder(), []
+    own = json.loads(json.dumps(plan.parts, default=str))  # as it is on disk
+    for folder in home.iterdir() if plan.kept and home.is_dir() else []:
         try:
             parts = json.loads((folder / cache.PARTS).read_bytes())
-            far = sum(_distance(parts[name], json.loads(json.dumps(plan.parts[name]))) for name in _SIZES)
-            alike = all(parts[name] == json.loads(json.dumps(plan.parts[name])) for name in _ALIKE)
+            far = sum(_distance(parts[name], own[name]) for name in _SIZES)
+            if far < math.inf and all(parts[name] == own[name] for name in _ALIKE):
+                found.append((far, folder.name))
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if alike and far < math.inf and (found is None or (far, folder.name) < found[:2]):
-            found = far, folder.name, folder
-    if found is None:
-        return None
+    if not found:
+        return []
+    _, key = min(found)
     try:
-        check_owner(found[2])
-        entry = cache.read(found[2], found[1])
+        check_owner(home / key)
+        entry = cache.read(home / key, key)
         table = [Measurement.from_dict(m) for m in entry["table"]]
     except (Foreign, KeyError, TypeError, ValueError):
-        return None
+        return []
     return _scaled(plan, table, entry)
 
 
@@ -94,16 +88,16 @@ def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> l
     measured = {frozen(m.config): m for m in table if m.ok and m.median_ms}
     best, key = frozen(entry["config"]), str(entry["key"])[:12]
     chosen: list[tuple[float, str, Choice]] = []
-    for e in plan.entries:
+    for place, e in enumerate(plan.entries):
         said = frozen(plain_config(e.config))
         if (m := measured.get(said)) is None or m.median_ms is None:
             continue
         if e.predicted_ms and m.predicted_ms:
             ms = m.median_ms * e.predicted_ms / m.predicted_ms
             why = f"the nearest tuned size, {key}, its times scaled by the model"
-            chosen.append((ms, said, Choice(e.index, why, ms)))
+            chosen.append((ms, said, (place, why, ms)))
         elif said == best:
-            chosen.append((0.0, said, Choice(e.index, f"the best of the nearest tuned size, {key}", None)))
+            chosen.append((0.0, said, (place, f"the best of the nearest tuned size, {key}", None)))
     return [choice for *_, choice in sorted(chosen, key=lambda each: each[:2])]
 
 
