@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..run.report import Report
 
 
+@partial(per_operator, arch="auto")
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--plot", type=PICTURE, help="Save a plot of predicted against measured times (PNG, SVG or PDF).")
@@ -42,8 +44,10 @@ if TYPE_CHECKING:
     help="Number of rounds; each candidate is timed once per round.",
 )
 @click.option("--warm", is_flag=True, help="Do not empty the device's caches before each run.")
-@click.option("--vs-library", is_flag=True, help="Also time the library's own call: torch, or NumPy on the CPU.")
-@click.option("--budget", type=int, help="With --vs-grid: time only a stratified sample of this size.")
+@click.option(
+    "--vs-library", "library", is_flag=True, help="Also time the library's own call: torch, or NumPy on the CPU."
+)
+@click.option("--budget", "grid_budget", type=int, help="With --vs-grid: time only a stratified sample of this size.")
 @click.option(
     "--vs-grid", is_flag=True,
     help="Also time all other candidates, so that hints can be compared with the best.",
@@ -55,16 +59,15 @@ if TYPE_CHECKING:
 )
 @click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
 @kernel_option
-def _bench(
-    template: Template, topk: int, kernel: str | None, learn: bool, device: str | None, vs_grid: bool,
-    budget: int | None, vs_library: bool, warm: bool, rounds: int, budget_s: float, timeout_s: float, no_check: bool,
-    fresh: bool, html: Path | None, plot: Path | None, quiet: bool, as_json: bool,
+def bench(
+    template: Template, topk: int, kernel: str | None, learn: bool, device: str | None, vs_grid: bool, no_check: bool,
+    html: Path | None, plot: Path | None, quiet: bool, as_json: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
     from ..tune import profiles
 
-    if budget is not None and not vs_grid:
+    if settings["grid_budget"] is not None and not vs_grid:
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
@@ -73,9 +76,8 @@ def _bench(
         ranking = template.recommend_hints(topk, template.own_backend, kernel, profile)
     grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend, kernel)) if vs_grid else None
     report = benchmark(
-        list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), budget_s=budget_s, rounds=rounds, warm=warm,
-        timeout_s=timeout_s, library=vs_library, grid=grid, grid_budget=budget, check=not no_check,
-        progress=not quiet and not as_json and sys.stderr.isatty(), fresh=fresh,
+        list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), grid=grid, check=not no_check,
+        progress=not quiet and not as_json and sys.stderr.isatty(), **settings,
     )  # fmt: skip
     if learn and (times := _calm_ms(ranking, report)):
         profiles.save(LEARNT_AS, ranking.learn(times))
@@ -98,9 +100,6 @@ def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
     found = {(m.kernel, *m.config.items()): m.median_ms if m.ok else None for m in calm}
     times = {places[key]: ms for key, ms in found.items() if key in places}
     return times if any(times.values()) else {}
-
-
-bench = per_operator(_bench, arch="auto")
 
 
 @click.group(cls=Group)

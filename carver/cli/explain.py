@@ -19,13 +19,14 @@ from .options import PICTURE, as_json, print_json, save_plot
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 
 
+@per_operator
 @as_json
 @click.option("--config", metavar="JSON", help="Explain this configuration, given with the backend's keys.")
 @click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
 @plot_option
 @backend_option
 @kernel_option
-def _explain(
+def explain(
     template: Template, place: int | None, config: str | None, backend: str | None, kernel: str | None,
     plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -45,9 +46,6 @@ def _explain(
         found = template.rank([given], backend, kernel=kernel).explain(0)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
-
-
-explain = per_operator(_explain)
 
 
 @explain.command("hint")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
 from .operators import arch_option, backend_option, device, kernel_option, per_operator
-from .options import OUTPUT, Group, as_json, names_option, renames, topk_option
+from .options import OUTPUT, Group, as_json, names_option, topk_option
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -77,8 +78,9 @@ def _target(name: str) -> click.Group:
     @topk_option
     @kernel_option
     def run(
-        template: Template, topk: int, kernel: str | None, names: Sequence[str], output: Path | None, **rest: Any
-    ) -> None:
+        template: Template, topk: int, kernel: str | None, names: dict[str, str] | None, output: Path | None,
+        **rest: Any,
+    ) -> None:  # fmt: skip
         assert template.arch is not None
         own = backend_of_target(template.arch) if callable(backend_of_target) else backend_of_target
         ranking = template.recommend_hints(topk, own or rest.get("backend"), kernel)
@@ -87,7 +89,7 @@ def _target(name: str) -> click.Group:
         hints: Sequence[Hint] = ranking
         if fits and own:  # where none fits, the target says why
             hints = first([template.problem], template.arch, topk, own, fits)[0] or hints
-        _write(make(hints, renames(names)), output)
+        _write(make(hints, names), output)
 
     run.__name__, run.__doc__ = name, text
     return per_operator(run if backend_of_target else backend_option(run))
@@ -97,19 +99,32 @@ for _name in _TARGETS:
     export.add_command(_target(_name))
 
 
-def _for_serving(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm", show_default=True,
-                     help="Project whose spelling of block shapes to use."),
-        click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's script]"),
-        click.option("--device-name", default="", help="The device as torch names it.  [default: from the descriptor]"),
-        click.option("--folder", type=_FOLDER, default=Path(), help="Folder for the file.  [default: the current one]"),
-        click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it."),
-        arch_option,
-        as_json,
-    ):  # fmt: skip
-        command = option(command)
-    return command
+def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
+    """A command that writes the file which `make` gives of the device, the batches and the command's own options."""
+
+    @as_json
+    @arch_option
+    @click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it.")
+    @click.option("--folder", type=_FOLDER, default=Path(), help="Folder for the file.  [default: the current one]")
+    @click.option("--device-name", default="", help="The device as torch names it.  [default: from the descriptor]")
+    @click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's script]")
+    @click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm", show_default=True,
+                  help="Project whose spelling of block shapes to use.")  # fmt: skip
+    @functools.wraps(make)
+    def write(arch: str, batches: str | None, folder: Path, explain: bool, as_json: bool, **layer: Any) -> None:
+        file = make(device(arch), batches=_batches(batches), **layer)
+        if as_json:
+            configs = {m: dict(c) for m, c in file.configs.items()}
+            said = {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms)}
+            click.echo(json.dumps(said, indent=1))
+            return
+        if explain:
+            click.echo(_reasons(file))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file.name).write_text(file.to_json(), encoding="utf-8")
+        click.echo(str(folder / file.name))
+
+    return write
 
 
 def _batches(text: str | None) -> Sequence[int]:
@@ -119,18 +134,6 @@ def _batches(text: str | None) -> Sequence[int]:
     if not words or not all(word.isdigit() and int(word) > 0 for word in words):
         raise ConfigError(f"--batches takes numbers of tokens such as 1,16,256; got {text!r}")
     return [int(word) for word in words]
-
-
-def _save(file: vllm.ConfigFile, folder: Path, as_json: bool, explain: bool) -> None:
-    if explain and not as_json:
-        click.echo(_reasons(file))
-    if as_json:
-        click.echo(json.dumps({"name": file.name, "configs": {m: dict(c) for m, c in file.configs.items()},
-                               "predicted_ms": dict(file.predicted_ms)}, indent=1))  # fmt: skip
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / file.name).write_text(file.to_json(), encoding="utf-8")
-    click.echo(str(folder / file.name))
 
 
 def _reasons(file: vllm.ConfigFile) -> str:
@@ -163,16 +166,9 @@ def _reasons(file: vllm.ConfigFile) -> str:
 @click.option("--group-size", type=int, help="Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")
 @click.option("--zero-points", is_flag=True, help="The weights of int4_w4a16 have zero points, as AWQ's do.")
 @_for_serving
-def vllm_moe(
-    experts: int, topk: int, hidden: int, intermediate: int, dtype: str | None, block_shape: tuple[int, int] | None,
-    group_size: int | None, zero_points: bool, arch: str, folder: Path, device_name: str, batches: str | None,
-    project: str, as_json: bool, explain: bool,
-) -> None:  # fmt: skip
+def vllm_moe(arch: Arch, dtype: str | None, **layer: Any) -> vllm.ConfigFile:
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
-    _save(
-        vllm.moe(device(arch), experts, topk, hidden, intermediate, dtype or "", block_shape or None, _batches(batches),
-                 device_name, project, group_size, zero_points), folder, as_json, explain,
-    )  # fmt: skip
+    return vllm.moe(arch, dtype=dtype or "", **layer)
 
 
 @export.command("vllm-block-fp8")
@@ -182,15 +178,12 @@ def vllm_moe(
     "--block-shape", type=int, nargs=2, default=(128, 128), show_default=True, help="Shape of the scaled blocks."
 )
 @_for_serving
-def vllm_block_fp8(
-    n: int, k: int, block_shape: tuple[int, int], arch: str, folder: Path, device_name: str, batches: str | None,
-    project: str, as_json: bool, explain: bool,
-) -> None:  # fmt: skip
+def vllm_block_fp8(arch: Arch, **layer: Any) -> vllm.ConfigFile:
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
-    made = vllm.block_fp8(device(arch), n, k, block_shape, _batches(batches), device_name, project)
-    _save(made, folder, as_json, explain)
+    return vllm.block_fp8(arch, **layer)
 
 
+@per_operator
 @as_json
 @output_option
 @click.option("--python", "as_python", is_flag=True, help="Print a Python function from the size to the configuration.")
@@ -201,7 +194,7 @@ def vllm_block_fp8(
 @click.option(
     "--configs", "-k", "count", type=click.IntRange(1), default=4, show_default=True, help="How many configurations."
 )
-def _portfolio(
+def portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -231,6 +224,3 @@ def _range(text: str) -> tuple[str, range]:
     if not (axis and equals and colon and low.isdigit() and high.isdigit() and 0 < int(low) <= int(high)):
         raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
     return axis.strip(), range(int(low), int(high) + 1)
-
-
-portfolio = per_operator(_portfolio)

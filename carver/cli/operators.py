@@ -55,7 +55,7 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     asked: dict[str, Any] = {"default": arch, "show_default": True} if arch else {"required": True}
     device_option = click.Option(["--arch"], **asked, metavar="NAME", help=DEVICE)
     own = tuple(reversed(getattr(command, "__click_params__", [])))
-    group = _Operators(command.__name__.strip("_").replace("_", "-"), help=command.__doc__)
+    group = _Operators(command.__name__.replace("_", "-"), help=command.__doc__)
     for operator in operators().values():
         if operator.arguments:
             group.add_command(
@@ -70,11 +70,10 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     return group
 
 
-def without_operator(group: click.Group, alone: Callable[..., None]) -> click.Group:
-    """A group that answers without a sub-command too."""
+def without_operator(group: click.Group, alone: Callable[..., None]) -> None:
+    """Makes a group answer without a sub-command too."""
     group.invoke_without_command, group.no_args_is_help, group.callback = True, False, alone
     group.params += reversed(getattr(alone, "__click_params__", []))
-    return group
 
 
 class _Operators(Group):

@@ -86,15 +86,6 @@ OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
-plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the terms (PNG, SVG or PDF).")
-roofline_option = click.option("--roofline", type=PICTURE, help="Save a roofline plot (PNG, SVG or PDF).")
-heatmap_option = click.option(
-    "--heatmap", type=(str, str, PICTURE), metavar="X Y FILE",
-    help="Save a heat map of the predicted time over two tunables, X and Y.",
-)  # fmt: skip
-names_option = click.option(
-    "--name", "names", multiple=True, metavar="KEY=YOURS", help="Your name for one of carver's keys; repeatable."
-)
 args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
@@ -131,12 +122,29 @@ profile_option = click.option(
 )  # fmt: skip
 
 
-def renames(names: Sequence[str]) -> dict[str, str] | None:
-    pairs = [word.partition("=") for word in names]
-    for word, (ours, equals, theirs) in zip(names, pairs, strict=True):
-        if not ours or not equals or not theirs:
-            raise ConfigError(f"--name takes KEY=YOURS, such as BLOCK_M=BLOCK_SIZE_M; got {word!r}")
-    return {ours: theirs for ours, _, theirs in pairs} or None
+def _renamed(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str] | None:
+    pairs = {word: word.partition("=") for word in given}
+    if odd := [word for word, (ours, _, theirs) in pairs.items() if not (ours and theirs)]:
+        raise ConfigError(f"--name takes KEY=YOURS, such as BLOCK_M=BLOCK_SIZE_M; got {odd[0]!r}")
+    return {ours: theirs for ours, _, theirs in pairs.values()} or None
+
+
+names_option = click.option(
+    "--name", "names", multiple=True, callback=_renamed, metavar="KEY=YOURS",
+    help="Your name for one of carver's keys; repeatable.",
+)  # fmt: skip
+
+
+def plot_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Those of a ranking, which `save_plots` takes."""
+    for option in (
+        click.option("--heatmap", type=(str, str, PICTURE), metavar="X Y FILE",
+                     help="Save a heat map of the predicted time over two tunables, X and Y."),
+        click.option("--roofline", type=PICTURE, help="Save a roofline plot (PNG, SVG or PDF)."),
+        click.option("--plot", type=PICTURE, help="Save a plot of the terms (PNG, SVG or PDF)."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 def print_json(found: object) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
@@ -20,7 +19,6 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
-from ..ranking.ranking import Ranking
 from .operators import backend_option, per_operator, without_operator
 from .options import as_json, print_json, topk_option
 
@@ -42,17 +40,13 @@ def timings(
     warm = [template.with_arch(arch) for template in shapes(20, 1)]
     for template in warm:
         template.recommend_hints(topk, backend)
-    new = [_timed(partial(_ask, template, arch, topk, backend)) for template in shapes(repeats, 2)]
-    again = [_timed(partial(warm[0].recommend_hints, topk, backend)) for _ in range(repeats)]
-    at_once = [_timed(partial(recommend_many, shapes(many, seed), arch, topk, backend)) for seed in (3, 4, 5)]
+    new = [_timed(lambda t: t.with_arch(arch).recommend_hints(topk, backend), t) for t in shapes(repeats, 2)]
+    again = [_timed(warm[0].recommend_hints, topk, backend) for _ in range(repeats)]
+    at_once = [_timed(recommend_many, shapes(many, seed), arch, topk, backend) for seed in (3, 4, 5)]
     return {
         "new_shape_ms": statistics.median(new) * 1e3, "repeated_us": statistics.median(again) * 1e6,
         "many_s": statistics.median(at_once),
     }  # fmt: skip
-
-
-def _ask(template: Template, arch: Arch, topk: int, backend: str | None) -> Ranking:
-    return template.with_arch(arch).recommend_hints(topk, backend)
 
 
 _FRESH = """
@@ -87,9 +81,9 @@ LINES = (
 )  # fmt: skip
 
 
-def _timed(run: Callable[[], object]) -> float:
+def _timed(run: Callable[..., object], *args: Any) -> float:
     start = time.thread_time()
-    run()
+    run(*args)
     return time.thread_time() - start
 
 
@@ -103,12 +97,13 @@ def _repeats(default: int) -> Callable[[Any], Any]:
     return click.option("--repeats", type=click.IntRange(1), default=default, show_default=True, help=said)
 
 
+@per_operator
 @as_json
 @many_option
 @_repeats(100)
 @backend_option
 @topk_option
-def _bench_query(
+def bench_query(
     template: Template, topk: int, backend: str | None, repeats: int, count: int, as_json: bool
 ) -> None:
     """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
@@ -152,4 +147,4 @@ def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -
         _show_timings(found, title, as_json)
 
 
-bench_query = without_operator(per_operator(_bench_query), query_matmuls)
+without_operator(bench_query, query_matmuls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -12,24 +12,12 @@ from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..ops.template import Template
 from .operators import BackendOption, arch_option, device, kernel_option, per_operator
-from .options import (
-    args_option,
-    as_json,
-    configs_option,
-    heatmap_option,
-    names_option,
-    plot_option,
-    profile_option,
-    renames,
-    roofline_option,
-    save_plots,
-    show,
-)
+from .options import args_option, as_json, configs_option, names_option, plot_options, profile_option, save_plots, show
 from .reading import read_configs
 
 
+@per_operator
 @as_json
-@heatmap_option
 @click.option(
     "--backend", cls=BackendOption, default="triton", show_default=True, metavar="NAME",
     help="Backend whose keys the configurations have: BACKENDS.",
@@ -49,18 +37,16 @@ from .reading import read_configs
 )
 @click.option("--source", metavar="FILE.py:NAME", help="The Triton kernel to which the configurations belong.")
 @args_option
-@roofline_option
-@plot_option
-def _rank(
-    template: Template, configs: TextIO, topk: int | None, backend: str, kernel: str | None,
-    names: tuple[str, ...], ignore: tuple[str, ...], compiled: int | None, source: str | None, path: Path | None,
-    plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, profile: Path | None,
-    as_json: bool,
+@plot_options
+def rank(
+    template: Template, configs: TextIO, topk: int | None, backend: str, compiled: int | None, source: str | None,
+    path: Path | None, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None, as_json: bool,
+    **how: Any,
 ) -> None:  # fmt: skip
     """Rank your own configurations by their predicted times."""
     if topk is not None and topk < 1:
         raise ConfigError(f"topk must be at least 1, got {topk}")
-    given, renamed = read_configs(text_from(configs, ConfigError)), renames(names)
+    given = read_configs(text_from(configs, ConfigError))
     if compiled is not None or source or path:
         if compiled is None or not source or path is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
@@ -68,20 +54,12 @@ def _rank(
             raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
         from .inspect import call_of
 
-        call = call_of(source, path)
-        found = template.rank(
-            given, backend, kernel=kernel, names=renamed, ignore=ignore, compiled=compiled, call=call,
-            profile=profile,
-        )[:topk]  # fmt: skip
+        found = template.rank(given, backend, compiled=compiled, call=call_of(source, path), **how)[:topk]
         click.echo(found.to_json() if as_json else str(found))
         return
-    ranking = template.rank(given, backend, kernel=kernel, names=renamed, ignore=ignore, profile=profile)
-    shown = ranking[:topk] if topk else ranking
+    shown = template.rank(given, backend, **how)[:topk]
     save_plots(shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
-
-
-rank = per_operator(_rank)
 
 
 @rank.command("kernel", short_help="Any Triton kernel, ranked by its machine code.")

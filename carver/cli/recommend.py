@@ -14,35 +14,24 @@ from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import LayerHint, MoETemplate
 from ..ops.template import Template, recommend_many
 from .operators import arch_option, backend_option, device, kernel_option, per_operator, without_operator
-from .options import (
-    as_json,
-    heatmap_option,
-    plot_option,
-    profile_option,
-    roofline_option,
-    save_plots,
-    show,
-    told,
-    topk_option,
-)
+from .options import as_json, plot_options, profile_option, save_plots, show, told, topk_option
 from .reading import read_problems
 
 
+@per_operator
 @as_json
-@heatmap_option
 @profile_option
-@roofline_option
-@plot_option
+@plot_options
 @kernel_option
 @backend_option
 @topk_option
-def _recommend(
-    template: Template, topk: int, backend: str | None, kernel: str | None, plot: Path | None, roofline: Path | None,
-    heatmap: tuple[str, str, Path] | None, profile: Path | None, as_json: bool,
+def recommend(
+    template: Template, topk: int, backend: str | None, kernel: str | None, profile: Path | None, as_json: bool,
+    **plots: Any,
 ) -> None:  # fmt: skip
     """The configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend, kernel, profile)
-    save_plots(ranking, plot, roofline, heatmap)
+    save_plots(ranking, **plots)
     show(ranking, topk, as_json)
 
 
@@ -76,7 +65,7 @@ def _recommend_all(
         raise click.UsageError(f"--many has its own operators; {ctx.invoked_subcommand} asks for one problem", ctx)
 
 
-recommend = without_operator(per_operator(_recommend), _recommend_all)
+without_operator(recommend, _recommend_all)
 
 
 @recommend.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls, one configuration.")
