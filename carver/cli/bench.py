@@ -31,18 +31,9 @@ if TYPE_CHECKING:
 @click.option("--html", type=OUTPUT, help="Save the report as one HTML page.")
 @click.option("--fresh", is_flag=True, help="Measure again what the records already have.")
 @click.option("--no-check", is_flag=True, help="Do not compare results with the reference.")
-@click.option(
-    "--timeout", "timeout_s", type=float, default=30.0, show_default=True,
-    help="Time limit of one candidate. [s]",
-)
-@click.option(
-    "--seconds", "budget_s", type=float, default=60.0, show_default=True,
-    help="Time limit of all timings together. [s]",
-)
-@click.option(
-    "--rounds", type=int, default=5, show_default=True,
-    help="Number of rounds; each candidate is timed once per round.",
-)
+@click.option("--timeout", "timeout_s", default=30.0, help="Time limit of one candidate. [s]")
+@click.option("--seconds", "budget_s", default=60.0, help="Time limit of all timings together. [s]")
+@click.option("--rounds", default=5, help="Number of rounds; each candidate is timed once per round.")
 @click.option("--warm", is_flag=True, help="Do not empty the device's caches before each run.")
 @click.option(
     "--vs-library", "library", is_flag=True, help="Also time the library's own call: torch, or NumPy on the CPU."
@@ -57,7 +48,7 @@ if TYPE_CHECKING:
     "--learn", is_flag=True,
     help="Choose hints by what earlier runs with --learn taught, and keep what this run teaches.",
 )
-@click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints to measure.")
+@click.option("--topk", "-k", default=10, help="How many hints to measure.")
 @kernel_option
 def bench(
     template: Template, topk: int, kernel: str | None, learn: bool, device: str | None, vs_grid: bool, no_check: bool,
@@ -137,10 +128,7 @@ def _equal(filters: dict[str, str | None]) -> dict[str, str]:
 
 @records.command("list")
 @_filters
-@click.option(
-    "--last", type=click.IntRange(1), default=20, show_default=True,
-    help="How many to list, the newest last.",
-)
+@click.option("--last", type=click.IntRange(1), default=20, help="How many to list, the newest last.")
 @as_json
 @click.pass_obj
 def list_records(store: Records, /, last: int, as_json: bool, **filters: str | None) -> None:

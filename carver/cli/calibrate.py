@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
+@click.option("--device", default="auto", help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one.")
 @click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one."
-)
-@click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0, show_default=True,
+    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0,
     help="Time limit of the whole calibration. [s]",
 )
 @click.option("--only-micro", is_flag=True, help="Run only the microbenchmarks, no kernels.")
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 @click.argument("more", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="")
 @click.option("--kernel", metavar="NAME", help="With --from: only this kernel, such as matmul/triton.")
 @click.option(
-    "--start", type=click.Choice(["shipped", "priors"]), default="shipped", show_default=True,
+    "--start", type=click.Choice(["shipped", "priors"]), default="shipped",
     help="With --from: constants from which the fit starts and near which it stays; priors for your own kernels.",
 )  # fmt: skip
 @click.option(

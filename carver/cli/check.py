@@ -18,21 +18,17 @@ from .options import as_json
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--operator", metavar="NAME", default="", help="Operator of the kernel.  [default: the name of its folder]"
-)
-@click.option(
-    "--dtype", metavar="TYPE", default="float16", show_default=True, help="Type of the problem on which it is tried."
-)
+@click.option("--operator", metavar="NAME", help="Operator of the kernel.  [default: the name of its folder]")
+@click.option("--dtype", metavar="TYPE", default="float16", help="Type of the problem on which it is tried.")
 @as_json
-def check(file: Path, operator: str, dtype: str, as_json: bool) -> None:
+def check(file: Path, operator: str | None, dtype: str, as_json: bool) -> None:
     """Check the declaration of a kernel. Prints every mistake with its line, else what it would recommend.
 
     It is tried on a problem of the operator's usual size, on devices that its backend runs on. Exit code 2 if the
     declaration is faulty, 1 if no device has a candidate.
     """
     try:
-        kernel = checked(file.resolve(), operator)
+        kernel = checked(file.resolve(), operator or "")
     except DeclarationError as error:
         with file.open(encoding="utf-8", errors="replace") as opened:
             text = opened.read(MOST_BYTES)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
-@click.option("--by", default="table", show_default=True, help="One line per table, gpu, operator or shape.")
+@click.option("--by", default="table", help="One line per table, gpu, operator or shape.")
 @click.option("--workers", type=click.IntRange(1), default=None, help="Number of processes.  [default: one per core]")
 @click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
 @as_json

@@ -105,10 +105,10 @@ def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
     @as_json
     @arch_option
     @click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it.")
-    @click.option("--folder", type=_FOLDER, default=Path(), help="Folder for the file.  [default: the current one]")
-    @click.option("--device-name", default="", help="The device as torch names it.  [default: from the descriptor]")
+    @click.option("--folder", type=_FOLDER, default=Path(), show_default="the current one", help="Folder for the file.")
+    @click.option("--device-name", default="", show_default="from the descriptor", help="The device as torch names it.")
     @click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's script]")
-    @click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm", show_default=True,
+    @click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm",
                   help="Project whose spelling of block shapes to use.")  # fmt: skip
     @functools.wraps(make)
     def write(arch: str, batches: str | None, folder: Path, explain: bool, as_json: bool, **layer: Any) -> None:
@@ -174,9 +174,7 @@ def vllm_moe(arch: Arch, dtype: str | None, **layer: Any) -> vllm.ConfigFile:
 @export.command("vllm-block-fp8")
 @click.argument("n", type=int)
 @click.argument("k", type=int)
-@click.option(
-    "--block-shape", type=int, nargs=2, default=(128, 128), show_default=True, help="Shape of the scaled blocks."
-)
+@click.option("--block-shape", type=int, nargs=2, default=(128, 128), help="Shape of the scaled blocks.")
 @_for_serving
 def vllm_block_fp8(arch: Arch, **layer: Any) -> vllm.ConfigFile:
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
@@ -191,9 +189,7 @@ def vllm_block_fp8(arch: Arch, **layer: Any) -> vllm.ConfigFile:
 @click.option("--measured", is_flag=True, help="Also print the loss in the times that the records hold.")
 @click.option("--uniform", is_flag=True, help="Give each size the same weight.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies, and its range: m=1:8192.")
-@click.option(
-    "--configs", "-k", "count", type=click.IntRange(1), default=4, show_default=True, help="How many configurations."
-)
+@click.option("--configs", "-k", "count", type=click.IntRange(1), default=4, help="How many configurations.")
 def portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,

@@ -27,9 +27,10 @@ from .options import args_option, as_json
 @click.argument("kernel", metavar="FILE.py:NAME|FILE.cu:NAME")
 @args_option
 @click.option(
-    "--config", default="", help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source."
-)
-@click.option("--block", default=256, show_default=True, help="Threads per block of a CUDA source.")
+    "--config", default="", show_default=False,
+    help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source.",
+)  # fmt: skip
+@click.option("--block", default=256, help="Threads per block of a CUDA source.")
 @arch_option
 @as_json
 def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_json: bool) -> None:

@@ -63,7 +63,10 @@ def _fail(error: CarverError) -> NoReturn:
     sys.exit(1 if isinstance(error, NO_ANSWER) else 2)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH, "show_default": True}
+
+
+@click.group(cls=_Commands, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="carver")
 def main() -> None:
     """Tile configurations for GPU and CPU kernels, ranked and explained by a cost model.

@@ -52,7 +52,7 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
     Its options are those that `click.option` put on it; every sub-command has `--arch` besides, which must be given
     unless `arch` is its default.
     """
-    asked: dict[str, Any] = {"default": arch, "show_default": True} if arch else {"required": True}
+    asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
     device_option = click.Option(["--arch"], **asked, metavar="NAME", help=DEVICE)
     own = tuple(reversed(getattr(command, "__click_params__", [])))
     group = _Operators(command.__name__.replace("_", "-"), help=command.__doc__)
@@ -131,7 +131,6 @@ def _param(argument: Argument, parameter: Parameter) -> click.Parameter:
         type=None if default is False else kind,
         is_flag=default is False,
         default=default,
-        show_default=default is not None and default is not False,
         metavar=argument.metavar or None,
         help=argument.help or (_DTYPES if argument.option == "--dtype" else None),
     )

@@ -85,7 +85,7 @@ class _Picture(_Output):
 OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-topk_option = click.option("--topk", "-k", type=int, default=10, show_default=True, help="How many hints.")
+topk_option = click.option("--topk", "-k", default=10, help="How many hints.")
 args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
@@ -102,7 +102,7 @@ def configs_option(otherwise: str = "") -> Callable[[Callable[..., Any]], Callab
     """The user's configurations, from standard input unless a command has something else to take."""
     default = otherwise or "standard input"
     return click.option(
-        "--configs", type=click.File(), default=None if otherwise else "-", callback=_piped,
+        "--configs", type=click.File(), default=None if otherwise else "-", show_default=False, callback=_piped,
         help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
         f"- is standard input.  [default: {default}]",
     )  # fmt: skip

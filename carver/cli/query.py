@@ -88,19 +88,14 @@ def _timed(run: Callable[..., object], *args: Any) -> float:
 
 
 many_option = click.option(
-    "--many", "count", type=click.IntRange(1), default=1000, show_default=True, help="Number of shapes in one call."
+    "--many", "count", type=click.IntRange(1), default=1000, help="Number of shapes in one call."
 )
-
-
-def _repeats(default: int) -> Callable[[Any], Any]:
-    said = "Number of queries of each kind."
-    return click.option("--repeats", type=click.IntRange(1), default=default, show_default=True, help=said)
 
 
 @per_operator
 @as_json
 @many_option
-@_repeats(100)
+@click.option("--repeats", type=click.IntRange(1), default=100, help="Number of queries of each kind.")
 @backend_option
 @topk_option
 def bench_query(
@@ -134,7 +129,7 @@ def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
 
 
 @many_option
-@_repeats(200)
+@click.option("--repeats", type=click.IntRange(1), default=200, help="Number of queries of each kind.")
 @as_json
 @click.pass_context
 def query_matmuls(ctx: click.Context, repeats: int, count: int, as_json: bool) -> None:

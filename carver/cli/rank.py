@@ -19,7 +19,7 @@ from .reading import read_configs
 @per_operator
 @as_json
 @click.option(
-    "--backend", cls=BackendOption, default="triton", show_default=True, metavar="NAME",
+    "--backend", cls=BackendOption, default="triton", metavar="NAME",
     help="Backend whose keys the configurations have: BACKENDS.",
 )
 @click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")

@@ -74,13 +74,10 @@ without_operator(recommend, _recommend_all)
 @click.argument("chosen", type=click.IntRange(1))
 @click.argument("hidden", type=int)
 @click.argument("intermediate", type=int)
-@click.option(
-    "--dtype", default="bfloat16", show_default=True,
-    help="Type of activations, and of weights unless --weight-dtype is given.",
-)
+@click.option("--dtype", default="bfloat16", help="Type of activations, and of weights unless --weight-dtype is given.")
 @click.option("--weight-dtype", metavar="TYPE", help="Type of weights, if it differs.")
 @click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
-@click.option("--routing", default="uniform", show_default=True, help="uniform, zipf, or an exponent of Zipf's law.")
+@click.option("--routing", default="uniform", help="uniform, zipf, or an exponent of Zipf's law.")
 @arch_option
 @topk_option
 @click.option("--explain", is_flag=True, help="Explain the predicted time of the first.")

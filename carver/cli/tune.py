@@ -202,8 +202,8 @@ def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command("bench-call")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
-@click.option("--rounds", type=click.IntRange(1), default=200, show_default=True, help="Number of rounds of 100 calls.")
+@click.option("--device", default="auto", help="cpu, cuda or cuda:1.")
+@click.option("--rounds", type=click.IntRange(1), default=200, help="Number of rounds of 100 calls.")
 @as_json
 def bench_call(device: str, rounds: int, as_json: bool) -> None:
     """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
@@ -237,19 +237,10 @@ def doctor(as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--most", type=click.IntRange(1), default=50, show_default=True,
-    help="Most problems of a table to use, spread evenly.",
-)
-@click.option(
-    "--seeds", type=click.IntRange(1), default=5, show_default=True,
-    help="Replays of a search that uses random numbers.",
-)
-@click.option(
-    "--compile-s", type=click.FloatRange(0), default=2.0, show_default=True,
-    help="Assumed time to compile one candidate. [s]",
-)
-@click.option("--rep", type=click.IntRange(1), default=100, show_default=True, help="Timed runs of each candidate.")
+@click.option("--most", type=click.IntRange(1), default=50, help="Most problems of a table to use, spread evenly.")
+@click.option("--seeds", type=click.IntRange(1), default=5, help="Replays of a search that uses random numbers.")
+@click.option("--compile-s", type=click.FloatRange(0), default=2.0, help="Assumed time to compile one candidate. [s]")
+@click.option("--rep", type=click.IntRange(1), default=100, help="Timed runs of each candidate.")
 @click.option("--search", "searches", multiple=True, metavar="NAME", help="Replay only this strategy; repeatable.")
 @as_json
 def simulate(
