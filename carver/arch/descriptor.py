@@ -6,12 +6,12 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..base.dtypes import BYTES, PACKED_BYTES
-from ..base.errors import ArchError
+from ..base.errors import ArchError, nearest
 from ..base.given import fits, in_words, shown
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
@@ -164,7 +164,7 @@ class Arch:
         """
         for name in fields:
             if name not in _FIELDS:
-                raise ArchError(f"{self.name} has no field {name!r}; {nearest_of(name, _FIELDS)}")
+                raise ArchError(f"{self.name} has no field {name!r}; {nearest(name, _FIELDS, 1)}")
         values: dict[str, Any] = dict(fields)
         for name, followed in _FOLLOWS.items():
             if followed in values and name not in values and getattr(self, name) == getattr(self, followed):
@@ -325,20 +325,6 @@ LEAST, MOST = 1e-18, 1e24
 """What any number of a device may be, also one that a caller replaced: predictions stay numbers."""
 
 
-def close_to(word: str, known: Collection[str]) -> list[str]:
-    """The known word that is closest in spelling, if any is close."""
-    import difflib
-
-    return difflib.get_close_matches(word, list(known), 1, 0.6)
-
-
-def nearest_of(word: str, known: Iterable[str]) -> str:
-    """The tail of an error: the closest word, and all that are allowed."""
-    allowed = tuple(known)
-    near = close_to(word, allowed)
-    return f"did you mean {near[0]!r}? allowed: {', '.join(allowed)}" if near else f"allowed: {', '.join(allowed)}"
-
-
 def scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
     """`value` as a plain Python bool, int, float or str (NumPy's scalars too), or an ArchError that names `label`."""
     said = f"{label} must be {in_words(kind)}, got {shown(value)}"
@@ -382,9 +368,9 @@ def _rates(vector: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]
 def one_of(label: str, value: object, allowed: Iterable[str]) -> None:
     """Raises ArchError unless the value is one of the allowed words."""
     if value not in tuple(allowed):
-        raise ArchError(f"{label} {value!r} is unknown; {nearest_of(str(value), allowed)}")
+        raise ArchError(f"{label} {value!r} is unknown; {nearest(str(value), allowed, 1)}")
 
 
 def _check_dtype(dtype: str) -> None:
     if dtype not in BYTES and dtype not in PACKED_BYTES:
-        raise ArchError(f"unknown dtype {dtype!r}; {nearest_of(dtype, BYTES | PACKED_BYTES)}")
+        raise ArchError(f"unknown dtype {dtype!r}; {nearest(dtype, BYTES | PACKED_BYTES, 1)}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.dtypes import BYTES, PACKED_BYTES
-from ..base.errors import ArchError
+from ..base.errors import ArchError, nearest
 from ..base.given import is_number, text_of, toml_of
 from .descriptor import (
     IDENTITY,
@@ -27,8 +27,6 @@ from .descriptor import (
     Arch,
     Matrix,
     Pairs,
-    close_to,
-    nearest_of,
     one_of,
     plausible,
     scalar,
@@ -134,16 +132,17 @@ def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
 
 
 def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str], ...]:
+    import difflib
+
     parts = {section: SECTIONS.get(section, tuple(BYTES)) for section in sections}
     known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
-    for key in table:
-        if key not in known:
-            near = close_to(key, known)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise ArchError(
-                f"[source] has unknown key {key!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
-                '"memory.l2_bytes"'
-            )
+    if unknown := [key for key in table if key not in known]:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise ArchError(
+            f"[source] has unknown key {unknown[0]!r}; {meant}allowed: {', '.join(sections)}, or one key of them as "
+            '"memory.l2_bytes"'
+        )
     _keys("[source]", table, sections, known)
     for key, text in table.items():
         if not isinstance(text, str) or not text.strip():
@@ -155,7 +154,7 @@ def _keys(where: str, table: Mapping[str, object], required: Iterable[str], opti
     required, optional = tuple(required), tuple(optional)
     for key in table:
         if key not in required and key not in optional:
-            raise ArchError(f"{where} has unknown key {key!r}; {nearest_of(key, (*required, *optional))}")
+            raise ArchError(f"{where} has unknown key {key!r}; {nearest(key, (*required, *optional), 1)}")
     if missing := [key for key in required if key not in table]:
         raise ArchError(f"{where} lacks {', '.join(missing)}")
 
