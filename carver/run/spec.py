@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -318,6 +318,7 @@ class HintKernel:
     """carver's own kernel of a hint, where a user's function would return its `Kernel`."""
 
     hint: Hint
+    is_triton: ClassVar = False
 
     @property
     def name(self) -> str:

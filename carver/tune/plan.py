@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..arch import detect
 from ..arch import devices as archs
@@ -41,6 +41,8 @@ from .lane import Spec
 from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
+Made: TypeAlias = Kernel | HintKernel | RunError | None
+"""What a function returned for a config; None where that is Python code, which a worker makes anew."""
 
 
 def names_of(given: Any) -> tuple[Any, ...]:
@@ -113,11 +115,10 @@ class Tuning:
     def of(cls, given: Mapping[str, Any]) -> Tuning:
         """The same from names and values. Raises ConfigError for a name that there is none of."""
         known = [each.name for each in fields(cls)]
-        for name, instead in ELSEWHERE.items():
-            if name in given and name not in known:
-                raise ConfigError(f"a tuning has no setting {name!r}: {instead}")
         if unknown := [name for name in given if name not in known]:
-            raise ConfigError(f"a tuning has no setting {unknown[0]!r}; {nearest(unknown[0], known)}")
+            name = next((name for name in unknown if name in ELSEWHERE), unknown[0])
+            said = f": {ELSEWHERE[name]}" if name in ELSEWHERE else f"; {nearest(name, known)}"
+            raise ConfigError(f"a tuning has no setting {name!r}{said}")
         return cls(**given)
 
     def __post_init__(self) -> None:
@@ -164,8 +165,8 @@ class Plan:
     jit: JIT
     bound: Mapping[str, Any]
     entries: list[Entry]
-    kernels: list[Kernel | HintKernel | RunError | None]
-    """What the function returned for each config; None where that is Python code, which a worker makes anew."""
+    kernels: list[Made]
+    """Of each config."""
     device: str
     arch: Arch
     out: tuple[int, ...]
@@ -218,25 +219,19 @@ class Plan:
         entry, kernel = self.entries[index], self.kernels[index]
         if isinstance(kernel, RunError):
             return kernel
+        program = known = None
         try:
-            if kernel is None or (isinstance(kernel, Kernel) and kernel.is_triton):
+            if kernel is None or kernel.is_triton:
                 config = {k: sent(v) for k, v in entry.config.items()}
-                return Trial(self.candidate_key(entry, None), config, hooks=self._hooks(entry))
-            params = tuple(v.param for v in self.inputs.values)
-            program = kernel.program(params, self.arch)
-            known = program_identity(program, compiler_key(self.kind))
-            key, config = self.candidate_key(entry, known), plain_config(entry.config)
-            return Trial(key, config, program_to_dict(program), hooks=self._hooks(entry))
+            else:
+                made = kernel.program([v.param for v in self.inputs.values], self.arch)
+                program, known = program_to_dict(made), program_identity(made, compiler_key(self.kind))
+                config = plain_config(entry.config)
         except ConfigError as e:
             return RunError(str(e))
-
-    def _hooks(self, entry: Entry) -> tuple[int, int]:
+        key = digest([self.identity, known, _known_by(entry) if self.kept else [self.key, entry.index]])
         pre, post = (self.code.hooks.index(hook) if hook is not None else -1 for hook in entry.hooks)
-        return pre, post
-
-    def candidate_key(self, entry: Entry, program: Any) -> str:
-        config = _known_by(entry) if self.kept else [self.key, entry.index]
-        return digest([self.identity, program, config])
+        return Trial(key, config, program, hooks=(pre, post))
 
 
 def _known_by(entry: Entry) -> Any:
@@ -272,7 +267,6 @@ def make_plan(
         entries, ranking = _ranked(entries, template, guess)
     if settings.baseline:
         entries.append(_baseline(entries, settings.baseline, jit))
-    whole = takes_config(jit.signature)
     open_names = list(check_bound(entries, jit.signature, fixed, name))
     given = tuple(bound[n] for n in eager or open_names if n in bound) or given_inputs()
     direct = bool(open_names)
@@ -281,11 +275,9 @@ def make_plan(
             f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs: give sizes "
             "with from_kernel(..., args=(...)), and arrays that it works on itself with carver.set_autotune_inputs(...)"
         )
-    kernels: list[Kernel | HintKernel | RunError | None] = [None] * len(entries)
-    if not direct:
-        kernels = _kernels(jit, fixed, entries, whole, name)
+    kernels: list[Made] = [None] * len(entries) if direct else _kernels(jit, fixed, entries)
     made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
-    python = made is None or (isinstance(made, Kernel) and made.is_triton)
+    python = made is None or made.is_triton
     values = given or ()
     interpreted = python and jit.target == "cpu"  # a Triton function, too, under TRITON_INTERPRET=1
     device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, values)
@@ -307,17 +299,18 @@ def make_plan(
     if settings.compiled is not None:
         from .compiled import ranked_by_code
 
-        if not isinstance(made, Kernel) or not made.is_triton:
+        if made is None or not made.is_triton:
             raise ConfigError("compiled= takes a function that returns carver.Kernel(triton function, ...)")
         listed, last = (entries[:-1], entries[-1:]) if settings.baseline else (entries, [])
-        own = [_made(jit, fixed, entry, whole, name) for entry in listed]
+        own = [_made(jit, fixed, entry) for entry in listed]
         listed, rejected = ranked_by_code(listed, own, inputs.values, arch, settings.compiled)
         entries, ranking, kernels = [*listed, *last], None, [made] * (len(listed) + len(last))
         notes = tuple(f"{n} not measured: {why}" for why, n in rejected.items())
     hooks = tuple(dict.fromkeys(hook for e in entries for hook in e.hooks if hook is not None))
     code = PythonCode(
-        jit.fn if python else None, settings.pre_hook, settings.bench, settings.post_hook, hooks, direct, whole
-    )
+        jit.fn if python else None, settings.pre_hook, settings.bench, settings.post_hook, hooks, direct,
+        takes_config(jit.signature),
+    )  # fmt: skip
     return _keyed(Plan(
         name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", notes, described, True,
         ranking=ranking,
@@ -382,32 +375,27 @@ def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -
     return Entry(len(entries), config)
 
 
-def _kernels(
-    jit: JIT, fixed: Mapping[str, Any], entries: list[Entry], whole: bool, name: str
-) -> list[Kernel | HintKernel | RunError | None]:
+def _kernels(jit: JIT, fixed: Mapping[str, Any], entries: list[Entry]) -> list[Made]:
     """What the function returns for each config, as far as that is a description; None for all where it is code."""
-    found: list[Kernel | HintKernel | RunError | None] = []
+    found: list[Made] = []
     for entry in entries:
-        made = _made(jit, fixed, entry, whole, name)
-        if isinstance(made, RunError):
-            found.append(made)
-            continue
-        if not isinstance(made, Kernel | HintKernel):
+        made = _made(jit, fixed, entry)
+        if not isinstance(made, Kernel | HintKernel | RunError):
             return [None] * len(entries)
-        if isinstance(made, Kernel) and made.is_triton:
+        if not isinstance(made, RunError) and made.is_triton:
             return [made] * len(entries)
         found.append(made)
     if all(isinstance(each, RunError) for each in found):
-        raise RunError(f"{name} fails for every config; the first: {found[0]}")
+        raise RunError(f"{jit.name} fails for every config; the first: {found[0]}")
     return found
 
 
-def _made(jit: JIT, fixed: Mapping[str, Any], entry: Entry, whole: bool, name: str) -> Any:
+def _made(jit: JIT, fixed: Mapping[str, Any], entry: Entry) -> Any:
     """What the function returns for a candidate, or how it fails."""
-    options = {"config": dict(entry.config)} if whole else dict(entry.config)
+    options = {"config": dict(entry.config)} if takes_config(jit.signature) else dict(entry.config)
     given = ", ".join(f"{k}={v!r}" for k, v in entry.config.items())
     try:
-        with guarded(f"{name}({given})"):
+        with guarded(f"{jit.name}({given})"):
             return jit.fn(**{**fixed, **options})
     except (CarverError, AssertionError) as e:
         return RunError(str(e) or "an assertion of the function failed")
@@ -517,9 +505,9 @@ def _keyed(plan: Plan) -> Plan:
     return plan
 
 
-def _program_identity(kernel: Kernel | HintKernel | RunError | None, plan: Plan) -> Any:
+def _program_identity(kernel: Made, plan: Plan) -> Any:
     """Source with its headers and macros, and the launch; nothing for Python code, whose function is in the key."""
-    if not isinstance(kernel, Kernel | HintKernel) or (isinstance(kernel, Kernel) and kernel.is_triton):
+    if not isinstance(kernel, Kernel | HintKernel) or kernel.is_triton:
         return str(kernel) if isinstance(kernel, RunError) else None
     launch: list[Any] = []
     if isinstance(kernel, Kernel):

@@ -55,10 +55,8 @@ class AutoTuner:
     """
 
     def __init__(self, fn: JIT | Callable[..., Any], configs: Any, template: Template | None = None) -> None:
-        inner = fn
-        if isinstance(decorated := getattr(fn, "jit", None), JIT):
-            inner = decorated
-        self.jit = inner if isinstance(inner, JIT) else JIT(inner)
+        inner = getattr(fn, "jit", fn)  # of what is decorated already
+        self.jit = inner if isinstance(inner, JIT) else JIT(fn)
         self.configs = once(configs)
         self.template = template
         self._args: tuple[Any, ...] = ()
@@ -99,8 +97,8 @@ class AutoTuner:
 
     def set_compile_args(self, out_idx: Sequence[int] | int | None = None, target: str | None = None) -> AutoTuner:
         """Set which arrays are outputs, and the device. Compiler flags and macros belong to the kernel."""
-        places = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx) if out_idx is not None else self.jit.out_idx
-        self.jit = JIT(self.jit.fn, places, target or self.jit.target, self.jit.params)
+        out = self.jit.out_idx if out_idx is None else out_idx
+        self.jit = JIT(self.jit.fn, out, target or self.jit.target, self.jit.params)
         return self
 
     def set_profile_args(self, **settings: Any) -> AutoTuner:
@@ -467,12 +465,10 @@ def _noted(result: AutotuneResult, note: str) -> AutotuneResult:
 
 def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> AutotuneResult:
     """The result with its kernel, built from the plan where it was not saved with it."""
-    place = best
-    if place is None:
-        place = next((i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config)), None)
-    if place is None:
+    same = (i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config))
+    if best is None and (best := next(same, None)) is None:
         return found
-    entry = plan.entries[place]
+    entry = plan.entries[best]
     wrap = functools.partial(_hooked, entry=entry, plan=plan) if entry.hooks != (None, None) else None
     if found.built is not None:
         return replace(found, wrap=wrap)
