@@ -262,6 +262,18 @@ def test_hooks_stay_with_a_kernel_of_source() -> None:
     assert called == ["1"]
 
 
+def test_hooks_stay_where_a_template_ranks() -> None:
+    op = carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float32").with_arch("cpu")
+    configs = [{**op.recommend_hints(1)[0].config, "pre_hook": tuned.zeroing}]
+
+    def kernel(**config: int) -> carver.Kernel:
+        return tuned.scale.fn(100)
+
+    made = carver.AutoTuner.from_kernel(carver.jit(out_idx=[-1])(kernel), configs, template=op)
+    (entry,) = made.plan(made.settings()).entries
+    assert entry.predicted_ms and entry.hooks == (tuned.zeroing, None)
+
+
 def least_registers(m: Any) -> float:
     return float(m.config["ways"])
 

@@ -350,7 +350,7 @@ def _ranked(
     backend = "cpu" if target.kind == "cpu" else "triton" if "num_warps" in entries[0].config else "cuda"
     ranking = template.with_arch(target).rank([dict(e.config) for e in entries], backend)
     times = {hint.index: hint.predicted_ms for hint in ranking}
-    return [Entry(e.index, e.config, e.hint, times.get(e.index)) for e in entries], ranking
+    return [replace(e, predicted_ms=times.get(e.index)) for e in entries], ranking
 
 
 def _ranking_of(entries: Sequence[Entry]) -> Ranking | None:
