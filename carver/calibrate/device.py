@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import inf, isfinite
 from typing import Any, Literal
 
@@ -181,19 +182,14 @@ def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
     shipped, plain = (quality(cases, predicted[name]) for name in ("shipped", "microbenchmarks"))
     fits = [fit_group(g, before=shipped) for g in (moved, group)]
     fit = min(fits, key=lambda f: (not f.helps, f.after.loss if f.after else 0.0))
-    kept: Kept = "shipped"
+    as_before = partial(keep.unmoved, kernel, base, derived.fields, derived.constants)
     if fit.helps:
-        kept = "fit"
-    elif len(cases) >= LEAST_PROBLEMS and not plain.worse_than(shipped):
-        kept = "microbenchmarks"
-    if kept == "fit":
-        table: Mapping[str, float] = fit.constants
-        if fit is fits[1]:
-            table = keep.unmoved(kernel, base, derived.fields, derived.constants, fit.constants)
-        return Choice(group, kept, shipped, plain, fit, table, fit.band)
+        table = fit.constants if fit is fits[0] else as_before(fit.constants)
+        return Choice(group, "fit", shipped, plain, fit, table, fit.band)
+    harmless = len(cases) >= LEAST_PROBLEMS and not plain.worse_than(shipped)
+    kept: Kept = "microbenchmarks" if harmless else "shipped"
     band = quantiles([errors_near(case, p) for case, p in zip(cases, predicted[kept], strict=True)])
-    table = {} if kept == "microbenchmarks" else keep.unmoved(kernel, base, derived.fields, derived.constants)
-    return Choice(group, kept, shipped, plain, fit, table, band)
+    return Choice(group, kept, shipped, plain, fit, {} if harmless else as_before(), band)
 
 
 def _descriptor(

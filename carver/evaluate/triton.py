@@ -120,11 +120,11 @@ def _case(
 
 def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
     """PyTorch Inductor's matmul logs: any layout, leading dimensions as recorded, one candidate list a problem."""
-    configs, remark, problems = logged(folder, name, "matmul")
+    remark, problems = logged(folder, name, "matmul")
     yield remark
 
     def case(row: Any) -> Case:
-        p, cids, times = row
+        p, configs, times = row
         a, b = (_multiplied(str(p[f"mat{i}_dtype"]), p) for i in (1, 2))
         m, n, k, batch = int(p["m"]), int(p["n"]), int(p["k"]), 1
         first = 0
@@ -140,44 +140,47 @@ def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> I
             static_shapes=True,
         )  # fmt: skip
         library_s = reference(p.get("extern_ms"))
-        return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times, reference_s=library_s)
+        return Case(name, template.problem, arch, "triton", configs, times, reference_s=library_s)
 
     yield from each(problems, case)
 
 
 def flex_attention(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
     """One case a problem: Q of b x h x m x n (batch, heads, queries, head dimension), K and V with as many heads."""
-    configs, remark, problems = logged(folder, name, "attention")
+    remark, problems = logged(folder, name, "attention")
     yield remark
 
     def case(row: Any) -> Case:
-        p, cids, times = row
+        p, configs, times = row
         kind = dtype(p["dtype"])
         template = FlashAttentionTemplate(
             int(p["b"]), int(p["h"]), seq=int(p["m"]), seq_kv=int(p["kv_seq_length"]), head_dim=int(p["n"]),
             in_dtype="tf32" if kind == "float32" else kind, visited=VISITED,
         )  # fmt: skip
-        return Case(name, template.problem, arch, "triton", [configs[c] for c in cids], times)
+        return Case(name, template.problem, arch, "triton", configs, times)
 
     yield from each(problems, case)
 
 
-def logged(
-    folder: Path, name: str, operator: str
-) -> tuple[dict[int, dict[str, int]], str, list[tuple[dict[str, Any], list[int], FloatArray]]]:
-    """The three files of a log: configurations by number, a remark on them, and (problem, tried, times [s]) of each."""
+Logged = tuple[dict[str, Any], list[dict[str, int]], FloatArray]
+"""A problem, the configurations that were tried on it, and their times. [s]"""
+
+
+def logged(folder: Path, name: str, operator: str) -> tuple[str, list[Logged]]:
+    """The three files of a log: a remark on the configurations, and what was measured."""
     problems = {p["pid"]: p for p in read_csv(folder, f"{name}_problems")}
     rows = {row.pop("cid"): row for row in read_csv(folder, f"{name}_configs")}
-    configs, remark = _configs(list(rows.values()), operator)
+    every, remark = _configs(list(rows.values()), operator)
+    configs = dict(zip(rows, every, strict=True))
     tried: dict[int, list[dict[str, Any]]] = {}
     for row in read_csv(folder, f"{name}_meas"):
         tried.setdefault(row["pid"], []).append(row)
     measured = [
-        (problems[pid], [row["cid"] for row in group],
+        (problems[pid], [configs[row["cid"]] for row in group],
          seconds([row.get("time_ms") for row in group], [row.get("valid", 1) == 1 for row in group]))
         for pid, group in sorted(tried.items())
     ]  # fmt: skip
-    return dict(zip(rows, configs, strict=True)), remark, measured
+    return remark, measured
 
 
 def _multiplied(name: str, p: Mapping[str, Any]) -> str:
