@@ -25,7 +25,7 @@ from rich.progress import track
 from rich.table import Table
 
 from carver.base.types import FloatArray
-from carver.calibrate.samples import spaces
+from carver.calibrate.fitting import spaces
 from carver.cli.evaluate import tell
 from carver.cost.constants import resolve
 from carver.cost.estimate import estimate

@@ -24,8 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 from carver.base.types import FloatArray
-from carver.calibrate.fitting import errors_near, quantiles
-from carver.calibrate.samples import predict_case, samples
+from carver.calibrate.fitting import errors_near, predict_case, quantiles, samples
 from carver.cli.evaluate import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case

@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from carver.calibrate.samples import predict_case, samples, spaces
+from carver.calibrate.fitting import predict_case, samples, spaces
 from carver.cli.evaluate import tell
 from carver.cost.fit import fit, identified
 from carver.evaluate.cases import Case

@@ -22,7 +22,7 @@ from rich.progress import track
 from rich.table import Table
 
 from carver.base.types import FloatArray
-from carver.calibrate.samples import predict_case, samples, spaces
+from carver.calibrate.fitting import predict_case, samples, spaces
 from carver.cli.evaluate import tell
 from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit

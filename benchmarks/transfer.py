@@ -25,7 +25,7 @@ from rich.progress import track
 from rich.table import Table
 
 from carver.arch.descriptor import Arch
-from carver.calibrate.samples import samples
+from carver.calibrate.fitting import samples
 from carver.cli.evaluate import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case

@@ -13,7 +13,7 @@ from cases import KERNELS
 
 import carver
 from carver.base.errors import KernelError
-from carver.calibrate.samples import predict_case
+from carver.calibrate.fitting import predict_case
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
 from carver.kernels.backends import BACKENDS, preferred

@@ -25,10 +25,9 @@ from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate
-from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, quantiles
+from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
 from carver.calibrate.kernels import Measured
-from carver.calibrate.micro import NOTHING, Microbenchmarks, Parts, reading, run_part
-from carver.calibrate.samples import predict_case, samples
+from carver.calibrate.micro import NOTHING, Microbenchmarks, reading, run_part
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.fit import identified
@@ -272,7 +271,7 @@ def test_asked_wrongly(measured_csv: Path, words: tuple[str, ...], complaint: st
 # ---- a CPU, for real
 
 
-def every_part(bench: Parts) -> Microbenchmarks:
+def every_part(bench: cpu.Cpu | cuda.Gpu) -> Microbenchmarks:
     return sum((run_part(bench, name) for name in bench.parts), NOTHING)
 
 

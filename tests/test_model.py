@@ -10,7 +10,7 @@ from cases import answerable, device_for, offered, template
 
 import carver
 from carver.arch.occupancy import LIMITS, occupancy_limits, resident_blocks
-from carver.calibrate.samples import samples
+from carver.calibrate.fitting import samples
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import LIMITERS, Estimate, estimate
 from carver.cost.fit import predict

@@ -13,7 +13,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ..base.errors import ArchError, DeviceError
 
@@ -38,21 +38,11 @@ class Detected:
         return self.names[0]
 
 
-class Driver(Protocol):
-    """The part of the CUDA driver that is asked; tests put a table in its place."""
-
-    def count(self) -> int: ...
-    def name(self, device: int) -> str: ...
-    def total_bytes(self, device: int) -> int: ...
-    def attribute(self, device: int, number: int) -> int: ...
-    def version(self) -> int: ...
-
-
 class _NoDevice(DeviceError): ...
 
 
 class _CudaDriver:
-    """libcuda through ctypes. Every call returns a CUresult, 0 for success."""
+    """libcuda through ctypes. Every call returns a CUresult, 0 for success. Tests put a table in its place."""
 
     def __init__(self) -> None:
         try:
@@ -117,7 +107,7 @@ ATTRIBUTES = {
 _CLOCK_KHZ, _INTEGRATED, _MEMORY_CLOCK_KHZ, _BUS_BITS, _CC_MAJOR, _CC_MINOR = 13, 18, 36, 37, 75, 76
 
 
-def nvidia(driver: Driver | None = None) -> list[Detected]:
+def nvidia(driver: _CudaDriver | None = None) -> list[Detected]:
     """The NVIDIA GPUs that the driver shows, in its order. DRAM moves two bits a pin and memory clock.
 
     Of memory shared with a CPU the driver states the clock, the transfer rate or nothing: the datasheet's stands.

@@ -18,10 +18,9 @@ from ..run.records import now
 from ..run.travel import arch_from_dict
 from ..run.worker import Worker
 from . import cpu, cuda, keep
-from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, errors_near, fit_group, groups, quality, quantiles
+from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality
 from .kernels import Measured, measured
-from .micro import NOTHING, Microbenchmarks, Parts, run_part
-from .samples import predict_case
+from .micro import NOTHING, Microbenchmarks, run_part
 
 SECONDS = 170.0
 """For everything: the microbenchmarks, the kernels, and the fits after them."""
@@ -134,8 +133,7 @@ class Probe:
     def __init__(self, device: str) -> None:
         self.device = open_device(device)
         self.device.arch = keep.uncalibrated(self.device.arch)
-        is_cpu = isinstance(self.device, CpuDevice)
-        self.bench: Parts = cpu.Cpu(self.device) if is_cpu else cuda.Gpu(self.device)  # type: ignore[arg-type]
+        self.bench = cpu.Cpu(self.device) if isinstance(self.device, CpuDevice) else cuda.Gpu(self.device)
 
     def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
         d = self.device
@@ -188,8 +186,8 @@ def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
         return Choice(group, "fit", shipped, plain, fit, table, fit.band)
     harmless = len(cases) >= LEAST_PROBLEMS and not plain.worse_than(shipped)
     kept: Kept = "microbenchmarks" if harmless else "shipped"
-    band = quantiles([errors_near(case, p) for case, p in zip(cases, predicted[kept], strict=True)])
-    return Choice(group, kept, shipped, plain, fit, {} if harmless else as_before(), band)
+    table = {} if harmless else as_before()
+    return Choice(group, kept, shipped, plain, fit, table, band_of(cases, predicted[kept]))
 
 
 def _descriptor(

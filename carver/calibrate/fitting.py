@@ -14,16 +14,16 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.types import FloatArray
-from ..cost.constants import CONSTANTS
-from ..cost.fit import fit, identified
+from ..cost.constants import CONSTANTS, resolve
+from ..cost.fit import Sample, fit, identified, predict, together
 from ..evaluate.cases import Case
 from ..evaluate.score import geometric_mean, log_error, slowdowns
 from ..kernels.declaration import Kernel
 from ..kernels.scope import multiply_dtype
+from ..kernels.space import Space, given_space
 from ..ranking.offers import offered_kernels
-from ..ranking.rank import by_kernel
+from ..ranking.rank import by_kernel, tunables_of
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
-from .samples import predict_case, samples
 
 MOST_PROBLEMS = 120
 """More would add minutes and no digits: they are thinned evenly."""
@@ -74,6 +74,38 @@ def groups(cases: Iterable[Case]) -> list[Group]:
 def _thinned(cases: Sequence[Case]) -> Sequence[Case]:
     every = len(cases) / min(len(cases), MOST_PROBLEMS)
     return [cases[int(i * every)] for i in range(min(len(cases), MOST_PROBLEMS))]
+
+
+def samples(cases: Iterable[Case]) -> list[Sample]:
+    """The measured candidates of all cases, joined by kernel, device and element types."""
+    parts: dict[tuple[object, ...], list[tuple[Space, FloatArray]]] = {}
+    for case in cases:
+        for space in spaces(case):
+            seconds = case.seconds[space.index]
+            ran = np.isfinite(seconds)
+            if ran.sum() > 1:
+                dtypes = tuple(case.problem.dtypes.values())
+                key = (space.kernel, case.arch, dtypes, case.problem.accumulate)
+                parts.setdefault(key, []).append((space.where(ran), seconds[ran]))
+    return [sample for group in parts.values() for sample in together(group)]
+
+
+def spaces(case: Case) -> list[Space]:
+    """The candidates of a case that can run, one space a kernel; `index` is their place in the case."""
+    offered = offered_kernels(case.problem, case.arch, case.backend)[0]
+    out = []
+    for kernel, places in by_kernel(case.configs, offered).items():
+        space, _ = given_space(case.problem, case.arch, kernel, [tunables_of(case.configs[i]) for i in places])
+        out.append(replace(space, index=np.asarray(places)[space.index]))
+    return out
+
+
+def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
+    """Predicted seconds of a case's candidates, NaN where one cannot run, with some constants replaced."""
+    out = np.full(len(case.configs), np.nan)
+    for space in spaces(case):
+        out[space.index] = predict(space, {**resolve(space.kernel, case.arch), **constants})
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +254,7 @@ def fit_group(
     constants = fitted(cases)
     before = before or quality(cases, [predict_case(case, begin) for case in cases])
     if len(cases) == 1:
-        band = quantiles([errors_near(cases[0], predict_case(cases[0], {**begin, **constants}))])
+        band = band_of(cases, [predict_case(cases[0], {**begin, **constants})])
         return Fit(group, start, constants, before, None, 1, band, float("nan"))
     folds = MOST_FOLDS if len(cases) > 2 * MOST_FOLDS else len(cases)
     held: list[FloatArray] = [np.array([])] * len(cases)
@@ -261,6 +293,11 @@ def errors_near(case: Case, predicted: FloatArray) -> FloatArray:
     near = both & (predicted <= NEAR * predicted[both].min())
     out: FloatArray = np.log(case.seconds[near] / predicted[near])
     return out
+
+
+def band_of(cases: Sequence[Case], predicted: Sequence[FloatArray]) -> tuple[float, float]:
+    """The band of predictions of all cases."""
+    return quantiles([errors_near(case, p) for case, p in zip(cases, predicted, strict=True)])
 
 
 def quantiles(errors: Sequence[FloatArray]) -> tuple[float, float]:

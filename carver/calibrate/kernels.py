@@ -25,8 +25,7 @@ from ..ranking.recommend import recommend
 from ..run.bench import Bench, candidates, measure, stratified
 from ..run.records import Records
 from ..run.session import Settings
-from .fitting import Group, groups
-from .samples import samples
+from .fitting import Group, groups, samples
 
 COUNTS = (5, 28, 4)
 """Candidates of each problem: its first hints, others spread over predicted time and tile, then hints of the fit."""

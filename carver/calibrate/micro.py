@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import inf
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from ..base.errors import CompileError, RunError
 from ..base.host import cores_available
@@ -92,17 +92,11 @@ NOTHING = Microbenchmarks(MappingProxyType({}))
 Run = Callable[[], None]
 
 
-class Parts(Protocol):
-    """The microbenchmarks of one device, by methods that yield readings. The first measures `hz`, which others need."""
+def run_part(bench: Any, name: str) -> Microbenchmarks:
+    """The readings of one part, a method of a `cpu.Cpu` or `cuda.Gpu`, and why there are no more of them.
 
-    parts: tuple[str, ...]
-    hz: float
-    curves: list[Curve]
-    left_out: list[str]
-
-
-def run_part(bench: Parts, name: str) -> Microbenchmarks:
-    """The readings of one part, and why there are no more of them."""
+    The first of its `parts` measures `hz`, which others need.
+    """
     bench.curves, bench.left_out = [], []
     found: dict[str, Reading] = {}
     try:

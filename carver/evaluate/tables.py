@@ -37,7 +37,7 @@ from ..ranking.hint import Hint
 from ..ranking.rank import spellings
 from ..run.records import Measurement, Records
 from ..run.report import LIBRARY
-from . import kernel_tuner, lists, serving, tensile, tilelang, triton
+from . import kernel_tuner, lists, serving, tensile, triton
 from .cases import Case, Remark, device, insist, reason
 from .winners import Winner
 
@@ -144,7 +144,7 @@ def _read_file(path: Path) -> Iterator[Case | Winner | str]:
         if "problem" in first:
             form = triton.memory
         elif "configs" in first:
-            form = tilelang.gemm
+            form = triton.tilelang
         elif "shape" in first:
             form = triton.gemm
         else:

@@ -1,4 +1,4 @@
-"""Tables of Triton kernels, logs of PyTorch Inductor's autotuning among them."""
+"""Tables of Triton kernels, logs of PyTorch Inductor's autotuning among them, and of TileLang's tuning example."""
 
 from __future__ import annotations
 
@@ -70,6 +70,21 @@ def gemm(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str
     yield from each(data["results"], case)
 
 
+def tilelang(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
+    """C[m,n] = A[m,k] B[n,k] by TileLang, each problem with a list of its own; in float16 where it does not say."""
+    _, remark = tunables([c for result in data["results"] for c in result["configs"]], "matmul", "tilelang")
+    yield remark
+
+    def case(result: Mapping[str, Any]) -> Case:
+        m, n, k = result["shape"]
+        kind = dtype(result.get("dtype", data.get("dtype", "float16")))
+        problem = MatmulTemplate(m, n, k, trans_B=True, in_dtype=kind).problem
+        configs, _ = tunables(result["configs"], "matmul", "tilelang")
+        return _case(table, problem, arch, configs, result["rows"], result.get("cublas_ms"), "tilelang")
+
+    yield from each(data["results"], case)
+
+
 def memory(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
     """Element-wise kernels and reductions; configurations by operator."""
 
@@ -111,11 +126,12 @@ def _configs(rows: Sequence[Mapping[str, Any]], operator: str) -> tuple[list[dic
 
 
 def _case(
-    table: str, problem: Problem, arch: Arch, configs: Sequence[Any], rows: Sequence[Any], library_ms: float | None
-) -> Case:
-    times = seconds([row[1] for row in rows])
-    tried = [configs[row[0]] for row in rows]
-    return Case(table, problem, arch, "triton", tried, times, reference_s=reference(library_ms))
+    table: str, problem: Problem, arch: Arch, configs: Sequence[Any], rows: Sequence[Any], library_ms: float | None,
+    backend: str = "triton",
+) -> Case:  # fmt: skip
+    """A row is (place among the configurations, median ms or null)."""
+    tried, times = [configs[row[0]] for row in rows], seconds([row[1] for row in rows])
+    return Case(table, problem, arch, backend, tried, times, reference_s=reference(library_ms))
 
 
 def inductor(folder: Path, name: str, facts: Mapping[str, Any], arch: Arch) -> Iterator[Case | str]:
