@@ -104,21 +104,16 @@ def records(ctx: click.Context, database: Path | None) -> None:
     ctx.obj = ctx.with_resource(Records(database, new=database is None or ctx.invoked_subcommand == "import"))
 
 
-_FILTERS = [
-    click.option("--outcome", type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"one of {', '.join(OUTCOMES)}"),
-    *(
-        click.option(f"--{name}", metavar=name.upper(), help=text)
-        for name, text in {
-            "operator": "such as matmul", "kernel": "such as mma", "backend": "such as cuda",
-            "arch": "a descriptor's name", "device": "as the driver prints it",
-        }.items()
-    ),
-]  # fmt: skip
+_FILTERS = {
+    "outcome": f"one of {', '.join(OUTCOMES)}", "operator": "such as matmul", "kernel": "such as mma",
+    "backend": "such as cuda", "arch": "a descriptor's name", "device": "as the driver prints it",
+}  # fmt: skip
 
 
 def _filters(command: Any) -> Any:
-    for option in _FILTERS:
-        command = option(command)
+    for name, text in _FILTERS.items():
+        kind = click.Choice(OUTCOMES) if name == "outcome" else str
+        command = click.option(f"--{name}", type=kind, metavar=name.upper(), help=text)(command)
     return command
 
 

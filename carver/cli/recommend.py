@@ -11,7 +11,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..ops.matmul import SCALE_BLOCK
-from ..ops.moe import LayerHint, MoETemplate
+from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
 from .operators import arch_option, backend_option, device, kernel_option, per_operator, without_operator
 from .options import as_json, plot_options, profile_option, save_plots, show, told, topk_option
@@ -94,13 +94,11 @@ def moe(
     layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
     ranking = layer.with_arch(device(arch)).recommend_hints(topk)
     if as_json:
-        hints = [_layer(hint) for hint in ranking]
+        hints = [
+            {"config": dict(hint.config), "predicted_ms": hint.predicted_ms, "up_ms": hint.up.predicted_ms,
+             "down_ms": hint.down.predicted_ms, "bound": hint.bound}
+            for hint in ranking
+        ]  # fmt: skip
         click.echo(json.dumps({"layer": ranking.title, "hints": hints}, ensure_ascii=False))
     else:
         click.echo(ranking[0].explain() if explain else repr(ranking))
-
-
-def _layer(hint: LayerHint) -> dict[str, Any]:
-    """A hint in plain JSON types."""
-    each = {"up_ms": hint.up.predicted_ms, "down_ms": hint.down.predicted_ms}
-    return {"config": dict(hint.config), "predicted_ms": hint.predicted_ms, **each, "bound": hint.bound}

@@ -68,7 +68,60 @@ def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = No
     for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile` on, which is
     what an earlier one learnt (its `profile`, or a file of it).
     """
-    return _handler(_device(arch), topk, profile)
+    device = CUDA() if arch == "auto" else load(arch)
+    counted("topk", topk, 1)
+    start = profile_of(profile, OF, device.name).to_dict() if profile is not None else None
+    imported("torch._inductor.choices", *PACKAGE)
+    from torch._inductor.choices import InductorChoices
+
+    if not hasattr(InductorChoices, "_finalize_template_configs"):
+        import torch
+
+        raise ConfigError(f"torch {torch.__version__} has no hook for candidate lists; it came with 2.10")
+
+    class CarverChoices(InductorChoices):  # type: ignore[misc,unused-ignore]
+        """Inductor's heuristics with the lists of plain matmuls replaced."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.log: list[Replaced] = []
+            self.profile: Mapping[str, Any] | None = start
+
+        def uuid(self) -> str:
+            given = sha256(f"{to_toml(device)}{start or ''}".encode()).hexdigest()[:16]
+            return f"carver {__version__} {given} {topk}"
+
+        def measured(self, timings: Mapping[Any, float], *_: object) -> None:
+            """Learn from the times, in ms, of those choices that are carver's; inf is one that did not run."""
+            own = [(hint, ms) for choice, ms in timings.items() if (hint := choice.annotations.get(HINT))]
+            if any(math.isfinite(ms) for _, ms in own):
+                ranking = rank(own[0][0].problem, device, [hint for hint, _ in own], "triton", profile=self.profile)
+                times = {i: ms if math.isfinite(ms) else None for i, (_, ms) in enumerate(own)}
+                self.profile = ranking.learn(times).profile
+
+        def _finalize_template_configs(
+            self, template_choices: dict[str, Any], kernel_inputs: Any, templates: list[Any], op_name: str,
+            kwarg_overrides: dict[str, dict[str, Any]] | None = None,
+        ) -> list[Any]:  # fmt: skip
+            lists = {uid: list(found) for uid, found in template_choices.items()}
+            if op_name in OPERATORS:
+                for uid in TEMPLATES:
+                    if lists.get(uid):
+                        lists[uid] = self._own(lists[uid], kernel_inputs, op_name)
+            same = {uid: iter(found) for uid, found in lists.items()}
+            return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
+
+        def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
+            try:
+                op = _problem(inputs).with_arch(device)
+                [hints] = unsplit([op.problem], device, topk, "triton", self.profile)
+            except (ProblemError, NoCandidates) as why:
+                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
+                return theirs
+            self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
+            return [_choice(theirs[0], hint, op.problem.sizes["k"]) for hint in hints]
+
+    return CarverChoices()
 
 
 @contextmanager
@@ -110,10 +163,6 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
     ]
 
 
-def _device(arch: Arch | str) -> Arch:
-    return CUDA() if arch == "auto" else load(arch)
-
-
 def _problem(inputs: Any) -> Template:
     """The matmul that Inductor asks about, transposed views and padded rows included."""
     (mat1, mat2), (dtype1, dtype2) = inputs.strides_hinted()[-2:], inputs.dtypes()[-2:]
@@ -130,62 +179,6 @@ def _problem(inputs: Any) -> Template:
     batch = int(shape[0]) if len(shape) == 3 else 1
     return MatmulTemplate(m, n, k, batch=batch, trans_A=trans[0], trans_B=trans[1], in_dtype=names[0], out_dtype=out,
                           b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
-
-
-def _handler(arch: Arch, topk: int, profile: Given | None) -> InductorChoices:
-    counted("topk", topk, 1)
-    start = profile_of(profile, OF, arch.name).to_dict() if profile is not None else None
-    imported("torch._inductor.choices", *PACKAGE)
-    from torch._inductor.choices import InductorChoices
-
-    if not hasattr(InductorChoices, "_finalize_template_configs"):
-        import torch
-
-        raise ConfigError(f"torch {torch.__version__} has no hook for candidate lists; it came with 2.10")
-
-    class CarverChoices(InductorChoices):  # type: ignore[misc,unused-ignore]
-        """Inductor's heuristics with the lists of plain matmuls replaced."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.log: list[Replaced] = []
-            self.profile: Mapping[str, Any] | None = start
-
-        def uuid(self) -> str:
-            given = sha256(f"{to_toml(arch)}{start or ''}".encode()).hexdigest()[:16]
-            return f"carver {__version__} {given} {topk}"
-
-        def measured(self, timings: Mapping[Any, float], *_: object) -> None:
-            """Learn from the times, in ms, of those choices that are carver's; inf is one that did not run."""
-            own = [(hint, ms) for choice, ms in timings.items() if (hint := choice.annotations.get(HINT))]
-            if any(math.isfinite(ms) for _, ms in own):
-                ranking = rank(own[0][0].problem, arch, [hint for hint, _ in own], "triton", profile=self.profile)
-                times = {i: ms if math.isfinite(ms) else None for i, (_, ms) in enumerate(own)}
-                self.profile = ranking.learn(times).profile
-
-        def _finalize_template_configs(
-            self, template_choices: dict[str, Any], kernel_inputs: Any, templates: list[Any], op_name: str,
-            kwarg_overrides: dict[str, dict[str, Any]] | None = None,
-        ) -> list[Any]:  # fmt: skip
-            lists = {uid: list(found) for uid, found in template_choices.items()}
-            if op_name in OPERATORS:
-                for uid in TEMPLATES:
-                    if lists.get(uid):
-                        lists[uid] = self._own(lists[uid], kernel_inputs, op_name)
-            same: dict[str, Any] = {uid: iter(found) for uid, found in lists.items()}
-            return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
-
-        def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
-            try:
-                op = _problem(inputs).with_arch(arch)
-                [hints] = unsplit([op.problem], arch, topk, "triton", self.profile)
-            except (ProblemError, NoCandidates) as why:
-                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
-                return theirs
-            self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
-            return [_choice(theirs[0], hint, op.problem.sizes["k"]) for hint in hints]
-
-    return CarverChoices()
 
 
 def _choice(like: Any, hint: Hint, k: int) -> Any:

@@ -146,20 +146,14 @@ def _activated(x: Any, code: int, xp: Any) -> Any:
         case 1:
             return x * (x > 0)
         case 2:
-            return 0.5 * x * (1 + _erf(x / sqrt(2), xp))
+            import scipy.special
+
+            return 0.5 * x * (1 + (scipy if xp is np else xp).special.erf(x / sqrt(2)))
         case 3:
             return arrays.silu(x, xp)
     raise ProblemError(
         f"activation {code} has no reference; known: {', '.join(f'{v} {k}' for k, v in ACTIVATIONS.items())}"
     )
-
-
-def _erf(x: Any, xp: Any) -> Any:
-    if xp is not np:
-        return xp.special.erf(x)
-    from scipy.special import erf
-
-    return erf(x)
 
 
 def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:

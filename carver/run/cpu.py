@@ -45,7 +45,10 @@ class CpuProgram:
             except AttributeError:
                 raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
             function.restype = None
-            function.argtypes = [_c_type(arg) for arg in call.args]
+            function.argtypes = [
+                C_TYPES[a.kind] if isinstance(a, Scalar) else ctypes.c_int64 if isinstance(a, int) else _POINTER
+                for a in call.args
+            ]
             self._calls.append((function, call.args))
 
     def launch(self, pointers: Mapping[str, int]) -> None:
@@ -73,12 +76,6 @@ class CpuProgram:
                 function(*args)
 
         return launch
-
-
-def _c_type(arg: str | int | Scalar | None) -> Any:
-    if isinstance(arg, Scalar):
-        return C_TYPES[arg.kind]
-    return ctypes.c_int64 if isinstance(arg, int) else _POINTER
 
 
 def cores_taken() -> int:
