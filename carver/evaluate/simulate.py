@@ -95,30 +95,22 @@ def replay(
     """One strategy on one table. Exhaustive search counts until its end: it knows no sooner."""
     price = cost or Cost()
     choices, times = given or choices_of(case)
-    best = float(np.nanmin(case.seconds))
-    spent, trials, found = 0.0, 0, float("inf")
-    goal: tuple[int, float] | None = None
     known: dict[int, None] = {}
 
     def measure(batch: Sequence[int]) -> list[float]:
-        nonlocal spent, trials, found, goal
-        for i in batch:
-            if i not in known:
-                known[i] = None
-                trials += 1
-                spent += price.trial(float(times[i]))
-                found = min(found, float(times[i]))
-            if goal is None and found <= best / GOAL:
-                goal = trials, spent
+        known.update(dict.fromkeys(batch))
         return [float(times[i]) for i in batch]
 
     SEARCHES[search](choices, measure, seed)
-    if search == "exhaustive" and goal:
-        goal = trials, spent
+    tried = list(known)
+    spent = np.cumsum([price.trial(float(times[i])) for i in tried])
+    fastest = np.minimum.accumulate(times[tried])
+    there = np.flatnonzero(fastest <= case.best_s / GOAL)
+    at = None if not len(there) else len(tried) - 1 if search == "exhaustive" else int(there[0])
     total = sum(price.trial(float(t)) for t in times)
     return Trace(
-        search, _name(case), seed, goal[0] if goal else None, goal[1] if goal else None, trials,
-        spent, best / found, total, tuple(known),
+        search, _name(case), seed, None if at is None else at + 1, None if at is None else float(spent[at]), len(tried),
+        float(spent[-1]), float(case.best_s / fastest[-1]), total, tuple(tried),
     )  # fmt: skip
 
 

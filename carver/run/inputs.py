@@ -180,18 +180,14 @@ def _value(given: Any, name: str) -> Value:
 def as_stored(given: Any) -> Any:
     """A copy on the host of an array's bits; anything else as it is."""
     if is_torch(given):
+        import torch
+
         host = given.detach().cpu().contiguous()
-        return np.array(host.view(_torch_bits(of_array(given.dtype), host)).numpy())
+        bits = {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8}
+        return np.array(host.view(bits.get(of_array(given.dtype), host.dtype)).numpy())
     if is_gpuarray(given):
         return given.get()
     return np.array(given, order="C") if isinstance(given, np.ndarray) else given
-
-
-def _torch_bits(dtype: str, tensor: Any) -> Any:
-    """The torch type of equal width that NumPy knows."""
-    import torch
-
-    return {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8}.get(dtype, tensor.dtype)
 
 
 def supply(params: Sequence[Param], supply_type: TensorSupplyType, seed: int, form: str) -> Inputs:
