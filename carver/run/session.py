@@ -32,7 +32,7 @@ from ..base.errors import (
 from ..base.folders import scratch
 from ..base.given import number, shown, whole
 from ..problem.problem import Problem
-from .compile import bundle, sweep_binaries, unpack
+from .compile import Compiler, bundle, sweep_binaries, unpack
 from .device import Program, c_compiler, compile_source, cuda_compiler
 from .spec import retargeted
 from .stand import Stand
@@ -121,7 +121,7 @@ def program_identity(program: Program, compiler: str) -> dict[str, Any]:
     return program_to_dict(program) | {"source": program.source.key(compiler)}
 
 
-def compiler_of(kind: str) -> Any:
+def compiler_of(kind: str) -> Compiler:
     return c_compiler() if kind == "cpu" else cuda_compiler()
 
 

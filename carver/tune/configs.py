@@ -33,6 +33,13 @@ class Entry:
     hooks: Hooks = (None, None)
     """What is called before and after each run of this candidate alone."""
 
+    @property
+    def recorded(self) -> Config:
+        """The config as it is recorded; a hint by its own."""
+        rest = dict(self.config)
+        shown = {**hint.config, **rest} if (hint := rest.pop("hint", None)) is not None else rest
+        return {k: v if isinstance(v, int | float | str | bool | None) else str(v) for k, v in shown.items()}
+
 
 class SearchSpace:
     """The product of the values of each tunable, without what constraints reject; enumerated when iterated.

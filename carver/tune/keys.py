@@ -32,7 +32,7 @@ from ..base.host import cores_available
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..run.bench import versions
-from ..run.device import c_compiler, cuda_compiler
+from ..run.session import compiler_of
 from ..run.spec import param_of
 from .configs import SearchSpace
 
@@ -294,7 +294,7 @@ def compiler_key(kind: str) -> str:
     """The compiler of a kind of device, as keys know it; empty where nothing of ours is compiled for it."""
     if kind not in ("cpu", "cuda"):
         return ""
-    compiler = c_compiler() if kind == "cpu" else cuda_compiler()
+    compiler = compiler_of(kind)
     if strict():
         return compiler.identity
     said, native, rest = compiler.version.partition(" isa ")

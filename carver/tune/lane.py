@@ -35,13 +35,11 @@ class Spec:
 
     identity: str
     device: str
-    kind: str
     inputs: Inputs | None
     """None where the worker that this goes to has them already."""
     call: Mapping[str, Any]
     out: tuple[int, ...]
     """Places of the outputs among the inputs."""
-    outputs: int
     hidden: tuple[int, ...]
     """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
     settings: Settings
@@ -107,7 +105,7 @@ class Lane(Session):
         }  # fmt: skip
         if trial.files is not None:
             began = time.monotonic()
-            built = build(trial, s.kind, s.settings.timeout_s, device=s.device)
+            built = build(trial, s.device.partition(":")[0], s.settings.timeout_s, device=s.device)
             spent_s["compile"] = time.monotonic() - began
             if isinstance(built, Reply):
                 return found | {"outcome": built.outcome, "message": built.message, "passing": built.passing}
@@ -177,7 +175,7 @@ class Lane(Session):
         s = self.spec
         if s.checker.wanted and not self._checked:
             assert s.inputs is not None
-            s.checker.prepare(s.inputs, s.device, s.outputs, s.hidden)
+            s.checker.prepare(s.inputs, s.device, max(len(s.out), 1), s.hidden)
             self._checked = True
 
     def _inputs(self) -> dict[str, Any]:

@@ -207,11 +207,9 @@ class Plan:
         restored = [n for n in names_of(self.settings.restore_value) if n in known]
         kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
-            digest([self.key, self.inputs.checksum]), device, self.kind, self.inputs,
-            dict(self.bound) if self.python else {}, out,
-            max(len(out), 1), tuple(i for i in out if i not in kept), self.settings.settings(),
-            self.settings.checker(), self.code, self.settings.isolate, self.settings.retakes,
-            self.settings.objective == "energy",
+            digest([self.key, self.inputs.checksum]), device, self.inputs, dict(self.bound) if self.python else {}, out,
+            tuple(i for i in out if i not in kept), self.settings.settings(), self.settings.checker(), self.code,
+            self.settings.isolate, self.settings.retakes, self.settings.objective == "energy",
         )  # fmt: skip
 
     def trial(self, index: int) -> Trial | RunError:
@@ -226,7 +224,7 @@ class Plan:
             else:
                 made = kernel.program([v.param for v in self.inputs.values], self.arch)
                 program, known = program_to_dict(made), program_identity(made, compiler_key(self.kind))
-                config = plain_config(entry.config)
+                config = entry.recorded
         except ConfigError as e:
             return RunError(str(e))
         key = digest([self.identity, known, _known_by(entry) if self.kept else [self.key, entry.index]])
@@ -238,13 +236,6 @@ def _known_by(entry: Entry) -> Any:
     """A candidate in the key of a tuning, and in its own."""
     config = plain(dict(entry.config))
     return config if entry.hooks == (None, None) else [config, *map(plain, entry.hooks)]
-
-
-def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config as it is recorded; a hint by its own config."""
-    hint = config.get("hint")
-    shown = {**hint.config, **{k: v for k, v in config.items() if k != "hint"}} if hint is not None else dict(config)
-    return {k: v if isinstance(v, int | float | str | bool | None) else str(v) for k, v in shown.items()}
 
 
 def make_plan(

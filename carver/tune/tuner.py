@@ -39,7 +39,7 @@ from .jitted import JIT
 from .lane import BUSY
 from .lanes import Lanes
 from .log import RunLog
-from .plan import Plan, Tuning, make_plan, plain_config
+from .plan import Plan, Tuning, make_plan
 from .result import AutotuneResult, outcomes
 from .search import BudgetSpent, Choices, strategy
 
@@ -197,7 +197,7 @@ class AutoTuner:
             note = f"not measured ({why}): {reason}"
             env = {"device": plan.arch.title, "versions": versions(), "created_at": now()}
             found = AutotuneResult(
-                plan.name, plain_config(plan.entries[place].config), None, (), env, note, 0, 0.0, plan.key,
+                plan.name, plan.entries[place].recorded, None, (), env, note, 0, 0.0, plan.key,
                 expected_ms, notes=(*plan.notes, note),
             )  # fmt: skip
             found = _finished(found, plan, place)
@@ -246,7 +246,7 @@ class _Attempt:
         count = len(plan.entries) - (1 if s.baseline else 0)
         predicted = np.array([(e.predicted_ms or np.nan) * 1e-3 for e in plan.entries[:count]])
         ranking = self._ranking()
-        choices = Choices([plain_config(e.config) for e in plan.entries[:count]], predicted, self.pool.width, ranking)
+        choices = Choices([e.recorded for e in plan.entries[:count]], predicted, self.pool.width, ranking)
         self.order = choices.order
         where = f"{plan.device} ({plan.arch.title})"
         self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
@@ -380,7 +380,7 @@ class _Attempt:
             problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": sizes},
             kernel=hint.kernel if hint and own else plan.name,
             backend=hint.backend if hint and own else OWN,
-            config=plain_config(entry.config),
+            config=entry.recorded,
             arch=plan.arch.name,
             device=found.get("device") or plan.arch.title,
             host=found.get("host") or platform.node(),
@@ -450,7 +450,7 @@ class _Attempt:
                 "every run of a candidate lost a core")  # fmt: skip
             notes += (f"{self.retaken} timings were taken again, as others had the device: {slower}",)
         found = AutotuneResult(
-            plan.name, plain_config(plan.entries[best].config), m.median_ms, table, env, stopped, len(table),
+            plan.name, plan.entries[best].recorded, m.median_ms, table, env, stopped, len(table),
             seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, notes,
         )  # fmt: skip
         spent = ", ".join(f"{name} {s:.3g} s" for name, s in spent_s.items())
@@ -465,7 +465,7 @@ def _noted(result: AutotuneResult, note: str) -> AutotuneResult:
 
 def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> AutotuneResult:
     """The result with its kernel, built from the plan where it was not saved with it."""
-    same = (i for i, e in enumerate(plan.entries) if plain_config(e.config) == dict(found.config))
+    same = (i for i, e in enumerate(plan.entries) if e.recorded == dict(found.config))
     if best is None and (best := next(same, None)) is None:
         return found
     entry = plan.entries[best]

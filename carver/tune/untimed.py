@@ -13,7 +13,7 @@ from ..base.folders import check_owner
 from ..run.records import Measurement
 from . import cache
 from .configs import Entry, frozen
-from .plan import Plan, plain_config
+from .plan import Plan
 
 MODES = ("on", "cached", "off")
 _ALIKE = ("schema", "function", "outputs", "device")
@@ -44,7 +44,7 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
         e = candidate[1]
         if not e.predicted_ms:
             return math.inf, 0, ""
-        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, frozen(plain_config(e.config))
+        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, frozen(e.recorded)
 
     for place, e in sorted(enumerate(plan.entries), key=order):
         yield place, first, e.predicted_ms
@@ -89,7 +89,7 @@ def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> l
     best, key = frozen(entry["config"]), str(entry["key"])[:12]
     chosen: list[tuple[float, str, Choice]] = []
     for place, e in enumerate(plan.entries):
-        said = frozen(plain_config(e.config))
+        said = frozen(e.recorded)
         if (m := measured.get(said)) is None or m.median_ms is None:
             continue
         if e.predicted_ms and m.predicted_ms:
