@@ -71,21 +71,15 @@ class Choices:
     @cached_property
     def places(self) -> IntArray:
         """Coordinates of the candidates on the axes: shape (candidates, axes)."""
-        names = dict.fromkeys(name for config in self.configs for name in config)
         columns = []
-        for name in names:
-            values = [_plain(config.get(name)) for config in self.configs]
-            distinct = list(dict.fromkeys(values))
-            if len(distinct) < 2:
-                continue
-            numbers = all(isinstance(v, int | float) for v in distinct)
-            rank = {v: i for i, v in enumerate(sorted(distinct) if numbers else sorted(distinct, key=repr))}
-            columns.append([rank[v] for v in values])
+        for name in dict.fromkeys(name for config in self.configs for name in config):
+            values = [config.get(name) for config in self.configs]
+            numbers = all(isinstance(v, int | float) for v in values)
+            told: list[Any] = values if numbers else [repr(v) for v in values]
+            ranks = np.unique(told, return_inverse=True)[1]
+            if ranks.any():
+                columns.append(ranks)
         return np.array(columns, np.int64).reshape(len(columns), len(self.configs)).T
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float | str | None) else repr(value)
 
 
 @dataclass
