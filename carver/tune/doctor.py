@@ -22,7 +22,7 @@ from ..run.device import c_compiler, cuda_compiler
 from ..run.records import Records
 from . import cache
 from .jitted import cpu_workers
-from .log import runs_folder
+from .log import FOLDER
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def examine() -> dict[str, Any]:
                       "off": cache.disk_off()},
             "binaries": _count(cache_folder() / "binaries"),
             "sources": _count(cache_folder() / "sources"),
-            "runs": _count(runs_folder()),
+            "runs": _count(cache_folder() / FOLDER),
             "records": _said(_records, missing),
         },
         "descriptors": {"folder": str(arch.own_folder()), "names": arch.own_names()},

@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
-from typing import IO
 
-from ..base.folders import cache_folder, private
+from ..base.folders import private
 from ..base.table import words
 from ..run.records import Measurement, now
 from .cache import is_set
 
-
-def runs_folder() -> Path:
-    return cache_folder() / "tune-runs"
+FOLDER = "tune-runs"  # of the cache
 
 
 class RunLog:
     """Appends to `autotune.log` in the folder of one run. A context manager."""
 
     def __init__(self, run_id: str) -> None:
-        self.path = private("tune-runs", run_id) / "autotune.log"
+        self.path = private(FOLDER, run_id) / "autotune.log"
         self._shown = is_set("CARVER_PRINT_AUTOTUNING")
-        self._file: IO[str] | None = None
+        self._file = self.path.open("a", encoding="utf-8")
 
     def __enter__(self) -> RunLog:
-        self._file = self.path.open("a", encoding="utf-8")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is not None:
             self.say(f"ended by {type(error).__name__}: {error}")
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def say(self, text: str) -> None:
-        if self._file is not None:
-            with suppress(OSError):  # of a full disk: the log is read by people alone
-                self._file.write(f"{now()} {text}\n")
-                self._file.flush()
+        with suppress(OSError):  # of a full disk: the log is read by people alone
+            self._file.write(f"{now()} {text}\n")
+            self._file.flush()
         if self._shown:
             print(f"carver: {text}", file=sys.stderr, flush=True)
 

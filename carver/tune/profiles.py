@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ..base.errors import ConfigError
@@ -24,12 +25,9 @@ def path_of(name: str, ranking: Ranking, folder: Path) -> Path:
 def load(name: str, ranking: Ranking) -> Profile | None:
     """What was learnt before; None where nothing was, or where the file is none of ours."""
     path = path_of(name, ranking, kept("profiles"))
-    if not path.is_file():
-        return None
-    try:
-        return read(path)
-    except ConfigError:
-        return None  # it is written anew after this tuning
+    with suppress(ConfigError):  # it is written anew after this tuning
+        return read(path) if path.is_file() else None
+    return None
 
 
 def read(path: Path) -> Profile:

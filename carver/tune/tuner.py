@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ConfigError, DeviceError, Foreign, NoCandidates, RunError
+from ..base.errors import CompileError, ConfigError, DeviceError, Foreign, KernelError, NoCandidates, RunError
 from ..base.folders import cache_folder, check_owner, existing, kept, lease, private
 from ..base.table import words
 from ..ops.template import Template
@@ -201,7 +201,9 @@ class AutoTuner:
                 expected_ms, notes=(*plan.notes, note),
             )  # fmt: skip
             found = _finished(found, plan, place)
-            if found.built is None or untimed.compiles(found.built):
+            with contextlib.suppress(CompileError, KernelError, RunError):
+                if found.built is not None:
+                    found.built.compile()
                 return found
         raise RunError(f"no configuration of {plan.name} fits {plan.arch.title}, or compiles for it")
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..base.errors import CompileError, ConfigError, Foreign, KernelError, RunError, nearest
+from ..base.errors import ConfigError, Foreign, nearest
 from ..base.folders import check_owner
 from ..run.records import Measurement
 from . import cache
@@ -48,15 +48,6 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
 
     for place, e in sorted(enumerate(plan.entries), key=order):
         yield place, first, e.predicted_ms
-
-
-def compiles(built: Any) -> bool:
-    """Whether a kernel of source has a binary, or gets one."""
-    try:
-        built.compile()
-    except (CompileError, KernelError, RunError):
-        return False
-    return True
 
 
 def _nearest(plan: Plan) -> list[Choice]:
