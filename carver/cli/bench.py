@@ -117,10 +117,6 @@ def _filters(command: Any) -> Any:
     return command
 
 
-def _equal(filters: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in filters.items() if value is not None}
-
-
 @records.command("list")
 @_filters
 @click.option("--last", type=click.IntRange(1), default=20, help="How many to list, the newest last.")
@@ -128,7 +124,7 @@ def _equal(filters: dict[str, str | None]) -> dict[str, str]:
 @click.pass_obj
 def list_records(store: Records, /, last: int, as_json: bool, **filters: str | None) -> None:
     """List measurements, one per line."""
-    found = store.find(problem=None, **_equal(filters))
+    found = store.find(problem=None, **filters)
     if as_json:
         click.echo(json.dumps([m.to_dict() for m in found[-last:]], indent=1))
         return
@@ -170,7 +166,7 @@ def show_record(store: Records, /, id: str, as_json: bool) -> None:
 @click.pass_obj
 def export_records(store: Records, /, file: TextIO, _as_json: bool, **filters: str | None) -> None:
     """Write measurements as JSON lines."""
-    count = store.export(file, **_equal(filters))
+    count = store.export(file, **filters)
     click.echo(f"{count} exported", err=True)
 
 
@@ -192,5 +188,5 @@ def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
 @click.pass_obj
 def prune_records(store: Records, /, older_than_days: float | None, as_json: bool, **filters: str | None) -> None:
     """Delete measurements that fit all the filters; at least one must be given."""
-    count = store.prune(older_than_days=older_than_days, **_equal(filters))
+    count = store.prune(older_than_days=older_than_days, **filters)
     click.echo(json.dumps({"deleted": count}) if as_json else f"{count} deleted")

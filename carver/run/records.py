@@ -383,11 +383,11 @@ class Records:
             return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid DESC")]
 
     def find(
-        self, *, since: str | None = None, problem: Mapping[str, Any] | None = None, **equal: str
+        self, *, since: str | None = None, problem: Mapping[str, Any] | None = None, **equal: str | None
     ) -> list[Measurement]:
         """Measurements in the order they were first stored, whose columns equal what is given.
 
-        Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host.
+        Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host; None is any value.
         `since` is an ISO time, `problem` a whole problem as a dict. A row that is no measurement is left out, with a
         warning.
         """
@@ -419,7 +419,7 @@ class Records:
             raise RecordsError(f"measurement {prefix!r} must name one record; it matches {said}")
         return _measurement(found[0])
 
-    def export(self, to: TextIO, **equal: str) -> int:
+    def export(self, to: TextIO, **equal: str | None) -> int:
         """Write the measurements as JSON lines, oldest first; `equal` as in `find`. Returns how many."""
         measurements = self._select(*_where(equal))
         for m in measurements:
@@ -436,9 +436,9 @@ class Records:
             added = sum(_insert(db, m, "ON CONFLICT DO NOTHING") for m in parsed)
         return added, len(parsed) - added
 
-    def prune(self, *, older_than_days: float | None = None, **equal: str) -> int:
+    def prune(self, *, older_than_days: float | None = None, **equal: str | None) -> int:
         """Delete the measurements that fit all filters (as in `find`), and runs left empty. Returns how many."""
-        if not equal and older_than_days is None:
+        if not any(equal.values()) and older_than_days is None:
             raise RecordsError(f"prune needs a filter: older_than_days, or one of {', '.join(_FILTERS)}")
         before = None
         if older_than_days is not None:
@@ -476,10 +476,12 @@ def _run(row: sqlite3.Row) -> Run:
     return Run(**{**dict(row), "settings": json_of(row["settings"], "settings", RecordsError)})
 
 
-def _where(equal: Mapping[str, str], *, since: str | None = None, before: str | None = None) -> tuple[str, list[str]]:
+def _where(
+    equal: Mapping[str, str | None], *, since: str | None = None, before: str | None = None
+) -> tuple[str, list[str]]:
     if unknown := equal.keys() - set(_FILTERS):
         raise RecordsError(f"no filter {min(unknown)!r}; {nearest(min(unknown), (*_FILTERS, 'since'))}")
-    terms = [(f"{name} = ?", value) for name, value in equal.items()]
+    terms = [(f"{name} = ?", value) for name, value in equal.items() if value is not None]
     terms += [("created_at >= ?", since)] if since else []
     terms += [("created_at < ?", before)] if before else []
     return " AND ".join(t for t, _ in terms) or "1", [v for _, v in terms]
