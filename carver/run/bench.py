@@ -115,24 +115,19 @@ def stratified(hints: Sequence[Hint], budget: int, seed: int = 0) -> list[Hint]:
     return sorted(chosen[:budget], key=lambda h: (h.predicted_ms, h.rank))
 
 
-class Bench:
+class Bench(ExitStack):
     """One device under measurement: its session, the compiler, the records. A context manager."""
 
     def __init__(self, device: str = "auto", records: Records | None = None, settings: Settings | None = None) -> None:
+        super().__init__()
         self.settings = settings or Settings()
         with ExitStack() as stack:
             self.records = records or stack.enter_context(Records())
             self.session = stack.enter_context(Session(device, self.settings))
             self.machine: Opened = self.session.machine
             self._compiler = compiler_of(self.machine.kind)
-            self._stack = stack.pop_all()
+            self.push(stack.pop_all())
         self._state: Mapping[str, Any] = self.machine.state
-
-    def __enter__(self) -> Bench:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
     @property
     def compiler(self) -> str:

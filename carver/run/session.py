@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
@@ -160,7 +160,7 @@ class Opened:
     state: Mapping[str, Any]
 
 
-class Session:
+class Session(ExitStack):
     """A worker process on a device, which may be replaced, and a folder for what goes to and fro. A context manager."""
 
     def __init__(
@@ -168,6 +168,7 @@ class Session:
         references: Mapping[str, Any] | None = None, isolate: bool = True,
     ) -> None:  # fmt: skip
         """`code` and `call` are the user's function and its arguments, `references` where another process finds it."""
+        super().__init__()
         self.device, self.settings = device, settings
 
         def here() -> Stand:
@@ -190,18 +191,8 @@ class Session:
         tmp = Path(os.environ.get("CARVER_TMP_DIR") or tempfile.gettempdir())
         tmp.mkdir(parents=True, exist_ok=True)
         sweep_binaries()
-        self._held = ExitStack()
-        self.folder = self._held.enter_context(scratch(tmp, "carver-tune-"))
-        self._held.callback(self.worker.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._held.close()
+        self.folder = self.enter_context(scratch(tmp, "carver-tune-"))
+        self.callback(self.worker.close)
 
     def close_with_process(self) -> None:
         """At the end of this process or, in one of a pool, with the process that the pool belongs to."""

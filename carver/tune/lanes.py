@@ -29,12 +29,12 @@ RETRIES = 2
 Found = tuple[int, Mapping[str, Any]]
 
 
-class Lanes:
+class Lanes(ExitStack):
     """Measures candidates of one plan, `width` at once. A context manager; workers start when first needed."""
 
     def __init__(self, plan: Plan, devices: list[str], executor: Executor | None, parallel: int | None) -> None:
+        super().__init__()
         self._plan, self._devices, self._executor = plan, devices, executor
-        self._stack = ExitStack()
         self._every: list[Lane] = []
         self._free = queue.SimpleQueue[Lane]()
         self._sent = 0  # how often the inputs went to the executor
@@ -52,12 +52,6 @@ class Lanes:
                     "takes an argument that is no plain value; define it in a module that they can import"
                 )
             self._references = found
-
-    def __enter__(self) -> Lanes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def measure(
         self, ready: Mapping[int, Trial], ahead: Iterable[tuple[int, Trial]], best_ms: float | None
@@ -125,8 +119,8 @@ class Lanes:
         plan, gpu = self._plan, self._plan.kind == "cuda"
         if self._compilers is None:
             self._compilers = ThreadPoolExecutor(cpu_workers())
-            self._stack.callback(self._compilers.shutdown, cancel_futures=True)
-            self._stack.callback(self._stop.set)
+            self.callback(self._compilers.shutdown, cancel_futures=True)
+            self.callback(self._stop.set)
         missing = any(trial.program is not None and i not in self._built for i, trial in ready.items())
         count = max(len(ready), cpu_workers()) if gpu or missing else 0
         for i, trial in islice({**ready, **dict(islice(ahead, count))}.items(), count):
@@ -136,7 +130,7 @@ class Lanes:
     def _open(self) -> None:
         """The lanes, once, made ready as far as that goes while compilers run."""
         if not self._every:
-            self._every = [self._stack.enter_context(Lane(self._plan.spec(device))) for device in self._devices]
+            self._every = [self.enter_context(Lane(self._plan.spec(device))) for device in self._devices]
             for lane in self._every:
                 lane.begin()
                 self._free.put(lane)
