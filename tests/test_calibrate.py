@@ -26,7 +26,6 @@ from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
 from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
-from carver.calibrate.kernels import Measured
 from carver.calibrate.micro import NOTHING, Microbenchmarks, reading, run_part
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
@@ -319,7 +318,7 @@ def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_
     }
     with carver.run.records.Records(tmp_path / "records.sqlite") as store:
         found = calibrate("cpu", 60.0, problems=few, counts=(2, 2, 1), records=store)
-    assert len(found.measured.cases) == 3
+    assert len(found.cases) == 3
     (choice,) = found.choices
     assert choice.group.name == "elementwise/cpu"
     assert choice.kept in ("fit", "microbenchmarks", "shipped")
@@ -393,10 +392,10 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
 def test_a_kernel_of_which_too_few_ran_costs_its_fit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     few = [replace(c, seconds=np.where(np.arange(len(c.seconds)) < 2, c.seconds, np.nan)) for c in table({})]
     monkeypatch.setattr(calibrating, "_microbenchmarks", lambda device, say: (H200, {}, Microbenchmarks({})))
-    monkeypatch.setattr(calibrating, "measured", lambda *_, **__: Measured(tuple(few), ("one: no time left",)))
+    monkeypatch.setattr(calibrating, "measured", lambda *_, **__: (few, ["one: no time left"]))
     found = calibrate("cuda")
-    assert found.choices == () and found.measured.skipped[0] == "one: no time left"
-    assert "matmul/triton on h200_sxm: no problem has three measured" in found.measured.skipped[1]
+    assert found.choices == () and found.skipped[0] == "one: no time left"
+    assert "matmul/triton on h200_sxm: no problem has three measured" in found.skipped[1]
 
 
 # ---- a descriptor from readings
@@ -505,9 +504,9 @@ def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
     monkeypatch.setattr(measuring, "measure", measure)
     with carver.run.records.Records(tmp_path / "records.sqlite") as store:
         here, problems = CpuDevice().arch, {"elementwise": [bad, good]}
-        found = measuring.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
-    assert [case.problem for case in found.cases] == [good.problem]
-    assert found.skipped == (f"{bad.problem} cannot be set up",)
+        cases, skipped = measuring.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
+    assert [case.problem for case in cases] == [good.problem]
+    assert skipped == [f"{bad.problem} cannot be set up"]
 
 
 # ---- a GPU made of formulas: the arithmetic of the microbenchmarks, without a GPU

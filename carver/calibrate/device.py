@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf, isfinite
@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError
 from ..base.folders import cache_folder, lease
+from ..evaluate.cases import Case
 from ..run.cpu import CpuDevice
 from ..run.device import open_device
 from ..run.records import now
@@ -19,7 +20,7 @@ from ..run.travel import arch_from_dict
 from ..run.worker import Worker
 from . import cpu, cuda, keep
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality
-from .kernels import Measured, measured
+from .kernels import measured
 from .micro import NOTHING, Microbenchmarks, run_part
 
 SECONDS = 170.0
@@ -79,7 +80,9 @@ class Calibration:
     arch: Arch
     micro: Microbenchmarks
     derived: keep.Derived
-    measured: Measured
+    cases: Sequence[Case]
+    skipped: Sequence[str]
+    """Problems that were not measured, and kernels that were not fitted."""
     choices: tuple[Choice, ...]
     state: Mapping[str, Any]
 
@@ -89,12 +92,12 @@ class Calibration:
             **self.micro.to_dict(),
             "fields": {k: v for k, v in self.derived.fields.items() if k != "matrix"},
             "constants": dict(self.derived.constants), "refused": list(self.derived.refused),
-            "kernels": [c.to_dict() for c in self.choices], "skipped": list(self.measured.skipped),
+            "kernels": [c.to_dict() for c in self.choices], "skipped": list(self.skipped),
             "cases": [
                 {"problem": c.problem.to_dict(), "arch": c.arch.name, "backend": c.backend,
                  "configs": [dict(x) for x in c.configs],
                  "seconds": [float(t) if isfinite(t) else None for t in c.seconds]}
-                for c in self.measured.cases
+                for c in self.cases
             ],
         }  # fmt: skip
 
@@ -111,20 +114,18 @@ def calibrate(
     """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
     base, state, micro = _microbenchmarks(device, say)
     derived = keep.derive(base, micro)
-    found = Measured((), ())
-    if kernels:
-        found = measured(device, base, KERNELS_SHARE * seconds, each=say, **few)
+    cases, skipped = measured(device, base, KERNELS_SHARE * seconds, each=say, **few) if kernels else ([], [])
     fields, constants = derived.fields, derived.constants
     changed = keep.with_fields(base, fields).replace(fitted=(("constants", tuple(constants.items())),))
     choices = []
-    for group in groups(found.cases):
+    for group in groups(cases):
         try:
             choices.append(_choice(group, changed, derived))
         except ConfigError as none:  # too few of this kernel ran: the others are fitted all the same
-            found = replace(found, skipped=(*found.skipped, str(none)))
+            skipped.append(str(none))
         say(f"fit of {group.name}")
     arch = _descriptor(base, micro, derived, choices, state, command)
-    return Calibration(base, arch, micro, derived, found, tuple(choices), state)
+    return Calibration(base, arch, micro, derived, cases, skipped, tuple(choices), state)
 
 
 class Probe:

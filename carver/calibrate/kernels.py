@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -65,20 +65,14 @@ CPU: Mapping[str, tuple[Template, ...]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Cases of carver's own kernels, and the problems that time did not allow."""
-
-    cases: tuple[Case, ...]
-    skipped: tuple[str, ...]
-
-
 def measured(
     device: str, arch: Arch, seconds: float, problems: Mapping[str, Sequence[Template]] | None = None,
     counts: tuple[int, int, int] = COUNTS, each: Callable[[str], None] = lambda text: None,
     records: Records | None = None,
-) -> Measured:  # fmt: skip
-    """Measure until the time is up, first every problem's hints and a sample, then the hints of a first fit.
+) -> tuple[list[Case], list[str]]:  # fmt: skip
+    """Cases of carver's own kernels, and the problems that time did not allow or that failed.
+
+    Measure until the time is up, first every problem's hints and a sample, then the hints of a first fit.
 
     The second round is where a fit shows what it got wrong: it measures what the fitted model likes best and nobody has
     tried. Operators take turns, so that less time means fewer problems of each.
@@ -120,7 +114,7 @@ def measured(
                     times = np.concatenate([was.seconds, more.seconds])
                     cases[case.problem] = replace(was, configs=[*was.configs, *more.configs], seconds=times)
             each(group.name)
-    return Measured(tuple(cases.values()), tuple(skipped))
+    return list(cases.values()), skipped
 
 
 def _case(bench: Bench, arch: Arch, problem: Problem, hints: Sequence[Hint]) -> Case:

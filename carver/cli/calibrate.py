@@ -126,7 +126,7 @@ def _print_device(found: Calibration) -> None:
         what = f"{r.what} ({r.note})" if r.note else r.what
         table.add_row(Text(what), _quantity(r.value, r.unit), f"{100 * r.error:.1f} %", said, ratio)
     screen.print(table)
-    for line in (*found.micro.left_out, *found.derived.refused, *found.measured.skipped):
+    for line in (*found.micro.left_out, *found.derived.refused, *found.skipped):
         click.echo(f"left out: {line}")
     for choice in found.choices:
         cases = f"{len(choice.group.cases)} problems, {choice.group.candidates} configurations"
