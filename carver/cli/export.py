@@ -7,7 +7,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 
@@ -45,33 +45,12 @@ def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
     return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
 
 
-_Backend: TypeAlias = str | Callable[[Arch], str] | None
-_TARGETS: dict[str, tuple[_Backend, str, Callable[[Sequence[Hint], dict[str, str] | None], str]]] = {
-    "json": (None, "Configurations with their predicted times as JSON.", plain.to_json),
-    "csv": (None, "Configurations with their predicted times as CSV.", plain.to_csv),
-    "triton": ("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
-               lambda hints, names: _listing(plain.configs(hints, names))),
-    "tilelang": (
-        "tilelang", "The list that @tilelang.autotune takes, as JSON.",
-        lambda hints, names: _listing(tilelang.configs(hints, names)),
-    ),
-    "cutlass": (
-        cutlass.closest, "CUTLASS's tile, cluster, stages and schedules as JSON.",
-        lambda hints, _: _listing(cutlass.configs(hints)),
-    ),
-    "cute-dsl": (
-        cutlass.closest, "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
-        lambda hints, _: _listing(cutlass.cute_dsl(hints)),
-    ),
-}  # fmt: skip
-"""Backend that the target's kernels are (None: the user's choice, a function: by the device), help, and its text."""
-_FITS = {"cutlass": cutlass.rows_fit, "cute-dsl": cutlass.rows_fit}
-"""Which hints a target can take, where that is not all of its backend's."""
-
-
-def _target(name: str) -> click.Group:
-    backend_of_target, text, make = _TARGETS[name]
-    fits = _FITS.get(name)
+def _target(
+    name: str, text: str, make: Callable[[Sequence[Hint], dict[str, str] | None], str],
+    backend: Callable[[Arch], str] | None = None, fits: Callable[[Hint], bool] | None = None,
+) -> None:  # fmt: skip
+    """Adds the target that `make` writes. `backend` is that of its kernels, by the device, if they are of one; `fits`
+    says which hints it can take, where that is not all of its backend's."""
 
     @output_option
     @names_option
@@ -82,7 +61,7 @@ def _target(name: str) -> click.Group:
         **rest: Any,
     ) -> None:  # fmt: skip
         assert template.arch is not None
-        own = backend_of_target(template.arch) if callable(backend_of_target) else backend_of_target
+        own = backend(template.arch) if backend else None
         ranking = template.recommend_hints(topk, own or rest.get("backend"), kernel)
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
@@ -92,11 +71,19 @@ def _target(name: str) -> click.Group:
         _write(make(hints, names), output)
 
     run.__name__, run.__doc__ = name, text
-    return per_operator(run if backend_of_target else backend_option(run))
+    export.add_command(per_operator(run if backend else backend_option(run)))
 
 
-for _name in _TARGETS:
-    export.add_command(_target(_name))
+_target("json", "Configurations with their predicted times as JSON.", plain.to_json)
+_target("csv", "Configurations with their predicted times as CSV.", plain.to_csv)
+_target("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
+        lambda hints, names: _listing(plain.configs(hints, names)), lambda _: "triton")  # fmt: skip
+_target("tilelang", "The list that @tilelang.autotune takes, as JSON.",
+        lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
+_target("cutlass", "CUTLASS's tile, cluster, stages and schedules as JSON.",
+        lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
+_target("cute-dsl", "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
+        lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
 
 
 def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
