@@ -121,6 +121,16 @@ def test_an_operator_without_a_sub_command_is_reached_otherwise() -> None:
     assert "recommend op takes index notation" in said
 
 
+def test_every_option_says_what_it_is() -> None:
+    def options(command: click.Command) -> Iterator[click.Option]:
+        if isinstance(command, click.Group):
+            for name in command.list_commands(click.Context(main)):
+                yield from options(command.get_command(click.Context(main), name))  # type: ignore[arg-type]
+        yield from (param for param in command.params if isinstance(param, click.Option))
+
+    assert [option.opts for option in options(main) if not option.help] == []
+
+
 def test_a_missing_option_says_what_it_takes() -> None:
     assert "Missing option '--arch'. device: a name from `carver archs`" in run("recommend", *MATMUL[:4]).stderr
 

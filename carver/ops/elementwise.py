@@ -123,7 +123,7 @@ OPERATOR = Operator(
         Argument("shape", metavar="SIZE...", count=-1), replace(DTYPE, parameter="dtype"), OUT_DTYPE,
         Argument("inputs", "full-size inputs", "--inputs"),
         Argument("broadcast", "further inputs that are read along the last axis only", "--broadcast"),
-        Argument("flops_per_element", option="--flops-per-element"),
+        Argument("flops_per_element", "arithmetic operations for each output", "--flops-per-element"),
     ),
     reference=reference,
     library=library,

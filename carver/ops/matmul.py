@@ -185,7 +185,7 @@ OPERATOR = Operator(
         Argument("b_dtype", "type of B, if it differs from A's", "--b-dtype", metavar="TYPE"), OUT_DTYPE, ACCUM_DTYPE,
         Argument("trans_A", "A is stored K x M", "--trans-a"),
         Argument("trans_B", "B is stored N x K", "--trans-b"),
-        BIAS, Argument("activation", option="--activation", choices=tuple(ACTIVATIONS)),
+        BIAS, Argument("activation", "applied to the result", "--activation", choices=tuple(ACTIVATIONS)),
         *(Argument(f"ld{x}", f"leading dimension of {x.upper()}, in elements", f"--ld{x}") for x in "abc"),
         Argument("static_shapes", "sizes are constants of the kernel, as Inductor's are", "--static-shapes"),
     ),

@@ -48,7 +48,7 @@ OUT_DTYPE = Argument(
 ACCUM_DTYPE = Argument(
     "accum_dtype", "accumulator type; by default float32, int32 or float64", "--accum-dtype", metavar="TYPE"
 )  # fmt: skip
-BATCH = Argument("batch", option="--batch")
+BATCH = Argument("batch", "number of such matrices, each with its own output", "--batch")
 BIAS = Argument("with_bias", "add a bias", "--bias")
 
 
