@@ -27,6 +27,8 @@ def main(topk: int, arch: str, log: bool, module: str | None, program: tuple[str
     """Run PROGRAM, a script with its arguments, and rank each Triton autotuner's list before it is timed."""
     if not module and not program:
         raise click.UsageError("name a script to run, or a module with -m")
+    if not module and not Path(program[0]).exists():
+        raise click.UsageError(f"there is no script {program[0]!r}")
     try:
         enabled = enable_triton(topk, arch)
     except CarverError as error:

@@ -241,6 +241,8 @@ def test_a_script_runs_with_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "carver.triton", "--topk", "2", "--arch", "h100", str(script), "--lr", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "['--lr', '3'] 7 True"
+    done = subprocess.run([*command[:7], "nowhere.py"], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2 and done.stderr.endswith("there is no script 'nowhere.py'\n")
 
 
 @pytest.mark.parametrize(

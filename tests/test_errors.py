@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import carver
@@ -88,6 +89,8 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
      ("unknown key 'BLOCK'", "did you mean", "--name KEY=BLOCK", "names={'KEY': 'BLOCK'}", "--ignore BLOCK")),
     (lambda: M(8, 8, 8).with_arch(H200).rank([{"BM": 16}], names={"BM": "BLOCK_M"}), ConfigError,
      ("names maps 'BLOCK_M' the wrong way round",)),
+    (lambda: M(8, 8, 8).with_arch(H200).rank(pandas.DataFrame([{"BLOCK_M": 64}])), ConfigError,
+     ("got a data frame; give its to_dict('records')",)),
     (lambda: M(8, 8, 8).with_arch(H200).rank([]), ConfigError, ("no configurations given",)),
     (lambda: M(8, 8, 8).with_arch(H200.replace(smem_per_block_bytes=512)).recommend_hints(1, "triton"), NoCandidates,
      ("no candidate can run matmul M=8 N=8 K=8", "shared memory of one block fits")),
@@ -110,6 +113,14 @@ def test_numpy_integers_are_accepted_everywhere() -> None:
     hints = M(n, n, n).with_arch(H200).recommend_hints(np.int32(2), "triton")
     config = {name: np.int64(value) for name, value in hints[0].config.items()}
     assert M(n, n, n).with_arch(H200).rank([config])[0].config == hints[0].config
+
+
+def test_an_argument_that_is_not_there_has_a_nearest() -> None:
+    with pytest.raises(TypeError, match=r"MatmulTemplate\S+ has no argument 'dtype'; did you mean .*'in_dtype'"):
+        M(8, 8, 8, dtype="float32")
+    with pytest.raises(TypeError, match="has no argument 'top_k'; did you mean 'topk'"):
+        M(8, 8, 8).with_arch(H200).recommend_hints(top_k=3)
+    assert OP("C[m,n] += A[m,k] * B[k,n]", m=8, n=8, k=8).problem.contracts  # sizes may have any name
 
 
 def test_a_device_s_file_without_its_ending_is_pointed_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ from typing import Any, ParamSpec, TextIO, TypeVar
 
 import numpy as np
 
+from .errors import nearest
+
 MOST_BYTES = 64 << 20
 """Of a file that is read, unpacked. [bytes] A thousand times what the largest table that ships has; what JSON makes of
 it stays below 2 GB."""
@@ -234,10 +236,15 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
             if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
         }
         places = tuple(inspect.signature(function).parameters)
+        any_word = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+        known = frozenset(places)
         scope = sys.modules[function.__module__].__dict__
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not any_word and (odd := kwargs.keys() - known):
+                near = nearest(min(odd), known - {"self"})
+                raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
                 if name in kinds and not fits(value, kinds[name], scope):
                     raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")

@@ -193,6 +193,8 @@ def listed(configs: object) -> list[Any]:
     """
     if isinstance(configs, Mapping):
         return combinations(configs)
+    if hasattr(configs, "to_dict") and hasattr(configs, "columns"):
+        raise ConfigError("rank takes a list of configurations, got a data frame; give its to_dict('records')")
     if isinstance(configs, str) or not isinstance(configs, Iterable) or not getattr(configs, "ndim", 1):
         raise ConfigError(f"rank takes a list of configurations, got {shown(configs)}")
     if len(out := list(islice(configs, MOST_COMBINATIONS + 1))) > MOST_COMBINATIONS:
