@@ -196,6 +196,8 @@ def test_a_source_is_there_and_its_launch_is_complete(tmp_path: Path) -> None:
     assert missing.startswith("there is no file") and "mine.cu" in missing
     assert unknown == "[launches] args: there is no 'jj'; did you mean 'j'?"
     (tmp_path / "transpose" / "mine.cu").touch()
+    [odd] = faults(tmp_path, text.replace("jj", "j +"))
+    assert odd == "[launches] args: expression 'j +' does not parse: invalid syntax"
     assert faults(tmp_path, text) == [unknown]
     [launch] = faults(tmp_path, text.partition("[[launches]]")[0])
     assert launch == "nothing says how it is launched: [[launches]] is missing"

@@ -121,6 +121,10 @@ def test_an_operator_without_a_sub_command_is_reached_otherwise() -> None:
     assert "recommend op takes index notation" in said
 
 
+def test_a_cuda_source_is_inspected_by_the_name_of_a_kernel() -> None:
+    assert "write FILE.cu:NAME" in run("inspect", "mine.cu", "--arch", "h200").stderr
+
+
 def test_every_option_says_what_it_is() -> None:
     def options(command: click.Command) -> Iterator[click.Option]:
         if isinstance(command, click.Group):

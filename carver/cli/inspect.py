@@ -50,6 +50,8 @@ def inspect_command(kernel: str, path: Path | None, config: str, block: int, arc
         [values]
         B_Seqlen = 2048
     """
+    if kernel.endswith((".cu", ".cuh")):
+        raise ConfigError(f"{kernel!r}: write FILE.cu:NAME, a source and a kernel in it")
     source, _, entry = kernel.rpartition(":")
     if source.endswith((".cu", ".cuh")):
         found = inspect(Kernel(Path(source), entry, block=block, defines=_config(config)), arch=device(arch))

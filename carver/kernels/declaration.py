@@ -311,9 +311,12 @@ class _Reader:
             tuple(self.expression("launches", "grid", extent) for extent in raw.get("grid", ())),
             part("block", 1),
             part("dynamic_smem_bytes", 0),
-            tuple(map(str, raw.get("args", ()))),
+            tuple(self.argument(str(arg)) for arg in raw.get("args", ())),
             part("when", 1),
         )
+
+    def argument(self, text: str) -> str:
+        return text if text.endswith("*") else self.expression("launches", "args", text).text
 
     def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Formula]:
         """`declared` and the columns that the compiler decides, ordered so that each comes after those it uses."""
