@@ -16,7 +16,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -242,32 +242,23 @@ class Run:
     finished_at: str | None
 
 
-class Records:
+class Records(ExitStack):
     """The database. Opens and migrates it; use as a context manager, from one thread."""
 
     def __init__(self, path: Path | str | None = None, *, new: bool = True) -> None:
+        super().__init__()
         self.path = Path(path) if path is not None else private() / "records.sqlite"
         if not new and not self.path.exists():
             raise RecordsError(f"there is no database {self.path}; 'carver bench' and 'carver records import' make one")
         with self._guard():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-            self._db.row_factory = sqlite3.Row
-            try:
+            with ExitStack() as opened:
+                self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+                opened.callback(self._db.close)
+                self._db.row_factory = sqlite3.Row
                 self._db.execute("PRAGMA synchronous = NORMAL")
                 self._migrate()
-            except (sqlite3.Error, RecordsError):
-                self._db.close()
-                raise
-
-    def __enter__(self) -> Records:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._db.close()
+                self.push(opened.pop_all())
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
