@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
 from carver.base.errors import ConfigError
-from carver.export import inductor, unsplit
+from carver.export import first, inductor
 from carver.export.triton import configs as triton_configs
 from carver.ranking.portfolio import at
 
@@ -293,7 +293,7 @@ def portfolio_section(arch: carver.Arch, deadline: float, keep: Keep) -> None:
     def one(m: int) -> None:
         run = Matmul(m, 4096, 4096)
         problem = at(op.problem, "m", m)
-        hints = [found.hint(m), *unsplit([problem], arch, 10, "triton")[0]]
+        hints = [found.hint(m), *first([problem], arch, 10, "triton", lambda hint: hint.split_k == 1)[0]]
         every = [*triton_configs(hints, only=KEYS), *listed]
         for c in {tuple(sorted(c.all_kwargs().items())): c for c in every}.values():
             if time.perf_counter() < deadline:

@@ -129,7 +129,8 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
         if name != "matrix" and not low <= value <= high:
             refused.append(f"{name} = {value:.3g} is outside {low:g} to {high:g}: not used")
             del fields[name]
-    return Derived({k: _short(v) for k, v in fields.items()}, constants, tuple(refused))
+    short = {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in fields.items()}
+    return Derived(short, constants, tuple(refused))
 
 
 def _cpu_fields(arch: Arch, micro: Microbenchmarks, idle: bool) -> dict[str, Any]:
@@ -143,10 +144,6 @@ def _cpu_fields(arch: Arch, micro: Microbenchmarks, idle: bool) -> dict[str, Any
         read = micro.get("dram_read_bytes_per_s")
         said["dram_bytes_per_s"] = read and read / CONSTANTS["dram_efficiency"].prior
     return {name: v for name, v in said.items() if v and abs(v / getattr(arch, name) - 1) > DIFFERS}
-
-
-def _short(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def uncalibrated(arch: Arch) -> Arch:

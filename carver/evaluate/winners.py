@@ -82,8 +82,8 @@ def place(winner: Winner) -> Place:
     except NoCandidates:
         return refused
     order = [int(i) for i in ranking.indices]
-    where = zip(order, ranking.order, strict=True)
-    tiles = {i: _tile(ranking.parts[part].space.columns, row) for i, (part, row) in where}
+    columns = [(ranking.parts[part].space.columns, row) for part, row in ranking.order]
+    tiles = {i: tuple(int(c[name][row]) for name in TILE) for i, (c, row) in zip(order, columns, strict=True)}
     if won not in tiles:
         return refused
     at, tile, seconds = order.index(won), tiles[won], ranking.seconds
@@ -95,10 +95,6 @@ def place(winner: Winner) -> Place:
         1.0 - comb(len(order) - alike, ten) / comb(len(order), ten), tiles.get(by_wins[0]) == tile,
         any(tiles.get(i) == tile for i in by_wins[:FIRST]),
     )  # fmt: skip
-
-
-def _tile(columns: Mapping[str, Any], row: int) -> tuple[int, ...]:
-    return tuple(int(columns[name][row]) for name in TILE)
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,6 @@ def first(
     return out
 
 
-def unsplit(
-    problems: Sequence[Problem], arch: Arch, k: int, backend: str, profile: Given | None = None
-) -> list[list[Hint]]:
-    """For each problem the first `k` hints that leave the reduction whole, for kernels that cannot split it."""
-    return first(problems, arch, k, backend, lambda hint: hint.split_k == 1, profile)
-
-
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
     """The configuration under the user's names; `names` maps carver's to theirs.
 

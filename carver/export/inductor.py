@@ -32,7 +32,7 @@ from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
-from . import chosen, imported, unsplit
+from . import chosen, first, imported
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -114,7 +114,7 @@ def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = No
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
                 op = _problem(inputs).with_arch(device)
-                [hints] = unsplit([op.problem], device, topk, "triton", self.profile)
+                [hints] = first([op.problem], device, topk, "triton", lambda hint: hint.split_k == 1, self.profile)
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs

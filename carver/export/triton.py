@@ -23,7 +23,7 @@ from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.kernel import KernelRanking
 from ..ranking.ranking import Ranking
-from . import chosen, imported, renamed, unsplit
+from . import chosen, first, imported, renamed
 
 if TYPE_CHECKING:
     import triton
@@ -140,7 +140,7 @@ def pruner(
             splits = spelled.get("SPLIT_K") in keys
             if splits:
                 return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
-            [hints] = unsplit([op.problem], device(op), most, "triton")
+            [hints] = first([op.problem], device(op), most, "triton", lambda hint: hint.split_k == 1)
             return configs(hints, spelled, only=keys)[:topk]
         own = tuner() if tuner is not None else None
         profile = feedback.profile(own, f"{op.problem.operator}/triton", device(op)) if own is not None else None
