@@ -51,3 +51,9 @@ def test_environment_variables_are_those_that_doctor_prints() -> None:
     named = set(re.findall(r"`(CARVER_[A-Z_]+)", GUIDE))
     assert named <= set(SETTINGS)
     assert {name for name in SETTINGS if name.startswith("CARVER_")} <= named | {"CARVER_NVCC"}
+
+
+def test_nothing_is_to_be_installed_under_a_name_that_no_index_has() -> None:
+    """carver is on no index yet, so its extras cannot be had by its name."""
+    sources = (DOCS.parent / "carver").rglob("*.py")
+    assert [path.name for path in sources if "gpu-carver[" in path.read_text(encoding="utf-8")] == []

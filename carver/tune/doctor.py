@@ -47,12 +47,12 @@ SETTINGS = {
 """Environment variables that change what carver does."""
 
 EXTRAS = {
-    "pycuda": "CUDA kernels cannot run: pip install 'gpu-carver[gpu]'",
-    "torch": "references on a GPU run through NumPy: pip install 'gpu-carver[gpu]'",
+    "pycuda": "CUDA kernels cannot run: pip install pycuda",
+    "torch": "references on a GPU run through NumPy: pip install torch",
     "triton": "Triton kernels cannot be tuned: pip install triton",
-    "distributed": "no scale-out over hosts with Dask: pip install 'gpu-carver[tune]'",
-    "matplotlib": "no plots: pip install 'gpu-carver[plot]'",
-    "pandas": "no data frames: pip install 'gpu-carver[frame]'",
+    "distributed": "no scale-out over hosts with Dask: pip install distributed",
+    "matplotlib": "no plots: pip install matplotlib",
+    "pandas": "no data frames: pip install pandas",
 }
 """Optional packages, and what is not there without each."""
 

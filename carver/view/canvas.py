@@ -54,7 +54,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt
     except ImportError:
-        raise CarverError("plots need matplotlib: pip install 'gpu-carver[plot]'") from None
+        raise CarverError("plots need matplotlib: pip install matplotlib") from None
     return plt
 
 
