@@ -237,3 +237,17 @@ def searched(x, y, sizes, N, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
     at = (group * N + row[:, None]) * N + tl.arange(0, BLOCK)[None, :]
     for start in range(0, N, BLOCK):
         tl.store(y + at + start, 2 * tl.load(x + at + start, mask=inside), mask=inside)
+
+
+@triton.jit
+def flattened(
+    a_desc, b_desc, c_desc, M, N, K, FLAT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """Tiles that a program walks; with FLAT the compiler makes one loop of tiles and steps."""
+    columns = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * columns, tl.num_programs(0), flatten=FLAT):
+        m, n = tile // columns * BM, tile % columns * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(a_desc.load([m, k]), b_desc.load([n, k]).T, acc)
+        c_desc.store([m, n], acc.to(tl.float16))

@@ -731,3 +731,24 @@ def test_what_a_loop_finds_for_the_code_behind_it() -> None:
     assert facts.written_bytes == (100 + 256 + 64) * 256 * 2
     with pytest.raises(ProblemError, match="'sizes'"):
         carver.inspect(kernels.searched, args=args, config=config, arch=H100, grid=(8,))
+
+
+@pytest.mark.parametrize("arch", ["h100", "b200"])
+def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str) -> None:
+    args = {
+        name: carver.Descriptor(half(4096, 4096), block)
+        for name, block in (("a_desc", (128, 64)), ("b_desc", (256, 64)), ("c_desc", (128, 256)))
+    }
+    config = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 3}
+    flat, nested = sorted(
+        carver.rank_kernel(
+            kernels.flattened, [{**config, "FLAT": flat} for flat in (True, False)],
+            args={**args, "M": 4096, "N": 4096, "K": 4096}, arch=arch, grid=(128,),
+        ),
+        key=lambda hint: hint.index,
+    )  # fmt: skip
+    assert flat.predicted_ms == pytest.approx(nested.predicted_ms, rel=0.15)
+    assert block_flops(flat.facts) == pytest.approx(flat.facts.dot_flops)
+    main = max(flat.facts.loops, key=lambda loop: loop.trips)
+    assert main.trips > 200 and "store shared" not in main.span.bytes  # of 4 tiles of 64 steps each
+    assert any(times == 4 and "store shared" in span.bytes for times, span in flat.facts.asides)

@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from .footprint import Stretch, Touched, align_bytes, density, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
-from .match import matched, shallow
+from .match import matched, shallow, unfused
 from .run import Access, Run
 
 USUAL_LATENCY = 2
@@ -183,7 +183,7 @@ def gathered(
     shared_bytes: int, tensor_columns: int = 0, code: str = "",
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
-    machine = shallow(machine, run)
+    machine = unfused(shallow(machine, run), run, warps)
     passes = matched(machine, run, warps)
     spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
     work = passes.straight * machine.straight.alone_clk[USUAL_LATENCY]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,10 @@ LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 
 NONE = chain.Chain(0.0, (), 0)
 """Outside of loops every wait is for the same pass."""
+
+MULTIPLIES = ("matrix", "warpgroup matrix", "block matrix")
+SPARE = 8
+"""Instructions of a stretch that is worth being read apart from its loop."""
 
 Rates = Mapping[Matrix, float]
 
@@ -63,11 +67,16 @@ class MachineLoop:
     """Of the loops; -1 outside of all."""
     leaf: bool
     span: Span
+    always: Span | None = None
+    """Of an innermost loop: its span without the code of `sometimes`; None where there is no such code."""
+    sometimes: tuple[Span, ...] = ()
+    """Code of an innermost loop that a branch may pass by, and that neither loads from beyond the SM nor multiplies."""
 
 
 @dataclass(frozen=True)
 class Aside:
-    """Code outside of innermost loops that a branch may pass by: what is left of a loop that was unrolled, say."""
+    """Code that a branch may pass by: what is left of a loop that was unrolled, say. In innermost loops only what
+    `match.unfused` takes out of them."""
 
     parent: int
     """The loop that it is in; -1 outside of all."""
@@ -89,9 +98,15 @@ class Machine:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
-        loops = tuple(MachineLoop(x["parent"], x["leaf"], span_of(x["span"])) for x in given["loops"])
+        loops = tuple(loop_of(x) for x in given["loops"])
         asides = tuple(Aside(x["parent"], x["after"], span_of(x["span"])) for x in given["asides"])
         return cls(**{**given, "straight": span_of(given["straight"]), "loops": loops, "asides": asides})
+
+
+def loop_of(given: Mapping[str, Any]) -> MachineLoop:
+    """From its fields, through JSON."""
+    always, sometimes = given["always"], tuple(span_of(each) for each in given["sometimes"])
+    return MachineLoop(given["parent"], given["leaf"], span_of(given["span"]), always and span_of(always), sometimes)
 
 
 def span_of(given: Mapping[str, Any]) -> Span:
@@ -123,7 +138,8 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix}
     table = rates.table(isa)
     held = read.resources
-    passed = {i for stretch in read.optional for i in stretch}
+    leaves = {i for loop in read.all_loops() if not loop.loops for i in loop.own}
+    passed = {i for stretch in read.optional for i in stretch} - leaves
     loops: list[MachineLoop] = []
     asides: list[tuple[int, Aside]] = []
 
@@ -134,11 +150,20 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
                 span = _read(read, stretch, stretch, table, rate)
                 asides.append((stretch[0], Aside(parent, after[-1] if after else -1, span)))
 
+    def without(loop: Loop, stretches: Iterable[int]) -> Span:
+        own = replace(loop, own=tuple(i for i in loop.own if i not in stretches))
+        return _read(read, own.own, own, table, rate)
+
     def add(loop: Loop, parent: int) -> int:
-        own = replace(loop, own=tuple(i for i in loop.own if i not in passed))
-        loops.append(MachineLoop(parent, not loop.loops, _read(read, own.own, own, table, rate)))
-        place = len(loops) - 1
-        beside(loop.own, [(add(inner, place), inner) for inner in loop.loops], place)
+        place = len(loops)
+        if loop.loops:
+            loops.append(MachineLoop(parent, False, without(loop, passed)))
+            beside(loop.own, [(add(inner, place), inner) for inner in loop.loops], place)
+            return place
+        spare = [s for s in read.optional if s[0] in loop.own and len(s) >= SPARE and _ends(read, s, table)]
+        rest = without(loop, {i for stretch in spare for i in stretch}) if spare else None
+        apart = tuple(_read(read, stretch, stretch, table, rate) for stretch in spare)
+        loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart))
         return place
 
     beside(read.straight, [(add(loop, -1), loop) for loop in read.loops], -1)
@@ -146,6 +171,15 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     straight = _read(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
     return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered)
+
+
+def _ends(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
+    """Whether a stretch neither loads from beyond the SM nor multiplies."""
+    groups = [table.group(code.instructions[i].opcode) for i in stretch]
+    return not any(
+        group.role in MULTIPLIES or group.access in (("load", "global"), ("copy", "global"), ("bulk", "load"))
+        for group in groups
+    )
 
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:

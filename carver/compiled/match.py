@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..base.types import FloatArray
-from .machine import Machine, MachineLoop, Span
+from .machine import Aside, Machine, MachineLoop, Span
 from .run import LoopRun, Run
 
 LANES = 32
@@ -57,6 +57,26 @@ def shallow(machine: Machine, run: Run) -> Machine:
     return replace(machine, loops=loops, asides=asides)
 
 
+def unfused(machine: Machine, run: Run, warps: int) -> Machine:
+    """The machine's code, in which what a loop does once for each iteration of the loop around it is apart from it.
+
+    Triton makes one loop of a program's two where it flattens them, and puts what the outer one does beside the inner
+    one behind branches. The machine's loop then multiplies with fewer loops around it than any of the program's, and
+    does less in a pass than a whole run of the inner loop.
+    """
+    flops = dot_flops(run)
+    ours = [i for i in range(len(run.loops)) if flops[i] > 0 and _is_leaf(run, i) and run.loops[i].entries.sum() > 0]
+    depth = min((len(_ancestors(run.loops, i)) for i in ours), default=0)
+    whole = min((flops[i] / float(run.loops[i].entries.mean()) for i in ours), default=0.0)
+    loops, asides = list(machine.loops), list(machine.asides)
+    for j, loop in enumerate(machine.loops):
+        once = _flops(loop.span, warps)
+        if loop.always and len(_ancestors(machine.loops, j)) < depth and 0 < once < (1.0 - ALIKE) * whole:
+            loops[j] = replace(loop, span=loop.always, always=None, sometimes=())
+            asides += [Aside(j, -1, each) for each in loop.sometimes]
+    return replace(machine, loops=tuple(loops), asides=tuple(asides))
+
+
 def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
 
@@ -100,7 +120,15 @@ def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) 
         if below and not machine.loops[j].leaf:
             whose[j] = _around(machine, run, below, whose[below[0]])
             passes[j] = run.loops[whose[j]].trips if whose[j] >= 0 else none
-    beside = [asides.get(n, passes[a.parent] if a.parent >= 0 else run.working) for n, a in enumerate(machine.asides)]
+
+    def usual(parent: int) -> FloatArray:
+        if parent < 0:
+            return run.working
+        if machine.loops[parent].leaf:  # what `unfused` took out of it
+            return run.loops[whose[parent]].entries if whose[parent] >= 0 else none
+        return passes[parent]
+
+    beside = [asides.get(n, usual(aside.parent)) for n, aside in enumerate(machine.asides)]
     return Passes(whose, passes, beside, run.working)
 
 
@@ -232,13 +260,16 @@ def _multiplied(
     behind = _behind(machine, -1, warps)
     once = _flops(machine.straight, warps) + behind
     found: dict[int, FloatArray] = {}
-    for i, j, _ in products:
+    for i, j, copies in products:
         loop, parent = run.loops[i], machine.loops[j].parent
-        outer = _ancestors(machine.loops, j)
+        outer, above = _ancestors(machine.loops, j), _ancestors(run.loops, i)
+        entries = loop.entries
+        if len(outer) < len(above):  # a loop between was unrolled, or made one with it
+            entries = copies * (run.loops[above[-len(outer)]].trips if outer else run.working)
         around = once + sum(_flops(machine.loops[p].span, warps) + _behind(machine, p, warps) for p in outer)
         around -= elsewhere / max(working, float(loop.entries.mean()))
         peeled = max(around, 0.0) / sum(every[k] for k in every if machine.loops[k].parent == parent)
-        found[j] = np.maximum(loop.trips / at_once[j] - peeled * loop.entries, 0.0)
+        found[j] = np.maximum(loop.trips / at_once[j] - peeled * entries, 0.0)
     more = sum(float(n.mean()) * own[j] for j, n in found.items()) + once * working - padded * total
     return found, 1.0 - min(max(more / working / behind, 0.0), 1.0) if behind else 1.0
 

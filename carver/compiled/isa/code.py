@@ -95,7 +95,7 @@ class Code:
     """The machine code of one kernel. `isa` as device descriptors write it ("sm_90", "gfx942").
 
     straight: indices outside of loops
-    optional: stretches outside of innermost loops that a forward branch may skip
+    optional: stretches that a forward branch may skip
     conflicts: index of a shared memory access -> passes over the banks, relative to those it needs without conflicts;
         only where known to be above 1
     """

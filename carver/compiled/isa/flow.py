@@ -155,11 +155,10 @@ def loops(
 def optional(steps: Mapping[int, Step], roots: Sequence[Loop], straight: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """The outermost stretches of code that a forward branch or an early exit may skip.
 
-    Stretches that contain a loop, or lie in an innermost loop, are left out. `steps` has the conditional branches and
-    exits.
+    Stretches that contain a loop are left out. `steps` has the conditional branches and exits.
     """
     owner = dict.fromkeys(straight, -1)
-    for loop in (each for root in roots for each in root.walk() if each.loops):
+    for loop in (each for root in roots for each in root.walk()):
         owner.update(dict.fromkeys(loop.own, loop.header))
     end = max(straight, default=-1) + 1
     found: list[tuple[int, ...]] = []
