@@ -108,7 +108,7 @@ def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = No
                 for uid in TEMPLATES:
                     if lists.get(uid):
                         lists[uid] = self._own(lists[uid], kernel_inputs, op_name)
-            same = {uid: iter(found) for uid, found in lists.items()}
+            same: dict[str, Any] = {uid: iter(found) for uid, found in lists.items()}
             return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
 
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
