@@ -21,9 +21,14 @@ def code(*lines: tuple[str, str]) -> list[Instruction]:
         (("IMAD.SHL.U32", "R1, R0, 0x8, RZ"), ("LDS", "R9, [R1+0x40]"), 2.0),
         (("IMAD.SHL.U32", "R1, R0, 0x80, RZ"), ("STS.U8", "[R1], R9"), 32.0),
         (("IMAD", "R1, R0, 0x84, RZ"), ("LDS", "R9, [R1]"), 1.0),  # a row of 33 words
+        (("IMAD.SHL.U32", "R1, R0, 0x8, RZ"), ("LDS.128", "R8, [R1.X16+0x40]"), 8.0),  # rows of 128 bytes
         (("IMAD.SHL.U32", "R1, R0, 0x10, RZ"), ("LDS.128", "R8, [R1]"), 1.0),
         (("IMAD.SHL.U32", "R1, R0, 0x80, RZ"), ("LDSM.16.M88.4", "R8, [R1]"), 8.0),  # rows of 128 bytes, not swizzled
         (("LOP3.LUT", "R1, R0, 0x3, RZ, 0xc0, !PT"), ("LDS.U8", "R9, [R1]"), 1.0),  # one word for all
+        (("LOP3.LUT", "R1, R0, 0x10, RZ, 0xc0, !PT"), ("LDS.128", "R8, [R1]"), 0.5),  # half a warp reads one address
+        (("LOP3.LUT", "R1, R0, 0xd, RZ, 0xc0, !PT"), ("LDS.64", "R8, [R1]"), 0.5),  # lanes i and i^2 do
+        (("LOP3.LUT", "R1, R0, 0xb, RZ, 0xc0, !PT"), ("LDS.64", "R8, [R1]"), 1.0),  # lanes i and i^4
+        (("LOP3.LUT", "R1, R0, 0x10, RZ, 0xc0, !PT"), ("STS.128", "[R1], R8"), 1.0),
     ],
 )
 def test_lanes_that_meet_in_a_bank_take_turns(
@@ -54,6 +59,12 @@ def test_both_sides_of_a_branch_start_alike() -> None:
     lines[2] = lines[2]._replace(predicate="P1", target=0x50)
     lines[4] = lines[4]._replace(target=0x60)
     assert not conflicts(lines)
+
+
+def test_a_branch_on_a_uniform_predicate_may_fall_through() -> None:
+    lines = code(TID, ("IMAD.SHL.U32", "R1, R0, 0x80, RZ"), ("BRA.U", "!UP0, 0x40"), ("STS", "[R1], R9"), ("EXIT", ""))
+    lines[2] = lines[2]._replace(target=0x40)
+    assert conflicts(lines)[3] == 32.0
 
 
 def test_a_way_out_between_does_not_hide_what_an_address_is_made_of() -> None:

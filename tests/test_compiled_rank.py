@@ -639,6 +639,16 @@ def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:
     assert seconds[0] == pytest.approx(seconds[1])
 
 
+def test_a_cache_behind_l2_spares_dram_what_it_holds() -> None:
+    """What 64 waves of a matmul read again is beyond L2, but not beyond the 256 MiB behind it."""
+    facts = carver.inspect(kernels.matmul, args=matmul(4096), config=CONFIG, arch=MI300X, grid=grid)
+    again = replace(facts, wave_bytes=64 * facts.read_bytes, live_bytes=64.0 * 2**20)
+    none = MI300X.replace(l3_bytes=0, l3_bytes_per_s=0.0)
+    with_cache, without = (price_compiled([again], arch)[0] for arch in (MI300X, none))
+    assert with_cache.facts["dram_bytes"][0] < 0.1 * without.facts["dram_bytes"][0]
+    assert with_cache.l3_bytes[0] == without.l3_bytes[0]
+
+
 def test_configurations_that_are_not_given_are_those_of_autotune() -> None:
     args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     listed = [triton.Config({"BLOCK": block}, num_warps=4) for block in (256, 512)]

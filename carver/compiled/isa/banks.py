@@ -29,6 +29,8 @@ REGISTER = re.compile(r"^(R\d+|P\d)$")
 FIRST = re.compile(r"(R|P)(\d+)")
 PREDICATES = tuple(f"P{n}" for n in range(7))
 REGISTERS = re.compile(r"\bR\d+\b")
+SCALED = re.compile(r"^(R\d+)\.X(4|8|16)$")
+"""A register in an address, times a width."""
 IMMEDIATE = re.compile(r"^(0x[0-9a-f]+|\d+)$")
 BASE = re.compile(r"\[([^\]]*)\]")
 COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
@@ -37,8 +39,9 @@ COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
 
 
 def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
-    """Shared memory accesses with bank conflicts: index of the instruction -> passes over the banks, relative to the
-    passes that its bytes need without conflicts. Only ratios above 1 are listed."""
+    """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
+    of the instruction -> their ratio. It is above 1 where lanes meet in a bank, and 0.5 where pairs of lanes read the
+    same address."""
     held: dict[str, Lanes] = {}
     elsewhere: dict[int, dict[str, Lanes]] = {}
     """Register contents at the targets of forward branches, by address."""
@@ -48,11 +51,11 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
         if each.mnemonic in BRANCHES:
             if each.target is not None and each.target > each.address:
                 elsewhere.setdefault(each.target, dict(held))
-            if not each.predicate and i + 1 < len(instructions):  # the next instruction is reached by another branch
+            if not _conditional(each) and i + 1 < len(instructions):  # another branch reaches the next instruction
                 held = dict(elsewhere.get(instructions[i + 1].address, held))
         elif each.mnemonic not in SHARED:
             _run(each, held)
-        elif (passes := _passes(each, held)) > 1.0:
+        elif (passes := _passes(each, held)) != 1.0:
             found[i] = passes
     return found
 
@@ -71,7 +74,7 @@ def _addressing(instructions: Sequence[Instruction]) -> list[int]:
             there[after] = set(needed)
         if each.mnemonic in BRANCHES:
             found.append(i)
-            ends = not each.predicate and (each.target is None or each.target > each.address)
+            ends = not _conditional(each) and (each.target is None or each.target > each.address)
             needed = (set() if ends else needed) | there.get(each.target or 0, set())
             continue
         if each.mnemonic in SHARED:
@@ -91,6 +94,11 @@ def _addressing(instructions: Sequence[Instruction]) -> list[int]:
             found.append(i)
             needed.update(name for name in (*reads, each.predicate.lstrip("!")) if REGISTER.match(name))
     return found[::-1]
+
+
+def _conditional(branch: Instruction) -> bool:
+    """Whether it may fall through. A predicate of the whole warp is an operand, before the target."""
+    return bool(branch.predicate) or "," in branch.operands
 
 
 def _may_write(each: Instruction, needed: set[str]) -> bool:
@@ -116,11 +124,22 @@ def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
     together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
+    least = len(address) // together
+    if each.mnemonic == "LDS" and together < LANES and _paired(address):
+        together *= 2
     passes = 0
     for lanes in address.reshape(-1, together):
         words = np.unique(lanes[:, None] // WORD_BYTES + np.arange(max(width // WORD_BYTES, 1)))
         passes += int(np.bincount(words % BANKS).max())
-    return passes / (len(address) // together)
+    return passes / least
+
+
+def _paired(address: Lanes) -> bool:
+    """Whether lanes i and i^1 all read the same address, or lanes i and i^2. A wide load then returns the data of twice
+    as many lanes in a pass. Source: NVIDIA's answer on its developer forum for compute capability 7
+    (forums.developer.nvidia.com/t/77228); float32 products on an H200 (`tests/data/h200/triton_matmul.csv`) agree."""
+    lanes = np.arange(LANES)
+    return any(bool((address == address[lanes ^ apart]).all()) for apart in (1, 2))
 
 
 def _run(each: Instruction, held: dict[str, Lanes]) -> None:
@@ -168,6 +187,9 @@ def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
         value = held.get(word, SAME)
     elif IMMEDIATE.match(word):
         value = np.full(LANES, int(word, 0), np.int64)
+    elif scaled := SCALED.match(word):
+        value = held.get(scaled[1], SAME)
+        value = None if value is None else value * int(scaled[2])
     elif word.startswith("R") and word[1:2].isdigit():  # half of a register, or one of another width
         value = held.get(word.partition(".")[0], SAME)
         value = value if value is not None and _same(value) else None

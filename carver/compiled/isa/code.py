@@ -97,7 +97,7 @@ class Code:
     straight: indices outside of loops
     optional: stretches that a forward branch may skip
     conflicts: index of a shared memory access -> passes over the banks, relative to those it needs without conflicts;
-        only where known to be above 1
+        only where it is known not to be 1
     """
 
     isa: str

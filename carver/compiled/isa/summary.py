@@ -104,7 +104,7 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
             if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
                 factors[found[0]] += found[1]
     for i in indices:
-        if (passes := code.conflicts.get(i, 1.0)) > 1.0:
+        if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
             pipes["lsu"] += (passes - 1.0) * dict(pipe_clk(table.group(opcode), opcode, code.warp_size))["lsu"]
     block = defaultdict[Matrix, float](float)

@@ -180,7 +180,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         return column
 
     spilled, loads, stores = each("local_bytes"), each("load_bytes"), each("store_bytes")
-    read = _dram_reads(candidates, arch, k)
+    beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes)
+    read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
     written = fact("written_bytes")
     moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     asked = np.array([f.bytes_of("load") for f in candidates]) * grid
@@ -202,7 +203,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) + spilled + stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=moved / (grid * steps),
-        l3_bytes=read / (grid * steps),
+        l3_bytes=beyond_l2 / (grid * steps),
         alone_overlap=k["pipeline_overlap"],
         fill_clk=0.0,
         facts={"dram_bytes": moved, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
@@ -234,16 +235,16 @@ def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     return np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
 
 
-def _dram_reads(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """Bytes read from DRAM.
+def _missed_bytes(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float) -> FloatArray:
+    """Bytes read from beyond a cache that all programs share: L2, or the one behind it.
 
-    Bytes that later waves or the same program read again hit L2 as far as the bytes of a wave fit it.
+    Bytes that later waves or the same program read again hit it as far as the bytes of a wave fit it.
     """
     once, waves, live, again = (
         np.array([getattr(f, name) for f in candidates])
         for name in ("read_bytes", "wave_bytes", "live_bytes", "again_bytes")
     )
-    hit = np.minimum(1.0, reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0))
+    hit = np.minimum(1.0, reused_share(arch, k) * cache_bytes / np.maximum(live, 1.0))
     pages = np.array([_pages(f, arch, k) for f in candidates])
     out: FloatArray = (once + (1.0 - hit) * (np.maximum(waves - once, 0.0) + again)) * pages
     return out
