@@ -407,3 +407,24 @@ def test_blocks_of_keys_that_walk_most_come_first() -> None:
         )  # fmt: skip
         ratio[way] = half / whole
     assert ratio["keys"] < ratio["queries"]
+
+
+def test_lanes_read_their_operands_on_vector_units() -> None:
+    """Before compute capability 8.0 Triton multiplies on vector units: its code waits for shared memory. ptxas gives
+    the threads of 32 x 32 with 4 warps 214 registers, and spills 1948 bytes of 32 x 128."""
+    op = carver.FlashAttentionTemplate(2, 16, 16, 8192, head_dim=64).with_arch("t4")
+    tile = {"BLOCK_M": 32, "BLOCK_N": 32, "num_stages": 2}
+    [hint] = op.rank([tile | {"num_warps": 4}], "triton")
+    assert hint.bound == "shared memory" and 180 <= hint.launch.registers <= 240
+    [deeper] = op.rank([tile | {"BLOCK_N": 128, "num_warps": 4}], "triton")
+    assert deeper.launch.registers == 255
+
+
+def test_values_beyond_the_registers_that_instructions_name_are_moved() -> None:
+    """Of heads of 64 on gfx942, Triton 3.6 gives 128 x 128 with 4 warps 352 registers, and 128 x 64 244."""
+    tile = {"BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 4, "num_stages": 2}
+    many = space("mi300x", tile, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
+    few = space("mi300x", tile | {"BLOCK_N": 64}, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
+    assert many.at(0, "registers", 0) > 256 >= few.at(0, "registers", 0)
+    of_many, of_few = (price(each).work.issue_clk[0] for each in (many, few))
+    assert of_many / 128 > of_few / 64  # although more keys share the rest

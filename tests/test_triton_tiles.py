@@ -9,6 +9,8 @@ import pytest
 
 import carver
 from carver.arch.occupancy import resident_blocks
+from carver.kernels.declaration import Kernel, kernels
+from carver.kernels.space import given_space
 from carver.ranking.offers import default_backend
 
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
@@ -18,6 +20,11 @@ def matmul(dtype: str, layout: str, arch: str, size: int = 2048) -> Any:
     """`layout` names A, then B: n as it is multiplied, t transposed."""
     transposed = {"trans_A": layout[0] == "t", "trans_B": layout[1] == "t"}
     return carver.MatmulTemplate(size, size, size, in_dtype=dtype, **transposed).with_arch(arch)
+
+
+def triton_matmul() -> Kernel:
+    (kernel,) = (k for k in kernels("matmul", "triton") if k.name == "triton")
+    return kernel
 
 
 def ms(op: Any, *tile: int) -> float:
@@ -39,6 +46,8 @@ def ms(op: Any, *tile: int) -> float:
         ("h200", "float8_e4m3", "tn", (128, 64, 64, 4, 4), 12288),
         ("h200", "float8_e4m3", "nn", (32, 64, 64, 4, 4), 18432),  # mma.sync: copied as ever
         ("h200", "tfloat32", "nn", (128, 64, 64, 4, 4), 196608),
+        ("t4", "float16", "nn", (64, 64, 32, 4, 2), 8192),  # float32 in shared memory, one buffer for both operands
+        ("t4", "float16", "nt", (128, 32, 64, 4, 2), 32768),
     ],
 )
 def test_shared_memory_is_what_triton_takes(
@@ -78,6 +87,24 @@ def test_sums_of_64_bits_take_two_registers() -> None:
 def test_triton_multiplies_on_vector_units_before_ampere() -> None:
     assert not any(hint.use_tc for hint in matmul("float16", "nt", "t4").recommend_hints(5, "triton"))
     assert all(hint.use_tc for hint in matmul("float16", "nt", "a100").recommend_hints(5, "triton"))
+
+
+def test_before_ampere_the_first_operand_of_a_step_is_in_registers() -> None:
+    """ptxas gives the threads of 64 x 64 x 16 with 4 warps 200 registers, and spills 348 bytes of 64 x 64 x 32."""
+    op = matmul("float16", "nn", "t4", 4096)
+    shallow, deep = (
+        op.rank([dict(zip(TILE, (64, 64, k, 4, 2), strict=True))], "triton")[0].launch.registers for k in (16, 32)
+    )
+    assert 160 <= shallow <= 240 and deep == 255
+    assert all(hint.launch.registers < 255 for hint in op.recommend_hints(5, "triton"))
+
+
+def test_before_ampere_tl_dot_takes_no_integers() -> None:
+    """Triton 3.6: 'arith.extf' op operand must be floating-point-like, but got i8."""
+    with pytest.raises(carver.CarverError, match=r"tl\.dot of integers"):
+        matmul("int8", "nt", "t4").recommend_hints(1, "triton")
+    assert matmul("int8", "nt", "a100").recommend_hints(1, "triton")
+    assert matmul("int8", "nt", "rx_6900_xt").recommend_hints(1, "triton")
 
 
 def test_a_type_that_triton_cannot_compile_is_an_error_and_no_default() -> None:
@@ -194,3 +221,35 @@ def test_lanes_on_different_rows_take_turns_on_vector_units() -> None:
     tiles = [tile | dict(BLOCK_M=m, BLOCK_N=n) for m, n in ((256, 16), (32, 128))]
     tall, wide = (op.rank([each], "triton")[0].predicted_ms for each in tiles)
     assert tall > 1.5 * wide
+
+
+def test_columns_along_k_start_in_one_bank_on_vector_units() -> None:
+    """Eight lanes read 16 bytes each at once. If K is contiguous in B, they are on eight columns in the same banks."""
+    columns, rows = (ms(matmul("float32", layout, "l40s"), 128, 64, 32, 4, 3) for layout in ("nt", "nn"))
+    assert columns > 1.5 * rows
+
+
+@pytest.mark.parametrize(
+    ("device", "stages", "apart", "exposed"),
+    [("a100", 2, 1, 0), ("a100", 1, 0, 0), ("h200", 3, 0, 0), ("t4", 3, 0, 0), ("mi300x", 2, 0, 0),
+     ("rx_7900_xtx", 2, 1, 1), ("rx_9070_xt", 3, 1, 1), ("rx_7900_xtx", 1, 0, 0)],
+)  # fmt: skip
+def test_loads_that_do_not_overlap_with_products(device: str, stages: int, apart: int, exposed: int) -> None:
+    op, config = matmul("float16", "nt", device), dict(zip(TILE, (64, 64, 64, 4, stages), strict=True))
+    space, _ = given_space(op.problem, carver.load_arch(device), triton_matmul(), [config])
+    assert (space.at(0, "products_apart", None), space.at(0, "exposed_loads", None)) == (apart, exposed)
+
+
+def test_a_second_buffer_hides_loads_of_a_lone_block() -> None:
+    """By SASS for compute capability 8.9, a lone warp takes (latency + products) / (stages - 1), if that is more than
+    the products: 64 x 64 x 64 with 4 warps 1643, 824 and 660 clocks a step, at a latency of 1000."""
+    op = carver.MatmulTemplate(1024, 2048, 8192, trans_B=True).with_arch("l40s")
+    two, three = (ms(op, 128, 128, 64, 8, stages) for stages in (2, 3))
+    assert two > 1.3 * three
+
+
+def test_elements_copied_one_by_one_beside_tensor_memory_spill() -> None:
+    """ptxas spills 1058 bytes of 128 x 128 x 64 with 4 warps for compute capability 10.0, and none with 8 warps."""
+    op = carver.MatmulTemplate(1500, 1000, 3000, trans_B=True).with_arch("b200")
+    few, many = (op.rank([dict(zip(TILE, (128, 128, 64, warps, 2), strict=True))], "triton")[0] for warps in (4, 8))
+    assert few.launch.registers == 255 and many.launch.registers < 255

@@ -157,7 +157,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
     core = norm((*body, port, issue)) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
-    covered = latency + work.chain_clk * k["chain_latency"] + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
+    before = work.chain_clk * np.maximum(k["chain_latency"], work.products_apart)
+    covered = latency + before + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
     uncovered = covered / work.ahead + latency * work.exposed + work.apart_clk
     alone = uncovered + work.wait_clk
     several: FloatArray | float = k["pipeline_overlap"]

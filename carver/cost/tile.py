@@ -61,6 +61,9 @@ class Block(Operands):
         "instructions", "instructions of a copy that is too narrow to be asynchronous; by default as for any copy", None
     )
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
+    products_apart: FloatArray = column(
+        "flag", "the loads of a step do not overlap with its products", 0
+    )
     synchronous_copies: FloatArray = column(
         "flag", "a step loads, waits, stores and multiplies, one after the other", 0
     )

@@ -41,6 +41,9 @@ class Work:
     """This step's share of the bytes that miss L2, which an L3 serves if there is one."""
     missed: FloatArray | None = None
     """Share of the loads that wait for DRAM; None: `dram_bytes` over `l2_read_bytes`."""
+    products_apart: FloatArray | float = 0.0
+    """1 where loads do not overlap with the products of the step in which they are waited for, so that a lone block
+    takes the time of both; elsewhere the share `chain_latency` of the products counts."""
     exposed: FloatArray | float = 0.0
     """Number of load latencies that no pipelining hides."""
     smem_clk: FloatArray | float = 0.0

@@ -10,19 +10,29 @@ to 10.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from .expr import pow2
+from .triton_lanes import (
+    WIDEST_COPY_BYTES,
+    Values,
+    lane_extent,
+    lane_passes_a,
+    lane_passes_b,
+    lane_read_a_bytes,
+    lane_read_b_bytes,
+    lane_reads_a,
+    lane_reads_b,
+    lane_rows,
+    lanes_across,
+    staged_bytes_of,
+    staged_wide,
+)
 from .vocabulary import MMA, TCGEN05, VECTOR, WGMMA
 
-Values: TypeAlias = Any
-"""An integer array over candidates, or one integer for all. Flags are 0 or 1."""
-WIDEST_COPY_BYTES = 16
-BANKS_BYTES = 128
-"""Bytes that shared memory moves in one pass: one word of each bank."""
 LEAST_ASYNC_BYTES = 4
 """Least width of an asynchronous copy: cp.async takes 4, 8 or 16 bytes. On CDNA before CDNA 4 the compiler prefetches
 nothing narrower either."""
@@ -83,6 +93,23 @@ def buffers(num_stages: Values, instruction: Values) -> Values:
     mma.sync, mfma and wmma have loaded their fragments by then, and need one less. One stage means no pipeline.
     """
     return np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, np.maximum(num_stages - 1, 1))
+
+
+def waits_at_barriers(arch: Arch) -> bool:
+    """Whether a barrier waits for all loads that are under way. LLVM puts such a wait before each barrier on RDNA, but
+    not on CDNA from CDNA 2 on (assembly of Triton 3.6 for gfx90a to gfx1201)."""
+    return arch.vendor == "amd" and arch.warp_size == 32
+
+
+def no_overlap(arch: Arch, instruction: Values, num_stages: Values, copied: Values) -> Values:
+    """Whether the products of a step overlap with none of its loads; `copied` says that some are prefetched.
+
+    With mma.sync and vector units, copies have one buffer less than stages, so a copy begins when the products of a
+    step have read its buffer. On RDNA, the first operand's load is waited for before the products, and the second's
+    begins among the last of them. Source: Triton 3.6's SASS for compute capability 8.0 to 9.0, and assembly for gfx1100
+    and gfx1201."""
+    apart = np.asarray((arch.vendor == "nvidia") | waits_at_barriers(arch))
+    return (instruction < WGMMA) & (num_stages > 1) & copied & apart
 
 
 def rounded(need: Values) -> Values:
@@ -270,8 +297,17 @@ def async_copies(async_a: Values, async_b: Values) -> Values:
     return (async_a > 0) & (async_b > 0)
 
 
-def exposed_loads(async_a: Values, async_b: Values) -> Values:
-    return async_a != async_b
+def products_apart(
+    arch: Arch, instruction: Values, num_stages: Values, async_a: Values, async_b: Values
+) -> Values:  # fmt: skip
+    return no_overlap(arch, instruction, num_stages, (np.asarray(async_a) > 0) | (np.asarray(async_b) > 0))
+
+
+def exposed_loads(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
+    """Loads of a step that nothing hides: of one operand, if only the other is prefetched. On RDNA, the step's first
+    barrier waits for the load of the first operand, which has just begun."""
+    waited = np.asarray(waits_at_barriers(arch)) & (num_stages > 1) & (async_a > 0) & (async_b > 0)
+    return (async_a != async_b) | waited
 
 
 def synchronous_copies(arch: Arch, async_a: Values, async_b: Values, num_stages: Values) -> Values:
@@ -320,58 +356,6 @@ def buffers_b(
     return np.where(async_b > 0, prefetched, _unprefetched(instruction, num_stages))
 
 
-def _lane_extent(tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    """Contiguous rows and columns that a lane holds, on vector units: 4 x 4, or fewer in a small tile."""
-    share = tile_m * tile_n // threads
-    return np.select([share >= 16, share >= 4], [4, 2], 1)
-
-
-def lanes_across(arch: Arch, tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    """Lanes of a warp along the columns, on vector units. Lanes fill a row first."""
-    return np.minimum(arch.warp_size, np.maximum(1, tile_n // _lane_extent(tile_m, tile_n, threads)))
-
-
-def _lane_width(k_contiguous: Values, element: Values, extent: Values) -> Values:
-    """Bytes of one read: along K if it is contiguous, else along the lane's rows or columns."""
-    return np.where(k_contiguous > 0, WIDEST_COPY_BYTES, np.minimum(extent * element, WIDEST_COPY_BYTES))
-
-
-def lane_read_a_bytes(a_k_last: Values, a_bytes: Values, tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    return _lane_width(a_k_last, a_bytes, _lane_extent(tile_m, tile_n, threads))
-
-
-def lane_read_b_bytes(b_k_last: Values, b_bytes: Values, tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    return _lane_width(b_k_last, b_bytes, _lane_extent(tile_m, tile_n, threads))
-
-
-def lane_reads_a(
-    tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, a_bytes: Values, lane_read_a_bytes: Values
-) -> Values:  # fmt: skip
-    """Reads per lane and step for all rows of its share of the tile."""
-    rows = np.maximum(1, tile_m * tile_n // threads // _lane_extent(tile_m, tile_n, threads))
-    return -(-rows * tile_k * a_bytes // lane_read_a_bytes)
-
-
-def lane_reads_b(
-    tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, b_bytes: Values, lane_read_b_bytes: Values
-) -> Values:  # fmt: skip
-    return -(-_lane_extent(tile_m, tile_n, threads) * tile_k * b_bytes // lane_read_b_bytes)
-
-
-def _passes(k_contiguous: Values, lanes: Values, width: Values) -> Values:
-    """Passes of the port for one read of a warp. Shared memory is not swizzled for vector units. With K contiguous,
-    rows start at the same bank, and lanes on different rows conflict; otherwise lanes read contiguous words."""
-    return np.where(k_contiguous > 0, lanes, -(-lanes * width // BANKS_BYTES))
-
-
-def lane_passes_a(arch: Arch, a_k_last: Values, lanes_across: Values, lane_read_a_bytes: Values) -> Values:
-    return _passes(a_k_last, arch.warp_size // lanes_across, lane_read_a_bytes)
-
-
-def lane_passes_b(b_k_last: Values, lanes_across: Values, lane_read_b_bytes: Values) -> Values:
-    return _passes(b_k_last, lanes_across, lane_read_b_bytes)
-
-
 def leaving_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, threads: Values, num_warps: Values, warps_m: Values, out_bytes: Values,
     by_16_out: Values, static_shapes: Values, instruction: Values,
@@ -409,7 +393,7 @@ def leaving_bytes(
 def smem_bytes(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, a_bytes: Values, b_bytes: Values, buffers_a: Values,
     buffers_b: Values, converted_b: Values, leaving_bytes: Values, synchronous_copies: Values, instruction: Values,
-    num_stages: Values, threads: Values, async_b: Values, b_converts: Values, b_tiles: Values = 1,
+    num_stages: Values, threads: Values, async_b: Values, b_converts: Values, staged_wide: Values, b_tiles: Values = 1,
     kept_sums: Values = 0, staged_bytes: Values = 0,
 ) -> Values:  # fmt: skip
     """Shared memory of a block.
@@ -423,8 +407,9 @@ def smem_bytes(
     """
     apart = (async_b == 0) & (synchronous_copies == 0) & (tile_n * tile_k >= threads)
     element = np.where((arch.vendor == "amd") & (b_converts > 0) & apart, a_bytes, b_bytes)
-    of_a, of_b = buffers_a * tile_m * a_bytes, tile_n * (buffers_b * element + converted_b * a_bytes)
-    one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA)
+    of_a = buffers_a * tile_m * staged_bytes_of(staged_wide, a_bytes)
+    of_b = tile_n * (buffers_b * staged_bytes_of(staged_wide, element) + converted_b * a_bytes)
+    one_buffer = (arch.vendor == "amd") & (synchronous_copies > 0) & (instruction == MMA) | (staged_wide > 0)
     barriers = np.where(instruction == TCGEN05, b_tiles * np.where(num_stages > 1, 2, 1) * BARRIER_BYTES, 0)
     # each lane of tensor memory holds one row, so scales of rows need no exchange
     of_columns = np.where((tile_n >= threads) | (instruction == TCGEN05), tile_n, 0)
@@ -479,7 +464,7 @@ def warp_instr(
 def registers(
     arch: Arch, tile_m: Values, tile_n: Values, tile_k: Values, threads: Values, warps_m: Values, warps_n: Values,
     a_bytes: Values, b_bytes: Values, copy_a_bytes: Values, copy_b_bytes: Values, accumulators: Values,
-    instruction: Values, num_stages: Values, b_tiles: Values = 1, kept_sums: Values = 0,
+    instruction: Values, num_stages: Values, staged_wide: Values, b_tiles: Values = 1, kept_sums: Values = 0,
 ) -> Values:  # fmt: skip
     """Registers per thread. `kept_sums` are registers of sums that tl.dot does not accumulate itself."""
     copied = tile_m * a_bytes // copy_a_bytes + b_tiles * tile_n * b_bytes // copy_b_bytes
@@ -498,10 +483,17 @@ def registers(
         copies_a = tile_k * tile_m * a_bytes // copy_a_bytes // threads
         by_warps = 32 + accumulators + accumulators // 8 + fragments + 3 * copies_a + 7 * (copies - copies_a) // 4
     by_groups = accumulators + accumulators // 6 + 5 * copies // 2 + 21
+    rows, columns = lane_rows(tile_m, tile_n, threads), lane_extent(tile_m, tile_n, threads)
     by_threads = 37 + accumulators + 6 * (accumulators // b_tiles) // 5 + 8 * copies // 5
+    by_threads = by_threads + np.where(staged_wide > 0, rows * tile_k, 0)
+    if arch.vendor == "amd":  # LLVM reads most operands of a step before it multiplies them
+        by_threads = 16 + accumulators + 7 * tile_k * (rows + b_tiles * columns) // 10 + 3 * copies
     # sums are read from tensor memory after the loop, large numbers of them in parts
     by_block = 20 + np.minimum(accumulators, 128) + 5 * np.maximum(accumulators - 128, 0) // 8 + copies // 3
     by_block = by_block + 8 * -(-tile_m // threads)  # rows of each thread
+    # elements that are copied one by one pass through registers, with a pointer each, while no sums are there
+    narrow = np.minimum(copy_a_bytes, copy_b_bytes) < LEAST_ASYNC_BYTES
+    by_block = np.maximum(by_block, np.where(narrow, 25 + 3 * copies, 0))
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
     need = kept_sums + np.select(kinds, [by_block, by_groups, by_warps], by_threads)
     # if a step has at most two instructions along K, ptxas can multiply the tile part by part: its own sums are then
@@ -561,9 +553,9 @@ _DOT = named(
     warps, threads, instruction, warps_n, warps_m, product_copies, bytewise, narrow_b, turns, turned_a, turned_b,
     singles_a, singles_b, single_conflicts_a, single_conflicts_b, copy_a_bytes, copy_b_bytes, any_width, async_a,
     async_b, async_copies, ahead, exposed_loads, synchronous_copies, single_copy_instr, scattered_a, scattered_b,
-    padded_loads, converted_b, buffers, buffers_a, buffers_b, lanes_across, lane_read_a_bytes, lane_read_b_bytes,
-    lane_reads_a, lane_reads_b, lane_passes_a, lane_passes_b, leaving_bytes, smem_bytes, tmem_columns, warp_instr,
-    serialized, accumulators, registers, scale_columns,
+    padded_loads, converted_b, products_apart, buffers, buffers_a, buffers_b, staged_wide, lanes_across,
+    lane_read_a_bytes, lane_read_b_bytes, lane_reads_a, lane_reads_b, lane_passes_a, lane_passes_b, leaving_bytes,
+    smem_bytes, tmem_columns, warp_instr, serialized, accumulators, registers, scale_columns,
 )  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "contraction": _DOT,

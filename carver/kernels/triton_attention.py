@@ -12,19 +12,22 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from . import triton_lanes
 from .triton import (
     BARRIER_BYTES,
-    Values,
     allocated_columns,
     amd_instruction_rows,
     instruction_of,
     named,
+    no_overlap,
     pipelines,
     rounded,
     threads,
+    waits_at_barriers,
     warps,
 )
-from .vocabulary import MMA, TCGEN05, WGMMA
+from .triton_lanes import Values
+from .vocabulary import MMA, TCGEN05, VECTOR, WGMMA
 
 CHAINED_STAGES = 4
 """Number of stages at which AMD's compiler uses a special schedule for two dependent products."""
@@ -106,6 +109,16 @@ def ahead(arch: Arch, num_stages: Values) -> Values:
     return np.where(pipelines(arch), np.maximum(num_stages - 1, 1), 1)
 
 
+def exposed_loads(arch: Arch) -> Values:
+    """Loads of a step whose latency nothing hides: of the keys on RDNA, where a barrier waits for them, and for those
+    of the values later."""
+    return int(waits_at_barriers(arch))
+
+
+def products_apart(arch: Arch, instruction: Values, num_stages: Values) -> Values:
+    return no_overlap(arch, instruction, num_stages, pipelines(arch))
+
+
 def smem_bytes(
     arch: Arch, instruction: Values, num_warps: Values, num_stages: Values, ahead: Values, tile_m: Values,
     tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
@@ -129,6 +142,25 @@ def smem_bytes(
     one = np.maximum(of_keys, of_values + p_bytes)
     loop = np.where(pipelines(arch) & (num_stages == 1), one, kept * (of_keys + of_values) + p_bytes)
     return queries + loop + beside
+
+
+def operand_passes(
+    arch: Arch, instruction: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, threads: Values,
+    q_bytes: Values, k_bytes: Values, v_bytes: Values,
+) -> Values:  # fmt: skip
+    """Passes of the port of shared memory in which a warp reads the operands of a step, on vector units. Queries, keys
+    and probabilities are read along the axis that is summed over, values across it."""
+    wide = triton_lanes.staged_wide(arch, instruction, q_bytes)
+    passes = np.zeros(())
+    for columns, depth, b_bytes, along in ((tile_k, head, k_bytes, 1), (value, tile_k, v_bytes, 0)):
+        across = triton_lanes.lanes_across(arch, tile_m, columns, threads)
+        of_a = triton_lanes.lane_read_a_bytes(1, q_bytes, wide, tile_m, columns, threads)
+        of_b = triton_lanes.lane_read_b_bytes(along, b_bytes, wide, tile_m, columns, threads)
+        reads_a = triton_lanes.lane_reads_a(tile_m, columns, depth, threads, q_bytes, wide, of_a)
+        reads_b = triton_lanes.lane_reads_b(tile_m, columns, depth, threads, b_bytes, wide, of_b)
+        passes = passes + reads_a * triton_lanes.lane_passes_a(arch, 1, across, of_a)
+        passes = passes + reads_b * triton_lanes.lane_passes_b(arch, along, across, of_b)
+    return np.where(instruction == VECTOR, passes, 0)
 
 
 def tmem_columns(instruction: Values, tile_m: Values, tile_k: Values, value: Values, q_bytes: Values) -> Values:
@@ -178,14 +210,17 @@ def registers(
     # wgmma leaves scores in registers: of many, the first are already probabilities when the last are exponentiated
     by_groups = by_block - 6 * np.maximum(scores - 64, 0) // 5
     by_threads = 40 + sums + scores + scores * np.minimum(q_bytes, 4) // 8
+    # a thread holds its share of the probabilities while the values take their place in shared memory
+    held = triton_lanes.lane_rows(tile_m, value, threads) * tile_k
+    by_threads = by_threads + np.where(triton_lanes.staged_wide(arch, instruction, q_bytes), held, 0)
     kinds = [instruction == TCGEN05, instruction == WGMMA, instruction == MMA]
     return rounded(np.select(kinds, [by_block, by_groups, by_warps], by_threads))
 
 
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "attention": named(
-        warps, threads, instruction, warps_m, warps_n, score_copies, p_bytes, async_copies, ahead, smem_bytes,
-        tmem_columns, registers,
+        warps, threads, instruction, warps_m, warps_n, score_copies, p_bytes, async_copies, ahead, exposed_loads,
+        products_apart, operand_passes, smem_bytes, tmem_columns, registers,
     ),
 }  # fmt: skip
 """The functions that compute columns, by cost model."""

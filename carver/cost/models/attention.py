@@ -45,6 +45,11 @@ COPY_BYTES = 16
 LSE_BYTES = 8
 """Maximum and sum of a row, in float32, that each part of split keys stores for the kernel that joins the parts."""
 
+NAMED_REGISTERS = 256
+"""Registers that vector instructions name. Those beyond, of CDNA's 512, are for matrix instructions, so other values
+are moved there and back in every step. Source: CDNA 3 ISA, accumulation VGPRs; Triton 3.6's loop for gfx950 of 128 x
+128 with 4 warps has 447 registers and 263 moves, and waits more often for what it reads from LDS."""
+
 INDEX_LOADS = 2
 """Dependent loads before a block-sparse kernel knows its first block of keys: the count, then the index."""
 
@@ -124,9 +129,15 @@ class Attention:
         "bytes", "size of the probabilities that pass through shared memory between the products", 0
     )
     score_copies: FloatArray = column("", "number of warps that compute the same scores", 1)
+    operand_passes: FloatArray = column(
+        "", "on vector units: passes of the port of shared memory in which a warp reads the operands of a step", 0
+    )
     tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's scores and sums", 0)
     start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
+    products_apart: FloatArray = column(
+        "flag", "the loads of a step do not overlap with its products", 0
+    )
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
@@ -168,7 +179,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     special = 3 if "softcap" in problem.options else 1
     rescaled = rows_padded * value if way.rescales else np.zeros(())
     exp_clk, vector_clk, soft_instr = softmax_clk(arch, rows_scored * tk, rescaled, ops, special)
-    soft_clk = exp_clk + vector_clk
+    moves = warps * 2 * np.maximum(registers - NAMED_REGISTERS, 0) * (arch.max_regs_per_thread > NAMED_REGISTERS)
+    soft_clk = exp_clk + vector_clk + moves * arch.warp_size / arch.lanes_per_sm
     # a warp alternates between products and softmax, so only other warps can fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
     alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
@@ -183,7 +195,9 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     walked = tk * (of_head * head * ek + of_value * value * ev)
     reads_kv = walked * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
     fragments = reads_kv + tile_q * np.where(kind >= WGMMA, 1.0, wn) + p_bytes * wn
-    smem_clk = (fragments + tile_kv + p_bytes) / (arch.smem_bytes_per_clk * k["smem_efficiency"])
+    by_lanes = warps * c.operand_passes
+    read_clk = np.where(by_lanes > 0, by_lanes, fragments / arch.smem_bytes_per_clk)
+    smem_clk = (read_clk + (tile_kv + p_bytes) / arch.smem_bytes_per_clk) / k["smem_efficiency"]
 
     # instruction issue
     lanes = warps * arch.warp_size
@@ -193,6 +207,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
         + soft_instr
+        + moves
         + fma
     )
     # bytes: a block reads its queries once, and a tile of keys and values in each step
@@ -228,6 +243,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         steps=steps,
         ahead=np.where(busy > 0, c.ahead, np.inf),
         exposed=(1.0 + sparse) / steps + c.exposed_loads,
+        products_apart=c.products_apart,
         start_loads=c.start_loads + (TABLE_LOADS if "page" in problem.options else 0.0),
         math_clk=math_clk * busy,
         chain_clk=np.maximum(chain_clk * busy, 1.0),

@@ -56,6 +56,7 @@ class Step:
     warps: FloatArray
     ahead: FloatArray
     exposed: FloatArray
+    products_apart: FloatArray
     math_clk: FloatArray
     chain_clk: FloatArray
     smem_clk: FloatArray
@@ -134,6 +135,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         warps=t.warps,
         ahead=np.where(waits > 0, t.ahead, np.inf),
         exposed=t.exposed_loads,
+        products_apart=t.products_apart,
         math_clk=math_clk,
         chain_clk=chain_clk,
         smem_clk=smem_clk,

@@ -54,7 +54,8 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     body = body_overlap(space, k)
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
-    uncovered = (latency + s.chain_clk * k["chain_latency"]) / s.ahead + latency * s.exposed + s.apart_clk
+    before = s.chain_clk * np.maximum(k["chain_latency"], s.products_apart)
+    uncovered = (latency + before) / s.ahead + latency * s.exposed + s.apart_clk
 
     def step(resident: FloatArray) -> FloatArray:
         warps = resident * s.warps / arch.schedulers_per_sm

@@ -42,6 +42,7 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         steps=t.steps,
         ahead=step.ahead,
         exposed=step.exposed,
+        products_apart=step.products_apart,
         math_clk=step.math_clk,
         chain_clk=step.chain_clk,
         smem_clk=step.smem_clk,
