@@ -46,7 +46,7 @@ AMD_REGISTERS = {
     ),
     "rdna": (
         (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0, 0.7, 0.3), (16, 1.4, 0.65, 2, 0.4, 1.1, 0.3),
-        (16, 3.4, 0.65, 2, 0.4, 1.1, 0.3),
+        (28, 3.4, 0.65, 2, 0.4, 1.1, 0.3),
     ),
 }  # fmt: skip
 """Registers per thread for 1, 2, 3 and 4 stages: a base, then factors on the registers of scores, sums, queries, a
