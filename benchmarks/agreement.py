@@ -8,9 +8,9 @@
 `compile` draws configurations of each Triton kernel that carver declares, from its tunables, compiles them for each
 target and adds a row each to the record; what is there already is not compiled again. `table` ranks nothing and
 compiles nothing: it says for each target and kernel how carver's columns agree with the record. `picks` compiles
-carver's first four of eight matmuls and four attentions on each target, and `spilled` says which of such a record did
-not fit or spilled. The kernels are `kernels/triton_declared.py`, `kernels/triton_transpose.py` and
-`kernels/triton_moe.py`.
+carver's first four of eight matmuls and four attentions on each target, in place of those recorded before, and
+`spilled` says which of such a record did not fit or spilled. The kernels are `kernels/triton_declared.py`,
+`kernels/triton_transpose.py` and `kernels/triton_moe.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -570,6 +570,15 @@ def write(path: Path, rows: Iterable[Row]) -> None:
             file.flush()
 
 
+def drop(path: Path, names: Sequence[str], targets: Sequence[str], still: Container[Any]) -> None:
+    """Take out the rows of these kernels and targets whose keys are not among `still`: they are picks no more."""
+    kept = [
+        row for row in read(path) if row["kernel"] not in names or row["target"] not in targets or key(row) in still
+    ]
+    path.unlink()
+    write(path, kept)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["compile", "table", "picks", "spilled"])
@@ -584,15 +593,17 @@ def main() -> None:
     if options.what in ("compile", "picks"):
         draws = options.what == "compile"
         names = options.kernel or list(SUBJECTS if draws else PICKED)
-        wanted = (
+        wanted = [
             (name, target, arguments, config)
             for name in names
             for target in targets
             for arguments, config in (
                 drawn(name, target, options.configs, options.seed) if draws else picked(name, target)
             )
-        )
+        ]
         write(options.record, compiled(wanted, known))
+        if not draws:
+            drop(options.record, names, targets, {key(row) for row in rows(wanted)})
         return
     chosen = [r for r in known if r["target"] in targets and r["kernel"] in (options.kernel or SUBJECTS)]
     if options.what == "table":

@@ -25,8 +25,6 @@ RATIO = (0.5, 2.0)
 """Of carver's registers over the compiler's, in the median of a kernel on a target."""
 MEMORY_BOUND = ("reduction/triton", "elementwise/triton", "window/triton", "transpose/triton")
 """Kernels whose registers decide nothing: they are not asked for."""
-SPILLED = {"matmul/triton gfx1201 (64, 8192, 8192, 'float8_e4m3', False, True) (64, 32, 256, 2, 2, 8, 1)"}
-"""The one first pick that spills, 80 bytes: LLVM needs 276 registers, carver says 240."""
 LIVE = 2
 """Configurations of each kernel and target that are compiled anew."""
 
@@ -70,7 +68,7 @@ def test_what_is_recorded_of_first_picks_fits_and_does_not_spill() -> None:
     assert {(row["kernel"], row["target"]) for row in PICKS} == {
         (kernel, target) for kernel in agreement.PICKED for target in agreement.TARGETS
     }
-    assert {fault.partition(":")[0] for fault in agreement.faults(PICKS)} <= SPILLED
+    assert not list(agreement.faults(PICKS))
 
 
 @pytest.mark.slow
@@ -86,7 +84,7 @@ def test_first_picks_fit_and_do_not_spill(target: str) -> None:
     known = {agreement.key(row): row for row in PICKS}
     rows = [*agreement.compiled(wanted, PICKS)]
     rows += [known[k] for k in map(agreement.key, agreement.rows(wanted)) if k in known]
-    assert len(rows) >= len(wanted) and {fault.partition(":")[0] for fault in agreement.faults(rows)} <= SPILLED
+    assert len(rows) >= len(wanted) and not list(agreement.faults(rows))
 
 
 @pytest.mark.slow

@@ -476,7 +476,7 @@ def registers(
         waiting = tile_m * np.maximum(a_bytes, 4 * a_bytes // copy_a_bytes)
         waiting = waiting + b_tiles * tile_n * np.maximum(b_bytes, 4 * b_bytes // copy_b_bytes)
         loads = copies + 2 * (tile_k * waiting // (4 * threads)) // 5
-        by_warps = _amd_registers(arch, threads, num_stages, tile_k, accumulators, fragments, copies, loads)
+        by_warps = _amd_registers(arch, threads, num_stages, tile_k, a_bytes, accumulators, fragments, copies, loads)
         by_warps = by_warps + np.where(np.asarray(kept_sums) > 0, 48 + kept_sums // 2, 0)
     else:
         fragments = (tile_m // (4 * warps_m) + tile_n // (4 * warps_n)) * np.where(a_bytes == 8, 4, 1)
@@ -504,11 +504,12 @@ def registers(
 
 
 def _amd_registers(
-    arch: Arch, threads: Values, num_stages: Values, tile_k: Values, accumulators: Values, fragments: Values,
-    copies: Values, loads: Values,
+    arch: Arch, threads: Values, num_stages: Values, tile_k: Values, a_bytes: Values, accumulators: Values,
+    fragments: Values, copies: Values, loads: Values,
 ) -> Values:  # fmt: skip
     """`registers` for AMD's matrix instructions. On CDNA, LLVM keeps sums twice if threads may have all registers of
-    the instruction set. On RDNA 3, both halves of a wave hold the operands."""
+    the instruction set. On RDNA 3, both halves of a wave hold the operands. On RDNA 4, LLVM reads fragments of 8 bits
+    as it multiplies them, while each copy of the next step waits in four registers, beside its pointer of two."""
     if arch.warp_size == 64:
         few = 24 + 2 * accumulators + 3 * fragments // 5 + loads
         many = 26 + 3 * accumulators // 4 + 2 * fragments // 3 + 3 * copies // 2
@@ -516,7 +517,8 @@ def _amd_registers(
     if arch.isa.startswith("gfx11"):
         return 40 + 3 * accumulators // 4 + 11 * fragments // 10 + 2 * copies
     deep = np.where(num_stages > 2, 4, 2) * accumulators * (tile_k // 256)
-    return 24 + 9 * accumulators // 8 + fragments // 2 + 2 * copies + deep
+    of_bytes = 24 + accumulators + fragments // 8 + 6 * copies
+    return np.where(a_bytes == 1, of_bytes, 24 + 9 * accumulators // 8 + fragments // 2 + 2 * copies) + deep
 
 
 def scale_columns(
