@@ -178,6 +178,12 @@ def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:
     ]
 
 
+def several(n: float, one: str, many: str = "") -> str:
+    """A number and what it counts: "1 pass", "1.5 passes"; by default "many" has an s more than "one"."""
+    number = f"{n:,.0f}" if n == round(n) else f"{n:,.4g}"
+    return f"{number} {one if n == 1 else many or f'{one}s'}"
+
+
 def scaled(value: float, unit: str) -> str:
     """A quantity with the prefix that leaves one to three digits before the point: "708.1 TFLOP/s"."""
     sizes = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"))

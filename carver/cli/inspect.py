@@ -76,9 +76,7 @@ def call_of(kernel: str, path: Path | None) -> Call:
         numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
         return tuple(_extent(each, numbers) for each in given["grid"])
 
-    function = kernel_at(kernel)
-    decorated = function.fn.__globals__.get(kernel.rpartition(":")[2], function)  # its autotune and heuristics
-    return Call(decorated, given["args"], grid, given["constants"], given["values"])
+    return Call(kernel_at(kernel), given["args"], grid, given["constants"], given["values"])
 
 
 def _arguments(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
+from ..base.table import several
 from .footprint import Stretch, Touched, align_bytes, density, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -237,13 +238,14 @@ def _lines(facts: Facts) -> Iterator[str]:
     spills = f", {facts.spill_bytes} bytes per thread spilled" if facts.spill_bytes else ""
     tensor = f", {facts.tensor_columns} columns of tensor memory" if facts.tensor_columns else ""
     yield f"{facts.shared_bytes:,} bytes of shared memory{tensor}, {facts.registers} registers per thread{spills}"
-    yield f"{facts.warps} warps per block, {facts.resident} blocks per SM, grid {' x '.join(map(str, facts.grid))}"
+    grid = " x ".join(map(str, facts.grid))
+    yield f"{several(facts.warps, 'warp')} per block, {several(facts.resident, 'block')} per SM, grid {grid}"
     loops = []
     for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop without a counterpart in the program"
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
-        loops.append((loop.parent, f"{name}: {loop.trips:.4g} passes per program{most}", loop.span))
-    asides = [(f"behind a branch, {times:.4g} times per program", span) for times, span in facts.asides]
+        loops.append((loop.parent, f"{name}: {several(loop.trips, 'pass', 'passes')} per program{most}", loop.span))
+    asides = [(f"behind a branch, {several(times, 'time')} per program", span) for times, span in facts.asides]
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
     for access in facts.accesses:

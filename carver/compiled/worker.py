@@ -45,8 +45,19 @@ def where_is(kernel: Any) -> dict[str, str]:
 
 
 def find(place: Mapping[str, str]) -> Any:
-    """The kernel at a place. Raises ConfigError where its module does not load or holds no such kernel, or one that
-    calls or names other things than the process that asks has there."""
+    """The kernel at a place. Raises ConfigError as `_named`, and for one that calls or names other things than the
+    process that asks has there."""
+    function = function_of(_named(place))
+    if place.get("source", source := source_of(function)) != source:
+        raise ConfigError(
+            f"{place['name']} is another kernel where {place['path']} is imported again: put what it calls and names "
+            "into that file, and change none of it afterwards"
+        )
+    return function
+
+
+def _named(place: Mapping[str, str]) -> Any:
+    """What has this name in a module. Raises ConfigError where the module does not load or holds no such name."""
     try:
         found: Any = _module(place["module"], Path(place["path"]))
     except (Exception, SystemExit) as error:  # a module of the user's may raise anything
@@ -57,13 +68,7 @@ def find(place: Mapping[str, str]) -> Any:
             hint = f"; {nearest(part, there)}" if there else ", nor any other function of triton.jit"
             raise ConfigError(f"{place['path']} has no {place['name']!r}{hint}")
         found = getattr(found, part)
-    function = function_of(found)
-    if place.get("source", source := source_of(function)) != source:
-        raise ConfigError(
-            f"{place['name']} is another kernel where {place['path']} is imported again: put what it calls and names "
-            "into that file, and change none of it afterwards"
-        )
-    return function
+    return found
 
 
 def _module(name: str, path: Path) -> ModuleType:
@@ -88,12 +93,14 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def kernel_at(text: str) -> Any:
-    """The kernel that FILE.py:NAME names. Raises ConfigError."""
+    """The kernel that FILE.py:NAME names, with its autotune and heuristics. Raises ConfigError."""
     path, colon, name = text.rpartition(":")
     if not colon or not Path(path).is_file():
         why = f"there is no file {path!r}; " if colon else ""
         raise ConfigError(f"{text!r}: {why}write FILE.py:NAME, a file and a function in it that triton.jit decorates")
-    return find({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
+    found = _named({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
+    function_of(found)  # raises for what is no kernel
+    return found
 
 
 def encode(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
-from ..base.table import WIDTH, Column, progress_bars, titled
+from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..ranking.uncertainty import COVERAGE, NEAR
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
@@ -250,7 +250,7 @@ def plot(rows: Sequence[Summary], ks: Sequence[int] = KS, ax: Axes | None = None
         ax.hlines(y, picks, draws, color="#cccccc", lw=1, zorder=1)
         ax.scatter(picks, y, marker=marker, color=colour, s=30, zorder=3, label=f"first {k}" if k > 1 else "first")
         ax.scatter(draws, y, marker=marker, facecolors="white", edgecolors=colour, s=26, zorder=2)
-    count = [f"{row.problems} problem{'s' if row.problems > 1 else ''}" for row in rows]
+    count = [several(row.problems, "problem") for row in rows]
     names = [f"{row.name}\n{row.device}, {n}" for row, n in zip(rows, count, strict=True)]
     ax.set_yticks(range(len(rows)), names, fontsize=9)
     ax.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="time over that of the fastest measured [×], mean")

@@ -13,7 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.occupancy import blocks_by_limit
 from ..base.errors import NoCandidates
-from ..base.table import WIDTH, scaled, screen_width, words
+from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import price, roofline_seconds
@@ -126,7 +126,7 @@ class Explanation:
             warps = -(-h.launch.threads // arch.warp_size)
             yield (
                 "occupancy",
-                f"{d['occupancy']:.0%}: {_count(d['blocks_per_sm'], 'block')} of {_count(warps, 'warp')} "
+                f"{d['occupancy']:.0%}: {several(d['blocks_per_sm'], 'block')} of {several(warps, 'warp')} "
                 f"on each SM; limited by {h.limited_by}",
             )
             yield "", f"blocks that would fit by each limit: {limits}"
@@ -138,7 +138,7 @@ class Explanation:
         last = blocks - slots * np.floor(d["waves"])
         tail = "the last wave is full" if last < 0.5 else f"the last wave fills {last / slots:.0%} of the device"
         noun = "block" if arch.kind == "gpu" else "task"
-        yield "waves", f"{d['waves']:.2f}: {_count(blocks, noun)}, {slots:,.0f} fit at a time; {tail}"
+        yield "waves", f"{d['waves']:.2f}: {several(round(blocks), noun)}, {slots:,.0f} fit at a time; {tail}"
         if "padding" in d:
             yield "padding", f"{1 - 1 / d['padding']:.1%} of the arithmetic falls outside the problem"
         if "dram_bytes" in d:
@@ -152,12 +152,9 @@ class Explanation:
         if d.get("l2_merged_share"):
             yield "", f"{d['l2_merged_share']:.0%} of the requests are merged with those of neighbouring blocks"
         limit = "arithmetic" if self.arithmetic_ms >= self.traffic_ms else "DRAM"
-        yield (
-            "roofline",
-            f"{_ms(self.roofline_ms)} by {limit}: {h.problem.flops / 1e9:,.4g} GFLOP take "
-            f"{_ms(self.arithmetic_ms)} at the peak rate, {scaled(h.problem.compulsory_bytes, 'B')} "
-            f"{_ms(self.traffic_ms)}",
-        )
+        computed = f"{scaled(h.problem.flops, 'FLOP')} take {_ms(self.arithmetic_ms)} at the peak rate"
+        moved = f"{scaled(h.problem.compulsory_bytes, 'B')} {_ms(self.traffic_ms)}"
+        yield "roofline", f"{_ms(self.roofline_ms)} by {limit}: {f'{computed}, {moved}' if h.problem.flops else moved}"
 
     def _change_lines(self) -> Iterator[str]:
         last = ""
@@ -263,7 +260,3 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 def _ms(ms: float) -> str:
     return f"{ms:.4g} ms" if ms >= 0.1 or ms == 0 else f"{ms * 1e3:.4g} us"
-
-
-def _count(n: float, what: str) -> str:
-    return f"{n:,.0f} {what}{'' if n == 1 else 's'}"

@@ -15,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import takes
-from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, tunables, without_colour
+from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, several, tunables, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
@@ -174,7 +174,7 @@ class Portfolio:
         differ, same = tunables([self.configs[bucket.config][1] for bucket in self.table], columns, width)
         columns += differ
         lines = [
-            f"{len(self)} configuration{'' if len(self) == 1 else 's'} for {self.problem} over {axis} on "
+            f"{several(len(self), 'configuration')} for {self.problem} over {axis} on "
             f"{self.arch.title}, backend {self.backend}",
             without_colour(rich_table(columns, width), width),
             *(fill(line, width) for line in said_left_out(columns, width)),

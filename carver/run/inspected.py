@@ -13,6 +13,7 @@ from ..arch.devices import load
 from ..arch.occupancy import blocks_that_fit
 from ..base.errors import ConfigError
 from ..base.given import shown, takes
+from ..base.table import several
 from ..compiled import inspect as triton
 from ..compiled.facts import Facts, code_lines
 from ..compiled.machine import Machine, matrix_rates, read_machines
@@ -102,7 +103,7 @@ def _lines(facts: CodeFacts) -> Iterator[str]:
     spills = f", {machine.spill_bytes} bytes per thread spilled" if machine.spill_bytes else ""
     yield (
         f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers per thread"
-        f"{spills}, {facts.threads} threads, {facts.resident} blocks per SM"
+        f"{spills}, {several(facts.threads, 'thread')}, {several(facts.resident, 'block')} per SM"
     )
     loops = [(loop.parent, f"loop {i}, each pass", loop.span) for i, loop in enumerate(machine.loops)]
     asides = [("behind a branch", aside.span) for aside in machine.asides]
