@@ -211,7 +211,8 @@ def run(*words: object) -> str:
 def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> None:
     before = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
     (row,) = json.loads(run("calibrate", "--from", measured_csv, "--write", "--json"))
-    assert (row["kernel"], row["arch"], row["problems"], row["helps"]) == ("matmul/triton", "h200_sxm", len(SHAPES), True)
+    assert (row["kernel"], row["arch"], row["helps"]) == ("matmul/triton", "h200_sxm", True)
+    assert row["problems"] == len(SHAPES)
     assert Path(row["written"]) == own_folder / "h200_sxm.toml"
     mine = archs.load("h200")
     assert mine.fitted_constants("matmul/triton") == row["constants"]
