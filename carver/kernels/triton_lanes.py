@@ -62,7 +62,7 @@ def lane_read_b_bytes(
 
 
 def lane_rows(tile_m: Values, tile_n: Values, threads: Values) -> Values:
-    """Rows of the first operand that a lane multiplies. Of the columns of the second it has `_lane_extent`."""
+    """Rows of the first operand that a lane multiplies. Of the columns of the second it has `lane_extent`."""
     return np.maximum(1, tile_m * tile_n // threads // lane_extent(tile_m, tile_n, threads))
 
 
