@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import carver
 from carver.base.errors import DeviceError
+from carver.base.shipped import folder
 from carver.compiled import inspect, kept, store
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -59,6 +61,16 @@ def test_readers_of_another_version_make_them_again(first: Any, monkeypatch: pyt
     key = kept.key_of("code", (1, 1, 1), (), H100)
     monkeypatch.setattr(kept.store, "readers", lambda: "of another version")
     assert kept.key_of("code", (1, 1, 1), (), H100) != key
+
+
+def test_other_rates_of_instructions_make_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = store.readers()
+    shutil.copytree(folder("arch") / "isa", tmp_path / "isa")
+    monkeypatch.setattr(store, "folder", lambda _: tmp_path)
+    assert store.readers.__wrapped__() == before
+    rates = tmp_path / "isa" / "sm_90.toml"
+    rates.write_text(rates.read_text(encoding="utf-8").replace("schedulers = 4", "schedulers = 2"), encoding="utf-8")
+    assert store.readers.__wrapped__() != before
 
 
 def test_a_cache_that_others_can_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..base.errors import Foreign
 from ..base.folders import kept, private, publish
 from ..base.given import json_of, text_of
+from ..base.shipped import folder
 
 FORMAT = "1"
 """Of an entry; others are not read."""
@@ -21,9 +22,10 @@ FOLDER = "compiled"
 
 @lru_cache(maxsize=1)
 def readers() -> str:
-    """A hash of the modules that read compiled code: what other ones read off it is read again."""
-    files = sorted(path for kind in ("*.py", "*.toml") for path in Path(__file__).parent.rglob(kind))
-    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    """A hash of the modules that read compiled code and of the rates that they price it with (`arch/isa`): what other
+    ones read off it is read again."""
+    modules, rates = Path(__file__).parent.rglob("*.py"), folder("arch").joinpath("isa").glob("*.toml")
+    return sha256(b"".join(file.read_bytes() for file in (*sorted(modules), *sorted(rates)))).hexdigest()
 
 
 def load(key: str) -> dict[str, Any] | None:
