@@ -84,6 +84,7 @@ def test_spaces_do_not_matter() -> None:
         ("C[m] += A[m-1,k]", "not a sum of distinct axes"),
         ("C[m] += A[m+m,k]", "not a sum of distinct axes"),
         ("C[m] += A[0*m,k]", "not a sum of distinct axes"),
+        ("C[m] += A[00*m+k]", "not a sum of distinct axes"),
         ("C[m] += A[]", "an input has an index, got 'A[]'"),
     ],
 )

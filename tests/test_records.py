@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from carver.base import folders
 from carver.base.errors import DeviceError
 from carver.base.folders import cache_folder, lease
 from carver.run import records
@@ -353,6 +354,42 @@ def test_lease_of_many_takers_has_one_holder_at_a_time(tmp_path: Path, monkeypat
     for t in takers:
         t.join()
     assert most == [1]
+
+
+def test_a_lock_that_cannot_be_made_is_an_error_that_says_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_LOCK_DIR", str(tmp_path / "none"))
+    with pytest.raises(DeviceError, match=r"none/carver-.* cannot be opened: .*set CARVER_LOCK_DIR"):
+        lease("gpu", shared=True).__enter__()
+
+
+def test_files_where_folders_should_be_cost_only_what_would_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    (tmp_path / "leases").touch(0o600)
+    with lease("gpu 0"):
+        assert (tmp_path / "leases").is_file() and folders.private("leases") != tmp_path / "leases"
+
+
+@pytest.mark.parametrize("variable", ["CARVER_CACHE_DIR", "CARVER_CONFIG_DIR", "CARVER_LOCK_DIR", "CARVER_TRUST_CACHE"])
+def test_the_home_of_nobody_is_an_error_that_names_the_variable(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = {"CARVER_CONFIG_DIR": folders.config_folder, "CARVER_LOCK_DIR": folders.lock_folder,
+             "CARVER_TRUST_CACHE": folders.trusted}  # fmt: skip
+    monkeypatch.setenv(variable, "~nobody-of-this-name/x")
+    with pytest.raises(DeviceError, match=f"{variable}=~nobody-of-this-name/x: there is no such user"):
+        reads.get(variable, cache_folder)()
+
+
+def test_folders_are_trusted_whatever_bytes_their_names_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
+    odd, umlaut = tmp_path / os.fsdecode(b"\xff"), tmp_path / "caché"
+    folders.trust(odd)
+    folders.trust(umlaut)
+    assert folders.trusted() == [odd.resolve(), umlaut.resolve()]
+    folders.trust(odd, drop=True)
+    assert folders.trusted() == [umlaut.resolve()]
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:

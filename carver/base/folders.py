@@ -20,14 +20,14 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
 from .errors import CarverError, DeviceError, Foreign
+from .given import printable
 
 
 def cache_folder() -> Path:
     """`CARVER_CACHE_DIR`, else `carver` in the platform's cache folder; not created here."""
     import platformdirs  # here, as below: it is a twentieth of what `import carver` takes
 
-    chosen = os.environ.get("CARVER_CACHE_DIR")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("carver", appauthor=False)
+    return _chosen("CARVER_CACHE_DIR") or platformdirs.user_cache_path("carver", appauthor=False)
 
 
 def config_folder() -> Path:
@@ -35,8 +35,16 @@ def config_folder() -> Path:
     `carver` in the platform's folder for settings; not created here."""
     import platformdirs
 
-    chosen = os.environ.get("CARVER_CONFIG_DIR")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_config_path("carver", False, roaming=True)
+    return _chosen("CARVER_CONFIG_DIR") or platformdirs.user_config_path("carver", False, roaming=True)
+
+
+def _chosen(variable: str) -> Path | None:
+    """The folder that an environment variable names, if any. Raises DeviceError for `~name` of no user."""
+    chosen = os.environ.get(variable)
+    try:
+        return Path(chosen).expanduser() if chosen else None
+    except RuntimeError:
+        raise DeviceError(f"{variable}={chosen}: there is no such user, or no home folder; name a folder") from None
 
 
 def own_files(folder: Path, error: type[CarverError]) -> list[Path]:
@@ -117,6 +125,8 @@ def _made(folder: Path, names: Sequence[str]) -> Path:
             place.mkdir(mode=0o700)
             place.chmod(0o700)
         except FileExistsError:
+            if not place.is_dir():
+                raise
             check_owner(place)
         folder = place
     return folder
@@ -142,26 +152,29 @@ def check_owner(path: Path) -> None:
 
 def trusted() -> list[Path]:
     """Cache folders whose owners this user trusts: `CARVER_TRUST_CACHE`, and what `trust` was told."""
-    chosen = os.environ.get("CARVER_TRUST_CACHE")
-    told = []
+    path, told = _trusted_file(), list[Path]()
     with contextlib.suppress(OSError):
-        path = _trusted_file()
         if path.stat().st_uid in (os.getuid(), 0) and not path.stat().st_mode & 0o022:
-            told = path.read_text(encoding="utf-8").splitlines()
-    return [Path(each).expanduser().resolve() for each in (chosen, *told) if each]
+            told = _told(path)
+    chosen = _chosen("CARVER_TRUST_CACHE")
+    return [each.resolve() for each in (chosen, *told) if each]
 
 
 def trust(folder: Path, drop: bool = False) -> None:
     """From now on trust whoever can write to that cache folder, or no more."""
     path = _trusted_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    kept = [each for each in told if Path(each) != folder.resolve()]
-    publish(path, "".join(f"{each}\n" for each in [*kept, *([] if drop else [str(folder.resolve())])]).encode())
+    others = [each for each in (_told(path) if path.is_file() else []) if each != folder.resolve()]
+    publish(path, b"".join(os.fsencode(each) + b"\n" for each in (*others, *(() if drop else (folder.resolve(),)))))
 
 
 def _trusted_file() -> Path:
+    """What `trust` was told: one folder a line."""
     return config_folder() / "trusted_caches"
+
+
+def _told(path: Path) -> list[Path]:
+    return [Path(os.fsdecode(line)) for line in path.read_bytes().splitlines() if line]
 
 
 def publish(path: Path, content: bytes, mode: int = 0o600, *, lasting: bool = False) -> None:
@@ -229,8 +242,8 @@ def scratch(home: Path, prefix: str) -> Iterator[Path]:
 
 def lock_folder() -> Path:
     """`CARVER_LOCK_DIR`, else where all users of this machine keep locks: containers that share a GPU share this."""
-    if chosen := os.environ.get("CARVER_LOCK_DIR"):
-        return Path(chosen)
+    if chosen := _chosen("CARVER_LOCK_DIR"):
+        return chosen
     import tempfile
 
     system = (p for p in map(Path, ("/run/lock", "/var/lock")) if os.access(p, os.W_OK))
@@ -256,7 +269,7 @@ def lease(
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = os.pread(file, 200, 0).decode(errors="replace") or "another process"
+                holder = printable(os.pread(file, 200, 0).decode(errors="replace")) or "another process"
             else:
                 if not _is(file, path):
                     continue  # its last holder has just removed it
@@ -283,9 +296,13 @@ def _opened(path: Path, shared: bool) -> Iterator[int]:
     """A descriptor of the lock file. One that another user has made can be read, which is enough to lock it."""
     flags = os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644 if shared else 0o600)
-    except PermissionError:
-        file = os.open(path, os.O_RDONLY | flags)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644 if shared else 0o600)
+        except PermissionError:
+            file = os.open(path, os.O_RDONLY | flags)
+    except OSError as e:
+        other = "CARVER_LOCK_DIR" if shared else "CARVER_CACHE_DIR"
+        raise DeviceError(f"the lock {path} cannot be opened: {e.strerror}; set {other} to another folder") from None
     try:
         yield file
     finally:

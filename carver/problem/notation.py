@@ -243,7 +243,8 @@ def _affine(dim: str, text: str) -> Affine:
     terms: dict[str, int] = {}
     for term in dim.split("+"):
         match = _TERM.fullmatch(term)
-        if match is None or match["stride"] == "0" or match["axis"] in terms:
+        stride = int(match["stride"] or 1) if match else 0
+        if match is None or not stride or match["axis"] in terms:
             raise NotationError(f"{text!r}: index {dim.strip()!r} is not a sum of distinct axes such as 'p' or '2*p+r'")
-        terms[match["axis"]] = int(match["stride"] or 1)
+        terms[match["axis"]] = stride
     return tuple(terms.items())
