@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.base.errors import CompileError, ConfigError, NoCandidates, ProblemError
+from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
@@ -235,6 +235,8 @@ def test_what_does_not_fit_the_parameters_is_said() -> None:
         specialise(kernels.copy, {"m": 1}, {}, {}, target)
     with pytest.raises(ConfigError, match="needs 'n'"):
         specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8)}, {}, {"BLOCK": 32}, target)
+    with pytest.raises(ConfigError, match="'n' is an integer of at most 64 bits"):
+        specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**64}, {}, {"BLOCK": 32}, target)
     with pytest.raises(ConfigError, match="neither a parameter"):
         specialise(kernels.copy, {}, {}, {"num_warp": 4}, target)
     with pytest.raises(ConfigError, match=r"compute capability 7\.5"):
@@ -673,6 +675,22 @@ def test_a_number_that_is_none_does_not_spread() -> None:
 )  # fmt: skip
 def test_types_are_known_by_the_names_of_triton_and_of_libraries(spelt: Any, name: str) -> None:
     assert carver.Tensor(spelt, (8,)) == carver.Tensor(name, (8,))
+
+
+@pytest.mark.parametrize(
+    ("bound", "says"),
+    [
+        ({"screen": [2]}, "each place of screen must be a whole number of at least 0 and at most 1, got 2"),
+        ({"screen": [-1]}, "each place of screen must be"),
+        ({"screen": "ab"}, "screen is a template, or places in the list of configurations; got 'ab'"),
+        ({"processes": 0}, "processes must be a whole number of at least 1, got 0"),
+        ({"seconds": -1.0}, "seconds must be a number from 0"),
+    ],
+)
+def test_bounds_that_bound_nothing_are_told(bound: dict[str, Any], says: str) -> None:
+    args, configs = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}, [{"BLOCK": 256}, {"BLOCK": 512}]
+    with pytest.raises(CarverError, match=says):
+        carver.rank_kernel(kernels.copy, configs, args=args, grid=(8,), arch=H100, **bound)
 
 
 @pytest.mark.parametrize("args", [3, lambda config: 3, {3: 4}, lambda config: {3: 4}])

@@ -134,6 +134,7 @@ def test_a_hint_prints_on_one_line(ranking: carver.Ranking) -> None:
     ("rasterization_plan", {"x": 1}, "not a hint's rasterization_plan"),
     ("rank", True, "rank must be a whole number"),
     ("predicted_ms", None, "predicted_ms must be a number"),
+    ("predicted_ms", 0, "predicted_ms is above 0, got 0"),
 ])  # fmt: skip
 def test_a_damaged_hint_says_where(name: str, value: object, says: str) -> None:
     d = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0].to_dict()

@@ -136,6 +136,11 @@ def test_hints_name_candidates_too() -> None:
     assert ranking[0].config == hints[3].config
 
 
+def test_times_of_numpy_are_times() -> None:
+    assert matmul().rank(CONFIGS).learn({0: np.float32(0.5)}).profile["measured"][0]["ms"] == 0.5
+    assert matmul().rank(CONFIGS).learn({0: np.int64(2)}).profile["measured"][0]["ms"] == 2.0
+
+
 @pytest.mark.parametrize(
     ("times", "says"),
     [({999: 1.0}, "999 is none of them"), ({0: -1.0}, "above 0 ms"), ({0: True}, "above 0 ms"), ([1.0], "a mapping")],

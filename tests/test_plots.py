@@ -173,6 +173,11 @@ def test_heat_map_shows_what_it_computes(ranking: Ranking) -> None:
     assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (column, row)
 
 
+def test_a_plot_of_no_hint_is_an_error(ranking: Ranking) -> None:
+    with pytest.raises(CarverError, match="most must be a whole number of at least 1, got 0"):
+        ranking.plot(most=0)
+
+
 @pytest.mark.parametrize(("x", "y", "over", "message"), [
     ("block_q", "block_n", "best", r"no tunable 'block_q'.*block_"),
     ("block_m", "block_m", "best", "twice"),

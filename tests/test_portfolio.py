@@ -149,6 +149,8 @@ def test_measured_loss() -> None:
     assert found.measured(rows) == pytest.approx({64: 0.1, 4096: 0.0})
     with pytest.raises(ConfigError, match="none of the 1 measured sizes"):
         found.measured(rows[3:])
+    with pytest.raises(ConfigError, match="above 0 s, got nan for size 64"):
+        found.measured([(64, found[64], float("nan"))])
 
 
 def test_measured_loss_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +202,9 @@ def test_rows_along_the_axis_are_dense_again() -> None:
         (dict(M=["64"]), "size m must be a whole number"),
         (dict(M=[0, 64]), "size m must be a whole number"),
         (dict(M=range(1, 9), k=0), "k must be a whole number"),
+        (dict(M={64: float("inf"), 128: 1.0}), "with weights of at least 0, got"),
+        (dict(M={64: "1"}), "with weights of at least 0, got"),
+        (dict(M=[[64]]), "size m must be a whole number"),
     ],
 )
 def test_bad_questions(arguments: dict[str, Any], message: str) -> None:

@@ -102,6 +102,11 @@ def test_each_tensor_needs_a_dtype() -> None:
         Problem("matmul", MATMUL, {"b": 1, "m": 1, "n": 1, "k": 1}, {"A": "float16"})
 
 
+def test_alignments_are_those_of_its_tensors() -> None:
+    with pytest.raises(ProblemError, match="align_bytes has no tensor 'a'; known: A, B, C"):
+        matmul(align_bytes={"a": 16})
+
+
 @pytest.mark.parametrize("said", [0, -4, 3, True])
 def test_alignments_are_powers_of_two(said: int) -> None:
     with pytest.raises(ProblemError, match="alignment of A must be a power of two"):

@@ -227,6 +227,8 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
         case int():
             if value == 1 and special:
                 return "constexpr", False
+            if not -(2**63) <= value < 2**64:
+                raise ConfigError(f"argument {param.name!r} is an integer of at most 64 bits, got {shown(value)}")
             kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
             return param.annotation_type or kind, special and aligned and value % ALIGNED == 0
         case float():

@@ -9,7 +9,7 @@ from math import ceil, gcd, prod
 from typing import Any
 
 from ..base import dtypes
-from ..base.errors import ProblemError
+from ..base.errors import ProblemError, nearest
 from ..base.given import check_fields, index, shown
 from ..base.types import FrozenDict
 from . import notation, words
@@ -57,6 +57,8 @@ class Problem:
         names = {t.name for t in s.tensors}
         if self.dtypes.keys() != names:
             raise ProblemError(f"{s} has tensors {', '.join(sorted(names))}; got dtypes for {', '.join(self.dtypes)}")
+        if odd := self.align_bytes.keys() - names:
+            raise ProblemError(f"align_bytes has no tensor {min(odd)!r}; {nearest(min(odd), names)}")
         if clash := self.options.keys() & (sizes.keys() | names):
             raise ProblemError(f"option {min(clash)!r} has the name of an axis or a tensor of {s}")
         freeze = object.__setattr__

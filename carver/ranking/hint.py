@@ -158,6 +158,8 @@ class Hint:
         named = isinstance(d.get("arch"), str)
         check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError)
         check_fields(Launch, d["launch"], "hint's launch", ConfigError)
+        if not d["predicted_ms"] > 0:
+            raise ConfigError(f"not a hint: predicted_ms is above 0, got {d['predicted_ms']!r}")
         if d["rasterization_plan"] is not None:
             check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
         out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}

@@ -15,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates
-from ..base.given import shown, takes
+from ..base.given import number, shown, takes, whole
 from ..base.table import MOST, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
@@ -146,8 +146,8 @@ class KernelRanking(Sequence[KernelHint]):
 
     @property
     def half_bands(self) -> FloatArray:
-        """Half of the width of each hint's band in logarithms, best first."""
-        low, high = np.array([hint.band_ms for hint in self.hints]).T
+        """Half of the width of each hint's band in logarithms, best first; nan if no measurement changed it."""
+        low, high = np.array([hint.band_ms or (np.nan, np.nan) for hint in self.hints]).T
         out: FloatArray = np.log(high / low) / 2
         return out
 
@@ -246,6 +246,9 @@ def rank_kernel(
             bound.append((i, asked(kernel, every[i], each, grid, device, constants)))
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
+    if processes is not None:
+        counted("processes", processes, 1)
+    number("seconds", seconds, ConfigError)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
@@ -337,9 +340,13 @@ def _retold(hint: KernelHint, told: Told) -> KernelHint:
 
 
 def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
-    if isinstance(screen, Sequence):
-        return list(screen)
-    return list(rank(screen.problem, arch, configs).indices[: counted("compiled", compiled, 1)])
+    """Places in the list of the configurations to compile."""
+    if hasattr(screen, "problem"):
+        return rank(screen.problem, arch, configs).indices[: counted("compiled", compiled, 1)]
+    if isinstance(screen, str) or not isinstance(screen, Iterable):
+        raise ConfigError(f"screen is a template, or places in the list of configurations; got {shown(screen)}")
+    last = len(configs) - 1
+    return list(dict.fromkeys(whole("each place of screen", place, ConfigError, 0, last) for place in screen))
 
 
 def _hint(

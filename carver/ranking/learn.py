@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..base.errors import ConfigError, NoCandidates
+from ..base.given import is_number
 from ..base.types import FloatArray
 from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
@@ -174,9 +175,9 @@ def check_times(times: object) -> None:
 def _time(ms: object, config: Mapping[str, Any]) -> float | None:
     if ms is None:
         return None
-    if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 < float(ms) < float("inf"):
+    if not is_number(ms) or not ms > 0:  # type: ignore[operator]
         raise ConfigError(f"a measured time is above 0 ms, or None where it did not run; got {ms!r} for {dict(config)}")
-    return float(ms)
+    return float(ms)  # type: ignore[arg-type]
 
 
 def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place], Part]]) -> Ranking:

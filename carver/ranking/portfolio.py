@@ -14,14 +14,14 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
-from ..base.given import takes
+from ..base.given import is_number, shown, takes
 from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, several, tunables, without_colour
 from ..base.types import FloatArray, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
-from ..problem.problem import size as whole
+from ..problem.problem import size as checked_size
 from .hint import Hint
 from .offers import offered_kernels
 from .rank import rank
@@ -94,7 +94,7 @@ class Portfolio:
 
     def __getitem__(self, size: int) -> Mapping[str, int]:
         """The configuration for a size. Raises ProblemError for what is no size."""
-        return self.configs[self.place(whole(self.axis, size))][1]
+        return self.configs[self.place(checked_size(self.axis, size))][1]
 
     def place(self, size: int) -> int:
         """Index of the configuration for a size. The last bucket also takes all larger sizes."""
@@ -122,6 +122,8 @@ class Portfolio:
             known = timing if isinstance(timing, tuple) else self._timing(timing)
             if known is not None:
                 size, config, seconds = known
+                if not is_number(seconds) or not seconds > 0:
+                    raise ConfigError(f"a measured time is above 0 s, got {shown(seconds)} for size {size}")
                 rows.setdefault(int(size), []).append((dict(config), float(seconds)))
         out = {}
         for size, found in sorted(rows.items()):
@@ -193,7 +195,6 @@ def portfolio(
     sizes: Iterable[int] | Mapping[int, float],
     k: int = 4,
     backend: str | None = None,
-    samples: int = SAMPLES,
 ) -> Portfolio:
     """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
 
@@ -204,7 +205,7 @@ def portfolio(
     """
     k = counted("k", k, 1)
     axis = _axis(problem, axis)
-    chosen, weights, others, other_weights = _sampled(axis, sizes, samples)
+    chosen, weights, others, other_weights = _sampled(axis, sizes)
     rankings = recommend_problems([at(problem, axis, n) for n in chosen], arch, FROM_EACH, backend)
     union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
     candidates = list(union.values())
@@ -258,27 +259,27 @@ def at(problem: Problem, axis: str, size: int) -> Problem:
 
 
 def _sampled(
-    axis: str, sizes: Iterable[int] | Mapping[int, float], samples: int
+    axis: str, sizes: Iterable[int] | Mapping[int, float]
 ) -> tuple[list[int], FloatArray, list[int], FloatArray]:
     """Sizes on which to choose, and sizes on which to compute the loss, each with weights that sum to 1."""
     if isinstance(sizes, range):
         low, high, step = (*sorted((sizes[0], sizes[-1])), abs(sizes.step)) if sizes else (0, 0, 1)
         if low < 1:
             raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
-        wanted = np.geomspace(low, high, 2 * samples - 1)
+        wanted = np.geomspace(low, high, 2 * SAMPLES - 1)
         steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))
         return first.tolist(), _octaves(first), steps.tolist(), _octaves(steps)
     if not isinstance(sizes, Iterable) or not getattr(sizes, "ndim", 1):
         raise ProblemError(f"sizes are a range, a list, or a mapping from size to weight, got {sizes!r}")
-    weighed = sizes if isinstance(sizes, Mapping) else Counter(sizes)
-    given = {whole(axis, n): weight for n, weight in weighed.items()}
-    if not given or min(given.values()) < 0 or not sum(given.values()) > 0:
+    weighed = sizes if isinstance(sizes, Mapping) else Counter(checked_size(axis, n) for n in sizes)
+    given = {checked_size(axis, n): weight for n, weight in weighed.items()}
+    if not all(is_number(weight) and weight >= 0 for weight in given.values()) or not sum(given.values()) > 0:
         raise ProblemError(f"sizes are whole numbers of at least 1 with weights of at least 0, got {given!r}")
     keys = sorted(given)
     weights = np.array([given[n] for n in keys], float)
     weights /= weights.sum()
-    return (*_thinned(keys, weights, samples), *_thinned(keys, weights, 2 * samples))
+    return (*_thinned(keys, weights, SAMPLES), *_thinned(keys, weights, 2 * SAMPLES))
 
 
 def _thinned(keys: list[int], weights: FloatArray, most: int) -> tuple[list[int], FloatArray]:

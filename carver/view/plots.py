@@ -19,6 +19,7 @@ from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
 from ..kernels.scope import flops_per_s, multiply_dtype
 from ..kernels.space import given_space
+from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
 from .canvas import (
@@ -84,7 +85,7 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Ax
 def _first(ranking: Ranking, most: int) -> list[Hint]:
     if not len(ranking):
         raise ConfigError("nothing to plot: the ranking holds no hint")
-    return list(islice(ranking, most))
+    return list(islice(ranking, counted("most", most, 1)))
 
 
 def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes | None = None) -> Axes:
