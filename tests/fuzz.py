@@ -37,7 +37,7 @@ from carver.base.folders import private
 from carver.cli.main import main
 from carver.cli.reading import read_configs, read_problems
 from carver.compiled import kept, store
-from carver.compiled.inspect import asked, facts_of
+from carver.compiled.inspect import candidate, facts_of
 from carver.compiled.pool import Pool
 from carver.compiled.worker import answer, request
 from carver.cost.models.compiled import price_compiled
@@ -659,7 +659,7 @@ class Recorded:
     processes = 1
 
     def __init__(self, kernel: Any, config: Mapping[str, Any], args: Mapping[str, Any]) -> None:
-        asked_for = asked(kernel, config, args, (1,), carver.load_arch("h200"))
+        asked_for = candidate(kernel, config, args, (1,), carver.load_arch("h200"))
         with Pool(1) as pool:
             [(_, self.reply)] = pool.replies({"": request(kernel, asked_for.given, carver.load_arch("h200"))})
 
@@ -739,7 +739,7 @@ def facts() -> dict[str, Any]:
 
     config, args = CALLS["matmul"]
     arch = carver.load_arch("h200")
-    one = asked(matmul, config, args(), (256,), arch)
+    one = candidate(matmul, config, args(), (256,), arch)
     [made] = facts_of(matmul, [one], arch, pool=compiled_once("matmul"))
     kept.save("ab" * 20, made, kept.Used({}))  # type: ignore[arg-type]
     found = store.load("ab" * 20)

@@ -13,7 +13,7 @@ import carver
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span
 from carver.compiled.match import matched
 from carver.compiled.pool import Pool
-from carver.compiled.run import Access, LoopRun, Run
+from carver.compiled.trace import Access, LoopTrace, Trace
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -69,20 +69,20 @@ def test_an_unrolled_loop_leaves_what_it_leaves(trips: int, passes: tuple[int, i
     ones = np.ones(3)
     walk = Access("load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones * 128, counts, ones, np.arange(3.0),
                   ones * 0, ones)  # fmt: skip
-    run = Run((3, 1, 1), 3, ((0, 3),), [LoopRun("i", -1, counts, ones)], [walk])
+    trace = Trace((3, 1, 1), 3, ((0, 3),), [LoopTrace("i", -1, counts, ones)], [walk])
     asides = (Aside(-1, 0, span(512)), Aside(-1, 0, span(256)), Aside(-1, -1, span(4)))
     machine = Machine(32, 0, span(0), (MachineLoop(-1, True, span(1024)),), asides)
-    found = matched(machine, run, warps=1)
+    found = matched(machine, trace, warps=1)
     assert tuple(int(column[0]) for column in (*found.loops, *found.asides)) == (*passes, 1)
 
 
 def test_code_that_reads_alike_goes_with_its_loop() -> None:
     """Two loops of the program, one that stores, and the machine's four: each with its rest behind it."""
     counts, ones = np.full(2, 9.0), np.ones(2)
-    run = Run((2, 1, 1), 2, ((0, 2),), [LoopRun("i", -1, counts, ones), LoopRun("j", -1, counts, ones)], [])
+    trace = Trace((2, 1, 1), 2, ((0, 2),), [LoopTrace("i", -1, counts, ones), LoopTrace("j", -1, counts, ones)], [])
     storing = replace(span(0), bytes={"load global": 512.0, "store global": 512.0})
     loops = tuple(MachineLoop(-1, True, each) for each in (span(1024), span(256), storing, storing))
-    assert matched(Machine(32, 0, span(0), loops), run, warps=1).whose == [0, 0, 1, 1]
+    assert matched(Machine(32, 0, span(0), loops), trace, warps=1).whose == [0, 0, 1, 1]
 
 
 def test_branches_that_a_compiler_lays_in_another_order() -> None:
@@ -92,8 +92,8 @@ def test_branches_that_a_compiler_lays_in_another_order() -> None:
         "load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones, ones, ones, np.arange(2.0), ones * 0, ones
     )
     accesses = [walk, replace(walk, loop=1), replace(walk, loop=1, kind="store", argument="y")]
-    loops = [LoopRun("i", -1, ones * 8, ones), LoopRun("j", -1, ones * 16, ones)]
-    run = Run((2, 1, 1), 2, ((0, 2),), loops, accesses)
+    loops = [LoopTrace("i", -1, ones * 8, ones), LoopTrace("j", -1, ones * 16, ones)]
+    trace = Trace((2, 1, 1), 2, ((0, 2),), loops, accesses)
     storing = replace(span(256), bytes={"load global": 256.0, "store global": 256.0})
     machine = Machine(32, 0, span(0), tuple(MachineLoop(-1, True, each) for each in (storing, span(256))))
-    assert matched(machine, run, warps=1).whose == [1, 0]
+    assert matched(machine, trace, warps=1).whose == [1, 0]

@@ -10,8 +10,8 @@ import pytest
 from carver.base.errors import KernelError, ProblemError
 from carver.compiled import ttir
 from carver.compiled.footprint import Footprint, Stretch, align_bytes, density, tile_elements
-from carver.compiled.lanes import MOST_PROGRAMS
 from carver.compiled.program import evaluate
+from carver.compiled.sampling import MOST_PROGRAMS
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
@@ -48,20 +48,20 @@ CAUSAL = module(
 
 
 def test_a_causal_loop_runs_as_often_as_its_diagonal_says() -> None:
-    run = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
-    assert run.loops[0].trips.tolist() == [2, 4, 6, 7]  # ceil(min(64 (i + 1), 200) / 32)
+    trace = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
+    assert trace.loops[0].trips.tolist() == [2, 4, 6, 7]  # ceil(min(64 (i + 1), 200) / 32)
 
 
 def test_masks_count_what_they_let_through() -> None:
-    run = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
-    load = run.accesses[0]
+    trace = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
+    load = trace.accesses[0]
     taken = load.count * load.times * load.kept * math.prod(load.shape)
     assert taken.tolist() == [64, 128, 192, 200]
 
 
 def test_what_programs_share_is_read_once() -> None:
-    run = evaluate(CAUSAL, [("k", None), ("seq", 256)], (4, 1, 1))
-    reads = Footprint(run, ("load",), {"k": 512.0})
+    trace = evaluate(CAUSAL, [("k", None), ("seq", 256)], (4, 1, 1))
+    reads = Footprint(trace, ("load",), {"k": 512.0})
     assert reads.distinct() == {"k": 512.0}
     everything, _ = reads.waves(1)  # each program its own wave: 64 + 128 + 192 + 256 elements
     assert everything == pytest.approx(2 * (64 + 128 + 192 + 256))
@@ -97,8 +97,8 @@ TILES = module(
 
 
 def test_a_tile_has_runs_an_alignment_and_an_edge() -> None:
-    run = evaluate(TILES, [("a", None), ("m", 40), ("stride", 100)], (3, 1, 1))
-    load, store = run.accesses
+    trace = evaluate(TILES, [("a", None), ("m", 40), ("stride", 100)], (3, 1, 1))
+    load, store = trace.accesses
     assert (load.kind, store.kind) == ("load", "store")
     assert load.coef == (100.0, 1.0)
     assert load.start.tolist() == [0, 1600, 3200]
@@ -156,12 +156,12 @@ PAIRS = module(
 def test_pairs_share_sectors() -> None:
     """Two loads that read every other element read whole sectors between them, and the second finds them in L1; a store
     of every other element writes half sectors."""
-    run = evaluate(PAIRS, [("x", None), ("y", None)], (4, 1, 1))
-    stretches = [Stretch.of(access, 32) for access in run.accesses]
+    trace = evaluate(PAIRS, [("x", None), ("y", None)], (4, 1, 1))
+    stretches = [Stretch.of(access, 32) for access in trace.accesses]
     assert stretches == [Stretch(2.0, 256.0, 128.0, 2.0)] * 3
-    assert [density(*each, run.accesses) for each in zip(run.accesses, stretches, strict=True)] == [1.0, 1.0, 0.5]
-    assert [align_bytes(access, 2.0) for access in run.accesses] == [128.0] * 3
-    [even, odd, _] = run.accesses
+    assert [density(*each, trace.accesses) for each in zip(trace.accesses, stretches, strict=True)] == [1.0, 1.0, 0.5]
+    assert [align_bytes(access, 2.0) for access in trace.accesses] == [128.0] * 3
+    [even, odd, _] = trace.accesses
     assert density(even, stretches[0], [even]) == density(odd, stretches[1], [odd]) == 0.5
     assert Stretch.of(even, 4) == Stretch(2.0, 2.0, 2.0, 1.0)  # no two of them in a sector
 
@@ -188,12 +188,12 @@ PERSISTENT = module(
 
 
 def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:
-    run = evaluate(PERSISTENT, [("a", None), ("tiles", 7), ("depth", 100)], (3, 1, 1))
-    outer, inner = run.loops
+    trace = evaluate(PERSISTENT, [("a", None), ("tiles", 7), ("depth", 100)], (3, 1, 1))
+    outer, inner = trace.loops
     assert (outer.parent, inner.parent) == (-1, 0)
     assert outer.trips.tolist() == [3, 2, 2]  # tiles 0 3 6, 1 4, 2 5
     assert inner.trips.tolist() == [1 + 4 + 7, 2 + 5, 3 + 6]
-    assert Footprint(run, ("load",), {}).distinct() == {"a": 2.0 * sum(range(1, 8))}
+    assert Footprint(trace, ("load",), {}).distinct() == {"a": 2.0 * sum(range(1, 8))}
 
 
 EARLY = module(
@@ -238,9 +238,9 @@ WHILE = module(
 
 
 def test_a_while_loop_is_run_and_its_result_used() -> None:
-    run = evaluate(WHILE, [("a", None), ("n", 10)], (4, 1, 1))
-    assert run.loops[0].trips.tolist() == [3, 3, 2, 2]
-    store = next(access for access in run.accesses if access.kind == "store")
+    trace = evaluate(WHILE, [("a", None), ("n", 10)], (4, 1, 1))
+    assert trace.loops[0].trips.tolist() == [3, 3, 2, 2]
+    store = next(access for access in trace.accesses if access.kind == "store")
     assert sorted(store.start.tolist()) == [10, 11, 12, 13]
 
 
@@ -298,9 +298,9 @@ def test_a_pointer_that_is_advanced_walks() -> None:
 
 
 def test_of_a_large_grid_a_part_is_evaluated() -> None:
-    run = evaluate(TILES, [("a", None), ("m", 10**8), ("stride", 64)], (10**6, 1, 1))
-    assert run.programs <= MOST_PROGRAMS
-    read = Footprint(run, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct()["a"]
+    trace = evaluate(TILES, [("a", None), ("m", 10**8), ("stride", 64)], (10**6, 1, 1))
+    assert trace.programs <= MOST_PROGRAMS
+    read = Footprint(trace, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct()["a"]
     assert read == pytest.approx(2.0 * 64 * 16 * 10**6)
 
 

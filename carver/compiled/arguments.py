@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError
 from ..base.given import shown, whole
 
@@ -21,11 +22,6 @@ TRITON_TYPE = {
 _SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"} | {
     "float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2",
 }  # fmt: skip
-
-ITEM_BYTES = {
-    name: max(1, int("".join(filter(str.isdigit, triton[:4] if "8e" not in triton else "8"))) // 8)
-    for name, triton in TRITON_TYPE.items()
-}
 
 
 def extents(name: str, given: Any) -> Iterator[int]:
@@ -76,7 +72,7 @@ class Tensor:
 
     @property
     def item_bytes(self) -> int:
-        return ITEM_BYTES[self.dtype]
+        return ARRAY_BYTES[self.dtype.removesuffix("fnuz")]
 
     @property
     def nbytes(self) -> int:

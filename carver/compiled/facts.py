@@ -15,7 +15,7 @@ from ..base.table import several
 from .footprint import Stretch, Touched, align_bytes, density, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
-from .run import Access, Run
+from .trace import Access, Trace
 
 USUAL_LATENCY = 2
 """Of LATENCIES_CLK, at which programs are compared."""
@@ -180,26 +180,26 @@ class Facts:
 
 
 def gathered(
-    machine: Machine, run: Run, touched: Touched, arch: Arch, *, warps: int, ctas: int,
+    machine: Machine, trace: Trace, touched: Touched, arch: Arch, *, warps: int, ctas: int,
     shared_bytes: int, tensor_columns: int = 0, code: str = "",
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
-    machine = unfused(shallow(machine, run), run, warps)
-    passes = matched(machine, run, warps)
+    machine = unfused(shallow(machine, trace), trace, warps)
+    passes = matched(machine, trace, warps)
     spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
     work = passes.straight * machine.straight.alone_clk[USUAL_LATENCY]
     for times, span in zip((*passes.loops, *passes.asides), spans, strict=True):
         work = work + times * span.alone_clk[USUAL_LATENCY]
     loops = tuple(
-        LoopFacts(run.loops[i].name if i >= 0 else "", m.parent, float(n.mean()), float(n.max()), m.span)
+        LoopFacts(trace.loops[i].name if i >= 0 else "", m.parent, float(n.mean()), float(n.max()), m.span)
         for m, i, n in zip(machine.loops, passes.whose, passes.loops, strict=True)
     )
     at_once: dict[int, float] = {}
-    for i, loop in enumerate(run.loops):
+    for i, loop in enumerate(trace.loops):
         if done := sum(float(n.sum()) for n, j in zip(passes.loops, passes.whose, strict=True) if j == i):
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
-    dots = sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
+    dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
     resident = blocks_that_fit(arch, warps, shared_bytes, registers)
     if not resident and arch.isa.startswith(SHARING):
@@ -207,9 +207,9 @@ def gathered(
     resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
     return Facts(
-        run.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,
+        trace.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,
         machine.straight, float(passes.straight.mean()),
-        tuple(_access(a, run, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in run.accesses),
+        tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
         float(work.max() / work.mean()), dots,
         sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
         reads.waves(slots)[0], touched.all.waves(slots)[1],
@@ -218,14 +218,14 @@ def gathered(
     )  # fmt: skip
 
 
-def _access(access: Access, run: Run, at_once: float, sector_bytes: int) -> AccessFacts:
+def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> AccessFacts:
     """`at_once`: iterations of its loop that the code does in one pass."""
-    tiles = float((access.count * access.times * access.kept).sum()) / run.programs
+    tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
     return AccessFacts(
         access.kind, access.path, access.argument or "", access.loop, tiles * tile_elements(access) * access.item_bytes,
         _stride_bytes(access, at_once), stretch.run_bytes, stretch.span_bytes,
-        density(access, stretch, run.accesses), align_bytes(access, stretch.pitch),
+        density(access, stretch, trace.accesses), align_bytes(access, stretch.pitch),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.types import FloatArray
-from .run import Access, Run
+from .trace import Access, Trace
 
 WALK = ("start", "stride", "count", "program", "round")
 ALIGN_LIMIT = 128
@@ -101,7 +101,7 @@ class _Walks:
 class Footprint:
     """Loads, or stores, of all programs that were evaluated."""
 
-    run: Run
+    trace: Trace
     kinds: tuple[str, ...]
     sizes: Mapping[str, float]
     """Bytes of each tensor."""
@@ -110,7 +110,7 @@ class Footprint:
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
         groups: defaultdict[tuple[str, tuple[Any, ...]], list[Access]] = defaultdict(list)
-        for access in self.run.accesses:
+        for access in self.trace.accesses:
             if access.kind in self.kinds and access.argument is not None:
                 geometry = sorted(zip(map(str, access.coef), access.shape, strict=True))
                 groups[access.argument, (*geometry, access.item_bytes)].append(access)
@@ -129,7 +129,7 @@ class Footprint:
     @property
     def scale(self) -> float:
         """Programs of the grid over those evaluated."""
-        return float(np.prod(self.run.grid)) / self.run.programs
+        return float(np.prod(self.trace.grid)) / self.trace.programs
 
     def distinct(self) -> dict[str, float]:
         """Bytes of each argument that the whole grid touches."""
@@ -159,9 +159,9 @@ class Footprint:
         return self._waves[at_once]
 
     def _by_wave(self, at_once: int) -> tuple[float, float]:
-        window = np.zeros(self.run.programs, np.int64)
+        window = np.zeros(self.trace.programs, np.int64)
         windows = 0
-        for begin, end in self.run.runs:
+        for begin, end in self.trace.ranges:
             window[begin:end] = windows + np.arange(end - begin) // at_once
             windows += -(-(end - begin) // at_once)
         total, rounds = 0.0, 1
@@ -177,16 +177,16 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Touched:
-    """What the programs of a run read and write."""
+    """What the programs of a trace read and write."""
 
     reads: Footprint
     writes: Footprint
     all: Footprint
 
     @classmethod
-    def of(cls, run: Run, sizes: Mapping[str, float]) -> Touched:
+    def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:
         loads, stores = ("load",), ("store", "atomic")
-        return cls(*(Footprint(run, kinds, sizes) for kinds in (loads, stores, loads + stores)))
+        return cls(*(Footprint(trace, kinds, sizes) for kinds in (loads, stores, loads + stores)))
 
 
 def _distinct(walks: _Walks) -> float:

@@ -20,7 +20,7 @@ from .footprint import Touched, sizes_of
 from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
-from .run import Run
+from .trace import Trace
 from .triton import (
     Specialised,
     Target,
@@ -38,7 +38,7 @@ Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Candidate:
     """One configuration, bound to the kernel's parameters."""
 
     config: Mapping[str, Any]
@@ -50,10 +50,10 @@ class Asked:
     """Equal for configurations that compile to the same code."""
 
 
-def asked(
+def candidate(
     kernel: Any, config: Any, args: Mapping[str, Any], grid: Grid, arch: Arch,
     constants: Mapping[str, Any] | None = None,
-) -> Asked:  # fmt: skip
+) -> Candidate:  # fmt: skip
     """Bind a configuration; `args` as the caller has them. Raises ConfigError for what does not fit the kernel's
     parameters."""
     target, args = Target.of(arch), hooked(config, args)
@@ -63,11 +63,11 @@ def asked(
     names = function_of(kernel).arg_names
     rest = tuple((name, {**taken, **known}.get(name)) for name in names if bound.signature[name] != "constexpr")
     key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)}".encode()).hexdigest()
-    return Asked(plain, bound, grid_of(grid, {**args, **known}), rest, key)
+    return Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key)
 
 
 def facts_of(
-    kernel: Any, wanted: Sequence[Asked], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
+    kernel: Any, wanted: Sequence[Candidate], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
 ) -> list[Facts | CarverError]:
     """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
 
@@ -87,13 +87,13 @@ def facts_of(
 
 
 def _compiled(
-    kernel: Any, wanted: Mapping[int, Asked], keys: Sequence[str], arch: Arch, values: Mapping[str, Any],
+    kernel: Any, wanted: Mapping[int, Candidate], keys: Sequence[str], arch: Arch, values: Mapping[str, Any],
     bounds: Mapping[str, Any],
 ) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
     """Facts of configurations by their places, compiled, under the keys of all."""
     replies = _replies(kernel, wanted, arch, bounds)
     machines: dict[str, Machine] = {}
-    runs: dict[str, tuple[Run, Touched, kept.Used]] = {}
+    traces: dict[str, tuple[Trace, Touched, kept.Used]] = {}
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
@@ -104,15 +104,15 @@ def _compiled(
                 machines[each.key] = Machine.from_json(reply["machine"])
             # configurations that differ in warps and stages alone are one program
             program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
-            if program not in runs:
+            if program not in traces:
                 given, used = [(name, _evaluated(value)) for name, value in each.args], kept.Used(values)
-                run = evaluate(reply["ttir"], given, each.grid, used)
-                runs[program] = run, Touched.of(run, sizes_of(each.args)), used
-            run, touched, used = runs[program]
+                trace = evaluate(reply["ttir"], given, each.grid, used)
+                traces[program] = trace, Touched.of(trace, sizes_of(each.args)), used
+            trace, touched, used = traces[program]
             shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
             shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
             code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-            facts = gathered(machines[each.key], run, touched, arch, **shape, code=code)
+            facts = gathered(machines[each.key], trace, touched, arch, **shape, code=code)
         except ProblemError as lost:
             yield keys[i], lost
         except Exception as fault:
@@ -123,7 +123,7 @@ def _compiled(
 
 
 def _replies(
-    kernel: Any, wanted: Mapping[int, Asked], arch: Arch, bounds: Mapping[str, Any]
+    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, bounds: Mapping[str, Any]
 ) -> dict[str, pool.Reply]:  # fmt: skip
     """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one, and
     so is one of the script that runs, which to import would be to run again."""
@@ -154,7 +154,7 @@ def inspect(
 ) -> Facts:  # fmt: skip
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
     device = load(arch)
-    [facts] = facts_of(kernel, [asked(kernel, config, args, grid, device, constants)], device, values)
+    [facts] = facts_of(kernel, [candidate(kernel, config, args, grid, device, constants)], device, values)
     if isinstance(facts, CarverError):
         raise facts
     return facts

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.types import FloatArray
 from .machine import Aside, Machine, MachineLoop, Span
-from .run import LoopRun, Run
+from .trace import LoopTrace, Trace
 
 LANES = 32
 """Of the narrowest warps: a tile of fewer elements than threads is loaded by several of them."""
@@ -34,13 +34,13 @@ class Passes:
     """0 in programs that return before they do anything."""
 
 
-def shallow(machine: Machine, run: Run) -> Machine:
+def shallow(machine: Machine, trace: Trace) -> Machine:
     """The machine's code without loops that nest deeper than the program's.
 
     They are of mathematical functions, for arguments that are rare: sines of large numbers, remainders of far larger
     dividends.
     """
-    deepest = max((len(_ancestors(run.loops, i)) for i in range(len(run.loops))), default=-1)
+    deepest = max((len(_ancestors(trace.loops, i)) for i in range(len(trace.loops))), default=-1)
     places = [j for j in range(len(machine.loops)) if len(_ancestors(machine.loops, j)) <= deepest]
     if len(places) == len(machine.loops):
         return machine
@@ -57,17 +57,18 @@ def shallow(machine: Machine, run: Run) -> Machine:
     return replace(machine, loops=loops, asides=asides)
 
 
-def unfused(machine: Machine, run: Run, warps: int) -> Machine:
+def unfused(machine: Machine, trace: Trace, warps: int) -> Machine:
     """The machine's code, in which what a loop does once for each iteration of the loop around it is apart from it.
 
     Triton makes one loop of a program's two where it flattens them, and puts what the outer one does beside the inner
     one behind branches. The machine's loop then multiplies with fewer loops around it than any of the program's, and
     does less in a pass than a whole run of the inner loop.
     """
-    flops = dot_flops(run)
-    ours = [i for i in range(len(run.loops)) if flops[i] > 0 and _is_leaf(run, i) and run.loops[i].entries.sum() > 0]
-    depth = min((len(_ancestors(run.loops, i)) for i in ours), default=0)
-    whole = min((flops[i] / float(run.loops[i].entries.mean()) for i in ours), default=0.0)
+    flops = dot_flops(trace)
+    entered = [i for i, loop in enumerate(trace.loops) if _is_leaf(trace, i) and loop.entries.sum() > 0]
+    ours = [i for i in entered if flops[i] > 0]
+    depth = min((len(_ancestors(trace.loops, i)) for i in ours), default=0)
+    whole = min((flops[i] / float(trace.loops[i].entries.mean()) for i in ours), default=0.0)
     loops, asides = list(machine.loops), list(machine.asides)
     for j, loop in enumerate(machine.loops):
         once = _flops(loop.span, warps)
@@ -77,7 +78,7 @@ def unfused(machine: Machine, run: Run, warps: int) -> Machine:
     return replace(machine, loops=tuple(loops), asides=tuple(asides))
 
 
-def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) -> Passes:
+def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = ()) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
 
     Iterations that the compiler peeled off are taken off: products add up to the program's. Where it does several
@@ -86,9 +87,9 @@ def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) 
     in the machine's code several times. The machine's loops nest no deeper than the program's: `shallow` takes care of
     that. `rolled`: loops of the program that are known to be in the machine's code.
     """
-    flops = dot_flops(run)
-    inner = [i for i, loop in enumerate(run.loops) if _is_leaf(run, i) and loop.trips.sum() > 0]
-    none = np.zeros(run.programs)
+    flops = dot_flops(trace)
+    inner = [i for i, loop in enumerate(trace.loops) if _is_leaf(trace, i) and loop.trips.sum() > 0]
+    none = np.zeros(trace.programs)
     whose, passes = [-1] * len(machine.loops), [none] * len(machine.loops)
     asides: dict[int, FloatArray] = {}
     multiplying = any(_flops(m.span, warps) for m in machine.loops)
@@ -96,44 +97,44 @@ def matched(machine: Machine, run: Run, warps: int, rolled: Sequence[int] = ()) 
     for kind in (True, False):
         ours = [i for i in inner if (flops[i] > 0 and multiplying) == kind]
         theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
-        for i, group in _aligned(ours, theirs, machine, run, rolled):
+        for i, group in _aligned(ours, theirs, machine, trace, rolled):
             main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
-            if (whole := _rolled(machine, run, main, i, warps)) is not None:
-                return matched(machine, whole, warps, (*rolled, run.loops[i].parent))
+            if (whole := _rolled(machine, trace, main, i, warps)) is not None:
+                return matched(machine, whole, warps, (*rolled, trace.loops[i].parent))
             for j in group:
                 whose[j] = i
             if kind:
                 products.append((i, main, sum(_alike(machine, main, j, warps) for j in group)))
             else:
-                found, left_over = _unrolled(machine, run, group, main, i, warps)
+                found, left_over = _unrolled(machine, trace, group, main, i, warps)
                 asides |= left_over
                 for j, n in found.items():
                     passes[j] = n
     if products:
-        multiplied, share = _multiplied(machine, run, products, warps)
+        multiplied, share = _multiplied(machine, trace, products, warps)
         for j, n in multiplied.items():
             passes[j] = n
         behind = [n for n, a in enumerate(machine.asides) if a.parent < 0 and _flops(a.span, warps)]
-        asides |= dict.fromkeys(behind, share * run.working)
+        asides |= dict.fromkeys(behind, share * trace.working)
     for j in reversed(range(len(machine.loops))):
         below = [c for c, m in enumerate(machine.loops) if m.parent == j and whose[c] >= 0]
         if below and not machine.loops[j].leaf:
-            whose[j] = _around(machine, run, below, whose[below[0]])
-            passes[j] = run.loops[whose[j]].trips if whose[j] >= 0 else none
+            whose[j] = _around(machine, trace, below, whose[below[0]])
+            passes[j] = trace.loops[whose[j]].trips if whose[j] >= 0 else none
 
     def usual(parent: int) -> FloatArray:
         if parent < 0:
-            return run.working
+            return trace.working
         if machine.loops[parent].leaf:  # what `unfused` took out of it
-            return run.loops[whose[parent]].entries if whose[parent] >= 0 else none
+            return trace.loops[whose[parent]].entries if whose[parent] >= 0 else none
         return passes[parent]
 
     beside = [asides.get(n, usual(aside.parent)) for n, aside in enumerate(machine.asides)]
-    return Passes(whose, passes, beside, run.working)
+    return Passes(whose, passes, beside, trace.working)
 
 
 def _aligned(
-    ours: Sequence[int], theirs: Sequence[int], machine: Machine, run: Run, rolled: Sequence[int]
+    ours: Sequence[int], theirs: Sequence[int], machine: Machine, trace: Trace, rolled: Sequence[int]
 ) -> list[tuple[int, list[int]]]:
     """Loops of the program with the machine's that stand for them, in order.
 
@@ -143,12 +144,12 @@ def _aligned(
     """
     if not ours or not theirs:
         return []
-    longest = sorted(sorted(ours, key=lambda i: (i not in rolled, -float(run.loops[i].trips.mean())))[: len(theirs)])
+    longest = sorted(sorted(ours, key=lambda i: (i not in rolled, -float(trace.loops[i].trips.mean())))[: len(theirs)])
     differ = [_difference(machine.loops[a].span, machine.loops[b].span) for a, b in pairwise(theirs)]
     cuts = sorted(sorted(range(len(differ)), key=lambda n: (-differ[n], n))[: len(longest) - 1])
     bounds = [0, *(n + 1 for n in cuts), len(theirs)]
     groups = [list(theirs[a:b]) for a, b in pairwise(bounds)]
-    asked = [sorted({a.kind for a in run.accesses if a.loop == i and a.path == "pointer"}) for i in longest]
+    asked = [sorted({a.kind for a in trace.accesses if a.loop == i and a.path == "pointer"}) for i in longest]
     moves = [_kinds(machine.loops[group[0]].span) for group in groups]
     if asked != moves and sorted(asked) == sorted(moves):
         places = [[n for n, kinds in enumerate(moves) if kinds == wanted] for wanted in asked]
@@ -156,22 +157,22 @@ def _aligned(
     return list(zip(longest, groups, strict=True))
 
 
-def _rolled(machine: Machine, run: Run, j: int, i: int, warps: int) -> Run | None:
+def _rolled(machine: Machine, trace: Trace, j: int, i: int, warps: int) -> Trace | None:
     """The program with all that is inside the loop around its loop i as part of that loop, if the machine's loop j does
     all that in one pass; None if it does not."""
-    outer, around = run.loops[i].parent, _ancestors(run.loops, i)
-    if len(_ancestors(machine.loops, j)) >= len(around) or (run.loops[i].trips <= run.loops[i].entries).all():
+    outer, around = trace.loops[i].parent, _ancestors(trace.loops, i)
+    if len(_ancestors(machine.loops, j)) >= len(around) or (trace.loops[i].trips <= trace.loops[i].entries).all():
         return None
-    inside = {n for n in range(len(run.loops)) if outer in _ancestors(run.loops, n)}
-    taken = sum(run.loops[n].exponentials for n in inside)
+    inside = {n for n in range(len(trace.loops)) if outer in _ancestors(trace.loops, n)}
+    taken = sum(trace.loops[n].exponentials for n in inside)
     loops = [
         replace(loop, parent=-1, trips=0.0 * loop.trips, exponentials=0.0) if n in inside else loop
-        for n, loop in enumerate(run.loops)
+        for n, loop in enumerate(trace.loops)
     ]
     loops[outer] = replace(loops[outer], exponentials=loops[outer].exponentials + taken)
-    accesses = [replace(each, loop=outer) if each.loop in inside else each for each in run.accesses]
-    dots = [replace(each, loop=outer) if each.loop in inside else each for each in run.dots]
-    rolled = replace(run, loops=loops, accesses=accesses, dots=dots)
+    accesses = [replace(each, loop=outer) if each.loop in inside else each for each in trace.accesses]
+    dots = [replace(each, loop=outer) if each.loop in inside else each for each in trace.dots]
+    rolled = replace(trace, loops=loops, accesses=accesses, dots=dots)
     ratios = _ratios(machine.loops[j].span, rolled, outer, warps)
     return rolled if ratios and min(ratios) > 1.0 - ALIKE else None
 
@@ -190,12 +191,12 @@ def _difference(a: Span, b: Span) -> float:
 
 
 def _unrolled(
-    machine: Machine, run: Run, group: Sequence[int], main: int, i: int, warps: int
+    machine: Machine, trace: Trace, group: Sequence[int], main: int, i: int, warps: int
 ) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
     """Passes of the loops and of the asides that stand for the program's loop i, those that do most iterations at once
     first, each while there are so many left."""
-    loop, span = run.loops[i], machine.loops[main].span
-    moved, at_once = _moved(span), _at_once(span, run, i, warps)
+    loop, span = trace.loops[i], machine.loops[main].span
+    moved, at_once = _moved(span), _at_once(span, trace, i, warps)
     parts = [(max(1, round(at_once * _moved(machine.loops[j].span) / moved)) if moved else 1, True, j) for j in group]
     for n, aside in enumerate(machine.asides):
         if aside.after in group and (copies := _copies(aside.span, span, at_once)):
@@ -228,21 +229,21 @@ def _alike(machine: Machine, a: int, b: int, warps: int) -> bool:
     return x.parent == y.parent and _flops(x.span, warps) == _flops(y.span, warps)
 
 
-def _around(machine: Machine, run: Run, copies: Sequence[int], i: int) -> int:
+def _around(machine: Machine, trace: Trace, copies: Sequence[int], i: int) -> int:
     """The program's loop that the machine has around those that stand for the program's loop i and others.
 
     Not the next one, if the machine has fewer loops around them, and as many copies of them as that has iterations.
     """
-    outer, depth = run.loops[i].parent, len(_ancestors(machine.loops, copies[0]))
-    if outer >= 0 and len(_ancestors(run.loops, i)) > depth and len(copies) > 1:
-        loop = run.loops[outer]
+    outer, depth = trace.loops[i].parent, len(_ancestors(machine.loops, copies[0]))
+    if outer >= 0 and len(_ancestors(trace.loops, i)) > depth and len(copies) > 1:
+        loop = trace.loops[outer]
         if np.allclose(loop.trips, len(copies) * loop.entries):
             return loop.parent
     return outer
 
 
 def _multiplied(
-    machine: Machine, run: Run, products: Sequence[tuple[int, int, int]], warps: int
+    machine: Machine, trace: Trace, products: Sequence[tuple[int, int, int]], warps: int
 ) -> tuple[dict[int, FloatArray], float]:
     """Passes of the machine's loops that multiply, and of what else multiplies behind a branch.
 
@@ -250,22 +251,22 @@ def _multiplied(
     multiplies beyond the program's products there are iterations that were peeled off, as many of each loop; a branch
     passes by what is more than all of them.
     """
-    flops, total = dot_flops(run), sum(2.0 * math.prod(dot.shape) * float(dot.times.mean()) for dot in run.dots)
+    flops, total = dot_flops(trace), sum(dot.flops for dot in trace.dots)
     own = {j: _flops(machine.loops[j].span, warps) for _, j, _ in products}
     every = {j: own[j] * copies for _, j, copies in products}
-    at_once = {j: _at_once(machine.loops[j].span, run, i, warps) for i, j, _ in products}
-    plain = sum(flops[i] / float(run.loops[i].trips.mean()) * at_once[j] for i, j, _ in products)
-    padded, working = sum(own.values()) / plain, float(run.working.mean())
+    at_once = {j: _at_once(machine.loops[j].span, trace, i, warps) for i, j, _ in products}
+    plain = sum(flops[i] / float(trace.loops[i].trips.mean()) * at_once[j] for i, j, _ in products)
+    padded, working = sum(own.values()) / plain, float(trace.working.mean())
     elsewhere = padded * (total - sum(flops[i] for i, _, _ in products))
     behind = _behind(machine, -1, warps)
     once = _flops(machine.straight, warps) + behind
     found: dict[int, FloatArray] = {}
     for i, j, copies in products:
-        loop, parent = run.loops[i], machine.loops[j].parent
-        outer, above = _ancestors(machine.loops, j), _ancestors(run.loops, i)
+        loop, parent = trace.loops[i], machine.loops[j].parent
+        outer, above = _ancestors(machine.loops, j), _ancestors(trace.loops, i)
         entries = loop.entries
         if len(outer) < len(above):  # a loop between was unrolled, or made one with it
-            entries = copies * (run.loops[above[-len(outer)]].trips if outer else run.working)
+            entries = copies * (trace.loops[above[-len(outer)]].trips if outer else trace.working)
         around = once + sum(_flops(machine.loops[p].span, warps) + _behind(machine, p, warps) for p in outer)
         around -= elsewhere / max(working, float(loop.entries.mean()))
         peeled = max(around, 0.0) / sum(every[k] for k in every if machine.loops[k].parent == parent)
@@ -279,54 +280,54 @@ def _behind(machine: Machine, parent: int, warps: int) -> float:
     return sum(_flops(aside.span, warps) for aside in machine.asides if aside.parent == parent)
 
 
-def _at_once(span: Span, run: Run, i: int, warps: int) -> int:
+def _at_once(span: Span, trace: Trace, i: int, warps: int) -> int:
     """Iterations of the program's loop i that one pass of the machine's does: as many times as it does what one does,
     if that divides the numbers of its accesses of each width and of its barriers. Threads that hold an element several
     times look the same otherwise."""
     counts = math.gcd(*(n for kind, n in span.accesses.items() if " global " in kind))
     if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
         counts = math.gcd(counts, span.barriers)
-    most = max(1, int(min(_ratios(span, run, i, warps), default=1.0) + ALIKE))
+    most = max(1, int(min(_ratios(span, trace, i, warps), default=1.0) + ALIKE))
     return next(n for n in range(most, 0, -1) if counts % n == 0)
 
 
-def _ratios(span: Span, run: Run, i: int, warps: int) -> list[float]:
+def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
     """What one pass of the machine's loop moves, multiplies and takes exponentials of, each over what one iteration of
     the program's loop i does."""
-    every = float(run.loops[i].trips.sum())
+    every = float(trace.loops[i].trips.sum())
     ratios = []
     for kind, names in MOVES.items():
         asked = sum(
             float((a.count * a.times).sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
-            for a in run.accesses
+            for a in trace.accesses
             if a.loop == i and a.path == "pointer" and a.kind == kind
         )
         if asked and (moved := sum(span.bytes.get(name, 0.0) for name in names)):
             ratios.append(moved * warps * every / asked)
     if multiplied := _flops(span, warps):
-        ratios.append(multiplied * float(run.loops[i].trips.mean()) / dot_flops(run)[i])
-    if ratios and span.exponentials and run.loops[i].exponentials:  # those of short rows are taken by many threads
-        ratios.append(span.exponentials * warps * every / run.loops[i].exponentials)
+        ratios.append(multiplied * float(trace.loops[i].trips.mean()) / dot_flops(trace)[i])
+    if ratios and span.exponentials and trace.loops[i].exponentials:  # those of short rows are taken by many threads
+        ratios.append(span.exponentials * warps * every / trace.loops[i].exponentials)
     return ratios
 
 
-def _ancestors(loops: Sequence[MachineLoop] | Sequence[LoopRun], j: int) -> list[int]:
+def _ancestors(loops: Sequence[MachineLoop] | Sequence[LoopTrace], j: int) -> list[int]:
     found = []
     while (j := loops[j].parent) >= 0:
         found.append(j)
     return found
 
 
-def _is_leaf(run: Run, i: int) -> bool:
-    return all(loop.parent != i for loop in run.loops)
+def _is_leaf(trace: Trace, i: int) -> bool:
+    return all(loop.parent != i for loop in trace.loops)
 
 
-def dot_flops(run: Run) -> list[float]:
+def dot_flops(trace: Trace) -> list[float]:
     """Of each loop itself, in the mean program."""
-    out = [0.0] * len(run.loops)
-    for dot in run.dots:
+    out = [0.0] * len(trace.loops)
+    for dot in trace.dots:
         if dot.loop >= 0:
-            out[dot.loop] += 2.0 * math.prod(dot.shape) * float(dot.times.mean())
+            out[dot.loop] += dot.flops
     return out
 
 

@@ -18,8 +18,8 @@ from ..base.errors import ProblemError
 from . import ttir
 from .carried import matters, staying, steps, straight, wanted_by
 from .frames import Frame, iterated, spread, within
-from .lanes import iterations, sampled
-from .run import Access, Dot, LoopRun, Run, joined
+from .sampling import iterations, sampled
+from .trace import Access, Dot, LoopTrace, Trace, joined
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
@@ -54,7 +54,7 @@ _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", 
 
 def evaluate(
     text: str, args: Sequence[tuple[str, Any]], grid: tuple[int, int, int], values: Mapping[str, Any] | None = None
-) -> Run:
+) -> Trace:
     """`args`: names and values of the arguments that are no constants, in order: numbers, else anything for pointers;
     descriptors as `values.Described`-to-be tuples (name, shape, strides). `values`: what integer tensors hold, by
     argument: one number for all, or an array as it lies in memory.
@@ -62,16 +62,14 @@ def evaluate(
     Raises ProblemError where a loop or a branch depends on what the kernel loads and `values` does not say.
     """
     functions = ttir.parse(text)
-    programs, runs = sampled(int(np.prod(grid)))
-    machine = _Machine(functions, grid, values or {}, Run(grid, len(programs), runs))
+    programs, ranges = sampled(int(np.prod(grid)))
+    evaluator = _Evaluator(functions, grid, programs, values or {}, Trace(grid, len(programs), ranges))
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
-    x, y = grid[0], grid[1]
-    machine.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
     entry = ttir.entry(functions)
     _bind(top, entry, args)
-    machine.function(top, entry.body)
-    machine.run.accesses.extend(joined(parts) for parts in machine.parts.values())
-    return machine.run
+    evaluator.function(top, entry.body)
+    evaluator.trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
+    return evaluator.trace
 
 
 def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
@@ -104,14 +102,19 @@ def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
             top.env[param] = known(value) if plain else unknown()
 
 
-class _Machine:
+class _Evaluator:
+    """Runs the operations of a kernel for all programs at once, and records in `trace` what they do."""
+
     def __init__(
-        self, functions: dict[str, Function], grid: tuple[int, int, int], values: Mapping[str, Any], run: Run
-    ) -> None:
-        self.functions, self.grid, self.values, self.run = functions, dict(zip("xyz", grid, strict=True)), values, run
-        self.ids: dict[str, Any] = {}
+        self, functions: dict[str, Function], grid: tuple[int, int, int], programs: Any, values: Mapping[str, Any],
+        trace: Trace,
+    ) -> None:  # fmt: skip
+        x, y, _ = grid
+        self.functions, self.values, self.trace = functions, values, trace
+        self.grid = dict(zip("xyz", grid, strict=True))
+        self.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
         self.places: dict[tuple[int, int], int] = {}
-        """Loops by operation and parent, and so for accesses and products."""
+        """The record of each loop, product and access: by its operation and the loop that it is in."""
         self.parts: dict[int, list[Access]] = {}
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
@@ -201,11 +204,11 @@ class _Machine:
 
     def loop(self, frame: Frame, name: str, op: Op, entered: Any) -> int:
         """The record of a loop, made when it is first met."""
-        place = self.places.setdefault((id(op), frame.loop), len(self.run.loops))
-        if place == len(self.run.loops):
-            empty = np.zeros(self.run.programs)
-            self.run.loops.append(LoopRun(name, frame.loop, empty, empty.copy()))
-        np.add.at(self.run.loops[place].entries, frame.program[entered], frame.weight[entered])
+        place = self.places.setdefault((id(op), frame.loop), len(self.trace.loops))
+        if place == len(self.trace.loops):
+            empty = np.zeros(self.trace.programs)
+            self.trace.loops.append(LoopTrace(name, frame.loop, empty, empty.copy()))
+        np.add.at(self.trace.loops[place].entries, frame.program[entered], frame.weight[entered])
         return place
 
     def for_loop(self, frame: Frame, op: Op) -> None:
@@ -218,7 +221,7 @@ class _Machine:
         span = np.broadcast_to(high.base - low.base, frame.lanes)
         trips = np.maximum(-(-span // np.maximum(step.base, 1)), 0).astype(np.int64)
         place = self.loop(frame, iv.lstrip("%"), op, trips > 0)
-        np.add.at(self.run.loops[place].trips, frame.program, trips * frame.weight)
+        np.add.at(self.trace.loops[place].trips, frame.program, trips * frame.weight)
         body = op.regions[0][0]
         initial = [frame.get(init) for _, init in carried]
         changes = steps(body, [name for name, _ in carried], iv, self.wanted)
@@ -305,7 +308,7 @@ class _Machine:
             active = active[going]
             if not active.size:
                 break
-            np.add.at(self.run.loops[place].trips, frame.program[active], frame.weight[active])
+            np.add.at(self.trace.loops[place].trips, frame.program[active], frame.weight[active])
             rounds = np.full(len(active), float(t)) if frame.loop < 0 and nests else frame.round[active]
             inner = frame.child(active, loop=place, round=rounds)
             inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
@@ -333,7 +336,7 @@ class _Machine:
             case "load" | "store" | "atomic_rmw" | "atomic_cas":
                 self.access(frame, op, name)
             case "exp" | "exp2" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
-                self.run.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
+                self.trace.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
             case _ if name.startswith("descriptor_"):
                 self.described(frame, op, name)
         if not op.results:
@@ -440,15 +443,14 @@ class _Machine:
         left, right = (ttir.types_of(each)[0] for each in factors.split(" * "))  # a type of scales may follow each
         [out] = ttir.types_of(sums)
         *batch, _, k = left.shape
-        found = next((d for d in self.run.dots if self.places.get((id(op), frame.loop)) == id(d)), None)
-        if found is None:
+        place = self.places.setdefault((id(op), frame.loop), len(self.trace.dots))
+        if place == len(self.trace.dots):
             if re.search(r"\blhs = e2m1\b", op.text) and "lhs_k_pack = false" not in op.text:  # two to a byte
                 k *= 2
             shape = (math.prod(batch) * out.shape[-2], out.shape[-1], k)
-            found = Dot(frame.loop, shape, (left.element, right.element, out.element), np.zeros(self.run.programs))
-            self.places[id(op), frame.loop] = id(found)
-            self.run.dots.append(found)
-        np.add.at(found.times, frame.program, frame.weight)
+            types = left.element, right.element, out.element
+            self.trace.dots.append(Dot(frame.loop, shape, types, np.zeros(self.trace.programs)))
+        np.add.at(self.trace.dots[place].times, frame.program, frame.weight)
 
     def access(self, frame: Frame, op: Op, name: str) -> None:
         kind = "atomic" if name.startswith("atomic") else name

@@ -20,7 +20,7 @@ from ..base.table import MOST, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
-from ..compiled.inspect import Asked, Grid, asked, facts_of
+from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import autotuned, function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
@@ -239,11 +239,11 @@ def rank_kernel(
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
             raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
-    bound: list[tuple[int, Asked]] = []
+    bound: list[tuple[int, Candidate]] = []
     reasons: dict[int, str] = {}
     for i, each in zip(places, handed, strict=True):
         try:
-            bound.append((i, asked(kernel, every[i], each, grid, device, constants)))
+            bound.append((i, candidate(kernel, every[i], each, grid, device, constants)))
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     if processes is not None:

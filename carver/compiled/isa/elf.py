@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from carver.base.errors import CompileError
+from ...base.errors import CompileError
 
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from carver.base.errors import CompileError
-
+from ...base.errors import CompileError
 from .code import Code, Instruction, Resources, Waits
 from .flow import MEMORY, Step, graph, loops, optional, usual
 

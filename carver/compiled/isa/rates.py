@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from carver.base.errors import ArchError, nearest
-from carver.base.shipped import folder
+from ...base.errors import ArchError, nearest
+from ...base.shipped import folder
 
 ROLES = {
     "", "matrix", "warpgroup matrix", "block matrix", "matrix wait", "matrix commit", "barrier", "commit", "group wait",

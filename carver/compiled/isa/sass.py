@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from carver.base.errors import CompileError, DeviceError
-
+from ...base.errors import CompileError, DeviceError
 from . import elf
 from .code import Code, Control, Instruction, Resources
 from .flow import MEMORY, Step, graph, loops, optional, usual

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,7 @@ from ..base.types import FloatArray
 
 
 @dataclass
-class LoopRun:
+class LoopTrace:
     """One loop of the program, over all lanes."""
 
     name: str
@@ -63,17 +64,22 @@ class Dot:
     times: FloatArray
     """In each program."""
 
+    @property
+    def flops(self) -> float:
+        """Of the mean program, all times together."""
+        return 2.0 * math.prod(self.shape) * float(self.times.mean())
+
 
 @dataclass
-class Run:
+class Trace:
     """What a kernel does, over the programs that were evaluated."""
 
     grid: tuple[int, int, int]
     programs: int
     """Evaluated; each stands for prod(grid) / programs."""
-    runs: tuple[tuple[int, int], ...]
+    ranges: tuple[tuple[int, int], ...]
     """Consecutive programs: half-open ranges."""
-    loops: list[LoopRun] = field(default_factory=list)
+    loops: list[LoopTrace] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
 

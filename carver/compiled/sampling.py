@@ -18,8 +18,8 @@ def sampled(count: int) -> tuple[Any, tuple[tuple[int, int], ...]]:
         return np.arange(count), ((0, count),)
     parts = MOST_PROGRAMS // RUN_OF_PROGRAMS
     starts = np.linspace(0, count - RUN_OF_PROGRAMS, parts).astype(np.int64)
-    runs = tuple((i * RUN_OF_PROGRAMS, (i + 1) * RUN_OF_PROGRAMS) for i in range(parts))
-    return np.concatenate([np.arange(s, s + RUN_OF_PROGRAMS) for s in starts]), runs
+    ranges = tuple((i * RUN_OF_PROGRAMS, (i + 1) * RUN_OF_PROGRAMS) for i in range(parts))
+    return np.concatenate([np.arange(s, s + RUN_OF_PROGRAMS) for s in starts]), ranges
 
 
 def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any]]:
