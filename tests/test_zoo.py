@@ -1,0 +1,59 @@
+"""benchmarks/zoo.py: its kernels compute what PyTorch does, and its lists are those that were measured."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+ROOT = Path(__file__).resolve().parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def said(script: str) -> str:
+    """What it prints, in a process of its own: here `kernels` is another module."""
+    done = subprocess.run([sys.executable, "-c", script], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_the_recorded_table_has_the_lists_of_today() -> None:
+    table = gzip.decompress((ROOT / "tests" / "data" / "h200" / "zoo.jsonl.gz").read_bytes())
+    rows = [json.loads(line) for line in table.splitlines()]
+    measured = {json.dumps([r["kernel"], r["problem"], r["config"]], sort_keys=True) for r in rows}
+    listed = said(
+        "import json, zoo\n"
+        "for s, i, c in zoo.cases('triton_zoo', zoo.CONFIGS): print(json.dumps([s.name, i, c], sort_keys=True))"
+    )
+    assert measured <= set(listed.splitlines())
+
+
+def test_halves_of_the_second_zoo_alternate_and_each_kernel_has_a_small_problem() -> None:
+    subjects = said("import zoo_more as z\nfor s in z.SUBJECTS: print(s.name, s.unseen, s.name in z.SMALL)")
+    assert [line.split()[1:] for line in subjects.splitlines()] == [["False", "True"], ["True", "True"]] * 13
+
+
+def interpreted(*only: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "zoo.py"), "interpret", *only]
+    env = {**os.environ, "TRITON_INTERPRET": "1"}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def test_an_unknown_kernel_is_named() -> None:
+    done = interpreted("--only", "causal_atention,layer_norm")
+    assert done.returncode == 1
+    assert "no kernel is called 'causal_atention'" in done.stderr
+
+
+@pytest.mark.slow
+def test_results_in_the_interpreter() -> None:
+    """Two configurations of each kernel of the second zoo."""
+    pytest.importorskip("torch")
+    done = interpreted()
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(done.stdout.splitlines()) == 2 * 26
