@@ -1,6 +1,7 @@
 """The common parts of all plots: figures and axes of one width, shapes and colours, titles, legends, ticks, saving.
 
-Needs matplotlib: the extra `plot`. Colours are those of Okabe and Ito, which most colour-blind readers can distinguish.
+Needs matplotlib: the extra `plot`. Most colour-blind readers can distinguish the colours (Okabe and Ito, Color Universal
+Design, 2008).
 """
 
 from __future__ import annotations
@@ -29,9 +30,17 @@ MARKERS = {
 }
 """Form and colour by what bounds a candidate."""
 OTHER = ("X", GREY)
+_TERMS = {
+    "launch": "#999999", "prologue": ORANGE, "main loop": BLUE, "epilogue": GREEN, "tail wave": RED, "reduction": PINK,
+}  # fmt: skip
 FORMATS = (".png", ".svg", ".pdf")
 WIDTH = 9.0
 """Of a figure. [inch]"""
+
+
+def term_colour(name: str) -> str:
+    """Of a term of a predicted time, also in HTML."""
+    return _TERMS.get(name, SKY)
 
 
 def save(path: Path, drawn: Axes | Figure) -> None:

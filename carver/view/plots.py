@@ -1,8 +1,4 @@
-"""Plots of rankings, explanations and reports. They need matplotlib: the extra `plot`.
-
-Colours are those of Okabe and Ito, which most colour-blind readers can distinguish. What bounds a candidate also has
-its own marker, and heat maps go from light to dark.
-"""
+"""Plots of rankings and explanations. They need matplotlib: the extra `plot`."""
 
 from __future__ import annotations
 
@@ -29,7 +25,6 @@ from .canvas import (
     ORANGE,
     OTHER,
     RED,
-    SKY,
     WIDTH,
     beside,
     legend_beside,
@@ -37,9 +32,10 @@ from .canvas import (
     new_axes,
     new_figure,
     room,
+    term_colour,
     title,
 )
-from .table import COLOURS, columns, rate
+from .table import columns, rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -290,7 +286,7 @@ def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str
     for name in dict.fromkeys(name for each in terms for name in each):
         ms = np.array([each.get(name, 0.0) for each in terms])
         if ms.any():
-            ax.barh(rows, ms, left=left, height=0.74, label=name, color=COLOURS.get(name, SKY), ec="white", lw=0.5)
+            ax.barh(rows, ms, left=left, height=0.74, label=name, color=term_colour(name), ec="white", lw=0.5)
             left += ms
     for row, end, text in zip(rows.tolist(), left.tolist(), texts, strict=True):
         beside(ax, end, row, text)

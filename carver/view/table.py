@@ -24,20 +24,11 @@ from ..base.table import (
 )
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
+from .canvas import term_colour
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, Group
-
-COLOURS = {
-    "launch": "#999999",
-    "prologue": "#E69F00",
-    "main loop": "#0072B2",
-    "epilogue": "#009E73",
-    "tail wave": "#D55E00",
-    "reduction": "#CC79A7",
-}
-"""Of the terms of a predicted time. Source: Okabe and Ito, Color Universal Design, 2008."""
 
 
 def columns(ranking: Ranking, most: int, width: int = WIDTH) -> Tunables:
@@ -153,7 +144,7 @@ def hint_html(hint: Hint) -> str:
 def _bar(hint: Hint, longest_ms: float) -> str:
     return "".join(
         f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
-        f'background:{COLOURS.get(name, "#56B4E9")};width:{12 * ms / longest_ms:.3f}em"></span>'
+        f'background:{term_colour(name)};width:{12 * ms / longest_ms:.3f}em"></span>'
         for name, ms in hint.terms_ms.items()
         if ms > 0
     )
@@ -162,7 +153,7 @@ def _bar(hint: Hint, longest_ms: float) -> str:
 def _colour_key(hints: Sequence[Hint]) -> str:
     used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
     words = " ".join(
-        f'<span style="white-space:nowrap"><span style="background:{COLOURS.get(name, "#56B4E9")};'
+        f'<span style="white-space:nowrap"><span style="background:{term_colour(name)};'
         f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
         for name in used
     )

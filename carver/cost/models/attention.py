@@ -21,9 +21,9 @@ from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ...problem.problem import Problem
-from .. import occupancy
+from .. import spills
 from ..model import Model, Part
-from ..occupancy import spill_slowdown
+from ..spills import spill_slowdown
 from ..tile import instruction_rows, issue_per_clk, peaks
 from ..traffic import reused_share, sector_waste
 from ..work import Work, joined
@@ -372,4 +372,4 @@ def keys_read(
     return once + (1 - hit) * again, hit
 
 
-ATTENTION = Model(attention, (Part(Attention, READS | occupancy.READS),))
+ATTENTION = Model(attention, (Part(Attention, READS | spills.READS),))

@@ -17,7 +17,7 @@ from ...kernels.declaration import Kernel
 from ...kernels.scope import warp_matrix_unit
 from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
-from ..occupancy import spill_slowdown
+from ..spills import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
 from ..tile import Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
 from ..work import joined

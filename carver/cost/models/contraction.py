@@ -12,7 +12,7 @@ import numpy as np
 from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.space import Space
-from .. import occupancy, threads
+from .. import spills, threads
 from .. import traffic as traffic_terms
 from ..model import Model, Part, kept
 from ..threads import ThreadTile
@@ -104,5 +104,5 @@ def copying(t: Tile, k: Mapping[str, float]) -> FloatArray:
     return np.where(t.copied_bytes > 0, k["split_s"] + 2 * t.copied_bytes / rate, 0.0)
 
 
-CONTRACTED = (Part(Block, block.READS | occupancy.READS), Part(Tile, READS | traffic_terms.READS))
+CONTRACTED = (Part(Block, block.READS | spills.READS), Part(Tile, READS | traffic_terms.READS))
 CONTRACTION = Model(contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds)

@@ -11,9 +11,9 @@ from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.space import Space
-from .. import occupancy
+from .. import spills
 from ..model import Model, Part
-from ..occupancy import spill_slowdown
+from ..spills import spill_slowdown
 from ..tile import issue_per_clk
 from ..traffic import reused_share, sector_waste
 from ..work import Work
@@ -164,4 +164,4 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     )
 
 
-STREAM = Model(stream, (Part(Stream, READS | occupancy.READS),))
+STREAM = Model(stream, (Part(Stream, READS | spills.READS),))

@@ -1,4 +1,4 @@
-"""The cost of register spills."""
+"""What register spills cost."""
 
 from __future__ import annotations
 
