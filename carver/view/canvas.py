@@ -1,7 +1,6 @@
 """The common parts of all plots: figures and axes of one width, shapes and colours, titles, legends, ticks, saving.
 
-Needs matplotlib: the extra `plot`. Most colour-blind readers can distinguish the colours (Okabe and Ito, Color Universal
-Design, 2008).
+Needs matplotlib: the extra `plot`. Most colour-blind readers can distinguish the colours (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations
