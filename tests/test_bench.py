@@ -266,7 +266,7 @@ def test_failures_of_later_rounds_are_kept_with_the_samples(script: Script, tmp_
 
 
 def test_killed_worker_is_tried_once_more(script: Script, tmp_path: Path) -> None:
-    script.replies = {("check", 0): Reply("crash", "SIGKILL came", passing=True)}
+    script.replies = {("check", 0): Reply("crash", "SIGKILL came", transient=True)}
     (m,) = run(tmp_path, 1, rounds=1)
     assert script.asked == [("check", 0)] * 2 and m.outcome == "crash" and m.message.count("SIGKILL came") == 2
 

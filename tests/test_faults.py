@@ -173,8 +173,8 @@ def test_killed_from_outside_is_told_apart() -> None:
         pid = w.call({"do": "pid"}, 20).data["pid"]
         os.kill(pid, signal.SIGKILL)
         reply = w.call({"do": "pid"}, 20)
-        assert reply.outcome == "crash" and reply.passing and "SIGKILL" in reply.message
-        assert not w.call({"do": "exit", "status": 1}, 20).passing
+        assert reply.outcome == "crash" and reply.transient and "SIGKILL" in reply.message
+        assert not w.call({"do": "exit", "status": 1}, 20).transient
 
 
 def test_nothing_of_the_group_survives_a_timeout() -> None:

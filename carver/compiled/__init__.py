@@ -1,1 +1,1 @@
-"""Compiled kernels: compiled offline for any GPU, read, evaluated over the grid, and priced."""
+"""Compiled kernels: compiled offline for any GPU, read, and evaluated over the grid."""

@@ -157,7 +157,7 @@ class Facts:
     """Columns of tensor memory that a block allocates."""
 
     @property
-    def same(self) -> tuple[Any, ...]:
+    def identity(self) -> tuple[Any, ...]:
         """Equal for configurations that do the same."""
         return self.code, self.grid, self.warps, self.accesses
 

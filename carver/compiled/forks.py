@@ -25,7 +25,7 @@ from ..base import warden
 from ..base.host import cores_available
 from .isa.rates import table
 from .machine import matrix_rates
-from .pool import MEMORY_BYTES, SECONDS, Reply, Request, passing
+from .pool import MEMORY_BYTES, SECONDS, Reply, Request, transient
 from .triton import Compiled, Target, hashed, warm
 from .worker import answer, replied
 
@@ -84,7 +84,7 @@ class Forks:
                             continue
                         took.append(time.monotonic() - since)
                         why = "the compiler's process ended without an answer, out of memory perhaps"
-                        yield key, json.loads(text) if text else passing(why)
+                        yield key, json.loads(text) if text else transient(why)
                     bound = seconds
                     if self.hurry and 2 * len(took) >= len(requests):
                         bound = min(seconds, max(LATE_S, LATE * took[(len(requests) - 1) // 2]))
@@ -92,7 +92,7 @@ class Forks:
                         key, child, _ = late.data
                         self._end(selector, late.fd, child, texts)
                         if key != BESIDE:
-                            yield key, passing(f"not compiled within {bound:.0f} s")
+                            yield key, transient(f"not compiled within {bound:.0f} s")
             finally:
                 for left in list(selector.get_map().values()):
                     self._end(selector, left.fd, left.data[1], texts)
@@ -117,7 +117,7 @@ class Forks:
             limit = used + MEMORY_BYTES
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
             with os.fdopen(into, "w", encoding="utf-8") as pipe:
-                lacking = passing("the compiler ran out of memory")
+                lacking = transient("the compiler ran out of memory")
                 pipe.write(json.dumps(replied(self._reply, request, lacking), default=vars))
         finally:
             os._exit(0)

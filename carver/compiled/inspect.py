@@ -116,7 +116,7 @@ def _compiled(
         except ProblemError as lost:
             yield keys[i], lost
         except Exception as fault:
-            yield keys[i], CompileError(pool.unread(fault))
+            yield keys[i], CompileError(pool.own_fault(fault))
         else:
             kept.save(keys[i], facts, used)
             yield keys[i], facts

@@ -143,7 +143,7 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     loops: list[MachineLoop] = []
     asides: list[tuple[int, Aside]] = []
 
-    def beside(inside: Sequence[int], siblings: Sequence[tuple[int, Loop]], parent: int) -> None:
+    def add_asides(inside: Sequence[int], siblings: Sequence[tuple[int, Loop]], parent: int) -> None:
         for stretch in read.optional:
             if stretch[0] in inside:
                 after = [n for n, loop in siblings if loop.body[-1] < stretch[0]]
@@ -154,29 +154,29 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
         own = replace(loop, own=tuple(i for i in loop.own if i not in stretches))
         return _read(read, own.own, own, table, rate)
 
-    def add(loop: Loop, parent: int) -> int:
+    def add_loop(loop: Loop, parent: int) -> int:
         place = len(loops)
         if loop.loops:
             loops.append(MachineLoop(parent, False, without(loop, passed)))
-            beside(loop.own, [(add(inner, place), inner) for inner in loop.loops], place)
+            add_asides(loop.own, [(add_loop(inner, place), inner) for inner in loop.loops], place)
             return place
-        spare = [s for s in read.optional if s[0] in loop.own and len(s) >= SPARE and _ends(read, s, table)]
+        spare = [s for s in read.optional if s[0] in loop.own and len(s) >= SPARE and not _feeds(read, s, table)]
         rest = without(loop, {i for stretch in spare for i in stretch}) if spare else None
         apart = tuple(_read(read, stretch, stretch, table, rate) for stretch in spare)
         loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart))
         return place
 
-    beside(read.straight, [(add(loop, -1), loop) for loop in read.loops], -1)
+    add_asides(read.straight, [(add_loop(loop, -1), loop) for loop in read.loops], -1)
     rest = tuple(i for i in read.straight if i not in passed)
     straight = _read(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
     return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered)
 
 
-def _ends(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
-    """Whether a stretch neither loads from beyond the SM nor multiplies."""
+def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
+    """Whether a stretch loads from beyond the SM or multiplies."""
     groups = [table.group(code.instructions[i].opcode) for i in stretch]
-    return not any(
+    return any(
         group.role in MULTIPLIES or group.access in (("load", "global"), ("copy", "global"), ("bulk", "load"))
         for group in groups
     )

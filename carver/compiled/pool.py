@@ -159,12 +159,12 @@ class Pool:
                             why = f"the compiler's process ended with {worker.process.wait()}: {worker.last_words()}"
                             worker.end()
                             give()
-                            yield key, passing(why)
+                            yield key, transient(why)
                     for worker in [w for w in self._busy if time.monotonic() - w.since >= seconds]:
                         key = take(worker)
                         worker.end()
                         give()
-                        yield key, passing(f"not compiled within {seconds:.0f} s")
+                        yield key, transient(f"not compiled within {seconds:.0f} s")
             finally:
                 for worker in self._busy:  # the caller stopped listening: what they would answer is of no use
                     worker.end()
@@ -219,10 +219,10 @@ def compiled(
             elif len(batches[i]) > 1:  # one of them cannot be read, or takes too long: the others still can
                 alone |= {key: [key] for key in batches[i]}
             else:
-                found[batches[i][0]] = passing(reply["refused"])
+                found[batches[i][0]] = transient(reply["refused"])
         batches = alone
     for key in {**missing, **dict.fromkeys(unread)}:
-        if not found[key].pop("passing", False):
+        if not found[key].pop("transient", False):
             store.save(key, found[key])
     return found
 
@@ -231,9 +231,9 @@ def _parsed(line: str) -> Reply:
     try:
         reply = json_of(line, "the answer of a compiler's process", CompileError, finite=False)
     except CompileError as error:
-        return passing(str(error))
+        return transient(str(error))
     known = isinstance(reply, dict) and ("machines" in reply or "error" in reply or _is_whole(reply))
-    return reply if known else passing(f"the compiler's process answered {shown(reply)}")
+    return reply if known else transient(f"the compiler's process answered {shown(reply)}")
 
 
 _KINDS = {
@@ -250,11 +250,11 @@ def _is_whole(reply: Reply) -> bool:
     return all(fits(reply.get(name), kind, {}) for name, kind in _KINDS.items())
 
 
-def passing(sentence: str) -> Reply:
+def transient(sentence: str) -> Reply:
     """A refusal that another run need not meet."""
-    return {"refused": sentence, "passing": True}
+    return {"refused": sentence, "transient": True}
 
 
-def unread(fault: Exception) -> str:
-    """What to tell of a candidate whose code or program carver fails at: a fault of carver's, and of that candidate."""
+def own_fault(fault: Exception) -> str:
+    """What to tell of a candidate whose code or program carver fails at: the fault is carver's, not the kernel's."""
     return f"carver fails to read what was compiled: {type(fault).__name__}: {fault}"[:300]

@@ -540,7 +540,7 @@ def _targets(op: Op) -> list[tuple[str, list[str]]]:
     found = []
     for piece in op.text.split("^")[1:]:
         label, _, rest = piece.partition("(")
-        found.append(("^" + label.strip(" ,"), ttir._NAME.findall(rest.partition(":")[0])))
+        found.append(("^" + label.strip(" ,"), ttir.names(rest.partition(":")[0])))
     return found
 
 

@@ -14,6 +14,8 @@ MOST_LANES = 30_000
 
 
 def sampled(count: int) -> tuple[Any, tuple[tuple[int, int], ...]]:
+    """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
+    consecutive ones."""
     if count <= MOST_PROGRAMS:
         return np.arange(count), ((0, count),)
     parts = MOST_PROGRAMS // RUN_OF_PROGRAMS

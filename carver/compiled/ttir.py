@@ -103,7 +103,7 @@ def _region(lines: _Lines) -> Region:
             if ops or label:
                 blocks.append(Block(label, tuple(args), tuple(ops)))
             head = line.partition("//")[0]
-            label, args, ops = head.split("(")[0].rstrip(": "), _NAME.findall(head), []
+            label, args, ops = head.split("(")[0].rstrip(": "), names(head), []
             continue
         ops.append(_op(line, lines))
     blocks.append(Block(label, tuple(args), tuple(ops)))
@@ -127,7 +127,12 @@ def _op(line: str, lines: _Lines) -> Op:
             continue
         text = text[:-1].rstrip() + " " + closing.lstrip("}").lstrip(")")
         break
-    return Op(name, results, tuple(_NAME.findall(text)), text.strip(), tuple(regions))
+    return Op(name, results, tuple(names(text)), text.strip(), tuple(regions))
+
+
+def names(text: str) -> list[str]:
+    """The names of values in a text: "%arg0", "%3#1"."""
+    return _NAME.findall(text)
 
 
 def _expanded(text: str) -> Iterator[str]:

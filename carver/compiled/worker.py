@@ -21,7 +21,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from .machine import read_machines
-from .pool import Reply, Request, passing, unread
+from .pool import Reply, Request, own_fault, transient
 from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence, source_of
 
 PRINTED_BYTES = 1 << 30
@@ -179,7 +179,7 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
     except MemoryError:
         return lacking
     except Exception as fault:
-        return passing(unread(fault))
+        return transient(own_fault(fault))
 
 
 def packed(code: bytes | str) -> dict[str, str]:

@@ -258,7 +258,7 @@ def rank_kernel(
         elif why := fits(facts, device):
             reasons[i] = why
         else:
-            kept.setdefault(facts.same, (facts, []))[1].append(i)
+            kept.setdefault(facts.identity, (facts, []))[1].append(i)
     rejected = dict(Counter(reasons.values()))
     if not kept:
         raise NoCandidates(f"{name} on {device.name}", rejected)

@@ -315,7 +315,7 @@ def _rounds(
     settings, store = bench.settings, bench.records
     todo = [key for key in every if key not in known or not done(known[key])]
     built = dict(zip(todo, bench.compile([every[key] for key in todo], shown.bar("compile", len(todo))), strict=True))
-    lost = {k: reply for k, reply in built.items() if isinstance(reply, Reply) and reply.passing}
+    lost = {k: reply for k, reply in built.items() if isinstance(reply, Reply) and reply.transient}
     known |= {k: bench.measurement(run, k, every[k], reply) for k, reply in lost.items()}
     todo = [k for k in todo if k not in lost]
     spent = run.spent_s

@@ -144,7 +144,7 @@ def build(
     except CompileTimeout as e:
         return Reply("timeout", str(e))
     except (CompileError, KernelError, RunError) as e:
-        return Reply(outcome_of(e), str(e), passing=isinstance(e, CompilerFailed))
+        return Reply(outcome_of(e), str(e), transient=isinstance(e, CompilerFailed))
     plain = program_to_dict(replace(program, source=source))
     return replace(trial, program=plain, binary=(str(binary.path), binary.sha256, binary.log), files=None)
 

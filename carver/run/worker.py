@@ -70,14 +70,14 @@ def outcome_of(error: BaseException) -> str:
 class Reply:
     """What became of one job: an outcome of `carver.run.records.OUTCOMES`, the reason, and what the job returned.
 
-    `passing` says that it may not befall the same candidate again: SIGKILL from outside (by hand, or from the system's
-    out-of-memory killer), or a compiler that lacked memory or disk.
+    `transient` says that it may not befall the same candidate again: SIGKILL from outside (by hand, or from the
+    system's out-of-memory killer), or a compiler that lacked memory or disk.
     """
 
     outcome: str
     message: str = ""
     data: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    passing: bool = False
+    transient: bool = False
 
 
 class Worker:
@@ -139,7 +139,7 @@ class Worker:
             self._ready = True
             with self._whole():
                 ready = self._receive("ready", self._start_timeout_s, "starting")
-            if not ready.passing or self.stopped:
+            if not ready.transient or self.stopped:
                 break
         if "raise" in ready.data:
             self._end(0.0)
@@ -238,7 +238,7 @@ class Worker:
             return Reply("crash", f"the worker process closed its pipe; it said: {said}")
         if code == -signal.SIGKILL:
             why = "the worker process was killed (SIGKILL), by hand or for want of memory"
-            return Reply("crash", why, passing=True)
+            return Reply("crash", why, transient=True)
         if code < 0:
             names = {s.value: s.name for s in signal.Signals}
             return Reply("crash", f"the worker process died of {names.get(-code, f'signal {-code}')}")
@@ -352,7 +352,7 @@ def ask(
         if worker.set_up != setup:
             worker.set_up = None
             reply = worker.call(setup, SETUP_TIMEOUT_S)
-            if reply.passing:
+            if reply.transient:
                 return reply
             if reply.outcome != "ok":
                 raise failed(reply)
@@ -362,11 +362,11 @@ def ask(
 
     suspects = worker.owners - {owner}
     reply = once()
-    if worker.stopped or not (reply.passing or (suspects and reply.outcome in _CATCHING)):
+    if worker.stopped or not (reply.transient or (suspects and reply.outcome in _CATCHING)):
         return reply
     worker.close()
     again = once()
-    if reply.passing:
+    if reply.transient:
         return replace(again, message=f"{reply.message}, and this was tried once more. {again.message}".strip())
     first = f"fine in a new process, after {reply.outcome} in a used one: {reply.message}"
     return replace(again, message=first) if again.outcome == "ok" else again

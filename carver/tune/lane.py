@@ -108,7 +108,7 @@ class Lane(Session):
             built = build(trial, s.device.partition(":")[0], s.settings.timeout_s, device=s.device)
             spent_s["compile"] = time.monotonic() - began
             if isinstance(built, Reply):
-                return found | {"outcome": built.outcome, "message": built.message, "passing": built.passing}
+                return found | {"outcome": built.outcome, "message": built.message, "transient": built.transient}
             trial = built
         found |= {"device": self.machine.name, "state": dict(self.machine.state)}
         self._prepare_checks()

@@ -105,7 +105,7 @@ class Lanes(ExitStack):
         built = self._built[i].result() if i in self._built else trial
         if isinstance(built, Reply):
             found: dict[str, Any] = {
-                "outcome": built.outcome, "message": built.message, "samples_ms": [], "passing": built.passing,
+                "outcome": built.outcome, "message": built.message, "samples_ms": [], "transient": built.transient,
             }  # fmt: skip
         else:
             found = lane.measure(built, best_ms)

@@ -401,7 +401,7 @@ class _Attempt:
             m = m.with_round(found["samples_ms"], {**found.get("state", {}), **found.get("conditions", {})})
         self.retaken += found.get("retaken", 0)
         self.worst = max(self.worst, found.get("worst", 0.0))
-        if found.get("passing"):
+        if found.get("transient"):
             self.lost += 1
         elif m.ok and found.get("busy", 0.0) > BUSY:
             self.busy.add(index)
