@@ -17,7 +17,7 @@ FREE: dict[Matrix, float] = {}
 def test_work_of_a_vector_addition() -> None:
     # 1,024 float32 by 4 warps: 256 a warp and array, 128 an access of 16 bytes a lane
     found = frozen("vadd.sm_90")
-    work = summary.work(found, found.straight, rates.table("sm_90"))
+    work = summary.demand(found, found.straight, rates.table("sm_90"))
     assert work.accesses[Access("load", "global", 16)] == 4
     assert work.accesses[Access("store", "global", 16)] == 2
     assert work.bytes["load global"] == 2 * 1024
@@ -29,7 +29,7 @@ def test_work_of_a_vector_addition() -> None:
 def test_work_of_a_vector_addition_on_amd() -> None:
     # a wave of 64 holds 256 of 1,024 elements as well: 4 a lane
     found = frozen("vadd.gfx942")
-    work = summary.work(found, found.straight, rates.table("gfx942"))
+    work = summary.demand(found, found.straight, rates.table("gfx942"))
     assert work.bytes["load global"] == 2 * 1024
     assert work.bytes["store global"] == 1024
     assert work.unknown == {}
@@ -41,7 +41,7 @@ def test_work_of_a_vector_addition_on_amd() -> None:
 )
 def test_flops_of_a_matmul_by_warp(name: str, instruction: str) -> None:
     found = frozen(name)
-    work = summary.work(found, found.loops[0].own, rates.table(found.isa))
+    work = summary.demand(found, found.loops[0].own, rates.table(found.isa))
     assert work.matrix == {Matrix(instruction, "float16", "float32"): 2 * 128 * 128 * 64 / 8}
     assert work.unknown == {}
     if name.startswith("tmamm"):
@@ -58,13 +58,13 @@ def test_pipes_by_lanes_and_bytes() -> None:
         (control(), "@!PT LDS RZ, [RZ]"),  # never runs, but issues
         (control(), "SHFL.BFLY PT, R1, R2, 0x1, 0x1f"),
     )
-    work = summary.work(found, range(5), rates.table("sm_90"))
+    work = summary.demand(found, range(5), rates.table("sm_90"))
     assert work.pipe_clk == {"issue": 5 / 4, "fma": 32 / 128, "xu": 32 / 16, "lsu": 512 / 128 + 32 / 32}
 
 
 def test_what_no_table_lists_is_named() -> None:
     found = code((control(), "FROB.X R0, R1"), (control(), "FROB.X R2, R3"), (control(), "EXIT"))
-    assert summary.work(found, range(3), rates.table("sm_90")).unknown == {"FROB.X": 2}
+    assert summary.demand(found, range(3), rates.table("sm_90")).unknown == {"FROB.X": 2}
 
 
 def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
@@ -76,7 +76,7 @@ def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
         (control(), "UTCHMMA gdesc[UR6], gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"),
         isa="sm_100",
     )
-    work = summary.work(found, range(5), rates.table("sm_100"))
+    work = summary.demand(found, range(5), rates.table("sm_100"))
     assert work.block_matrix == {Matrix("tcgen05", "float16", "float32"): 2 * 128 * 128 * 16}
     assert work.unknown == {"UTCHMMA of an unknown shape": 1}
 
@@ -261,9 +261,9 @@ def test_loads_to_shared_memory_are_copies() -> None:
         """,
         "gfx950",
     )
-    work = summary.work(found, found.loops[0].own, rates.table("gfx950"))
+    work = summary.demand(found, found.loops[0].own, rates.table("gfx950"))
     assert work.accesses == {Access("copy", "global", 16): 1, Access("load", "shared", 16): 1}
-    assert summary.work(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
+    assert summary.demand(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
     read = chain.chain(found, found.loops[0], rates.table("gfx950"), FREE)
     assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (1, 0, 1)
 
@@ -284,7 +284,7 @@ def test_spills_of_amd_are_told_from_arrays_and_buffers(isa: str, store: str, lo
     assert [each.opcode.endswith(".spill") for each in found.instructions] == [True, True, False, False]
     width = 4 if isa == "gfx90a" else 16
     assert found.resources.spill_bytes == width
-    work = summary.work(found, [0, 1], rates.table(isa))
+    work = summary.demand(found, [0, 1], rates.table(isa))
     assert work.accesses == {Access("store", "local", width): 1, Access("load", "local", width): 1}
 
 

@@ -59,7 +59,7 @@ def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_kernel_is_chosen_by_name(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "scale")
-    work = summary.work(code, code.straight, rates.table(isa))
+    work = summary.demand(code, code.straight, rates.table(isa))
     assert (code.isa, code.kernel, code.loops) == (isa, "scale", ())
     assert {a: n for a, n in work.accesses.items() if a.space == "global"} == {
         Access("load", "global", 16): 1, Access("store", "global", 16): 1,
@@ -77,7 +77,7 @@ def test_shared_memory_and_barriers(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "reverse")
     assert (code.resources.shared_bytes, code.resources.barriers) == (4096, 1)
-    work = summary.work(code, code.straight, rates.table(isa))
+    work = summary.demand(code, code.straight, rates.table(isa))
     assert work.barriers == 1
     assert work.bytes["load shared"] + work.bytes["store shared"] == 2 * 4 * 32
 

@@ -57,7 +57,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("target", TARGETS)
 def test_vector_addition(target: str) -> None:
     code = compiled("vadd", target)
-    work = summary.work(code, code.straight, rates.table(target))
+    work = summary.demand(code, code.straight, rates.table(target))
     # 1,024 elements of 4 bytes in each of three arrays, dealt to 4 warps
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
     assert work.bytes["store global"] == 1024 * 4 / WARPS
@@ -68,7 +68,7 @@ def test_vector_addition(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_exponentials(target: str) -> None:
     code = compiled("exponential", target)
-    work = summary.work(code, code.straight, rates.table(target))
+    work = summary.demand(code, code.straight, rates.table(target))
     a_lane = 1024 // (WARPS * code.warp_size)
     assert count(code, "MUFU.EX2" if target in NVIDIA else "v_exp_f32") == a_lane
     # at 16 results a clock
@@ -82,7 +82,7 @@ def test_exponentials(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_product(target: str) -> None:
     code = compiled("one_dot", target)
-    work = summary.work(code, code.straight, rates.table(target))
+    work = summary.demand(code, code.straight, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
     flops = 2 * 64 * 64 * 64
     if kind.instruction == "tcgen05":  # one thread issues for the block
@@ -98,7 +98,7 @@ def test_one_product(target: str) -> None:
 def test_loop_with_two_loads(target: str) -> None:
     code = compiled("row_maximum", target)
     (loop,) = code.loops
-    work = summary.work(code, loop.own, rates.table(target))
+    work = summary.demand(code, loop.own, rates.table(target))
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
     assert "store global" not in work.bytes
     read = chain.chain(code, loop, rates.table(target), {})
@@ -111,7 +111,7 @@ def test_loop_with_two_loads(target: str) -> None:
 def test_loop_of_a_matmul(target: str, stages: int) -> None:
     code = compiled("matmul", target, stages)
     (loop,) = code.loops
-    work = summary.work(code, loop.own, rates.table(target))
+    work = summary.demand(code, loop.own, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
     flops = 2 * 64 * 64 * 32
     assert work.block_matrix == ({kind: flops} if kind.instruction == "tcgen05" else {})

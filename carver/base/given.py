@@ -9,6 +9,7 @@ import gzip
 import inspect
 import json
 import math
+import operator
 import re
 import sys
 import tomllib
@@ -167,8 +168,8 @@ def index(value: object) -> int | None:
     if isinstance(value, bool | np.bool_):
         return None
     try:
-        return int(value.__index__())  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
+        return int(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
         return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.errors import ConfigError
 from ..base.given import json_each, json_of, shown
-from ..kernels.foreign import SAID, is_grid
+from ..kernels.foreign import ROW_KEYS, is_grid
 from ..ops.template import Template
 
 
@@ -68,7 +68,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
             f"line is {shown(text.strip().splitlines()[0])}"
         )
     out = []
-    besides = SAID if SAID[-1] in names else ()
+    besides = ROW_KEYS if ROW_KEYS[-1] in names else ()
     for place, row in enumerate(rows):
         if len(row) != len(names):
             raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")

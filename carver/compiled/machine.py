@@ -183,22 +183,24 @@ def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
 
 
 def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
-    work = summary.work(code, indices, table)
-    rate = {kind: rate_of(kind, rate) for kind in (*work.matrix, *work.block_matrix)} if rate else {}
+    demand = summary.demand(code, indices, table)
+    rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
     alone = chain.chains(code, where, table, rate, LATENCIES_CLK)
     cached = alone
-    if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in work.accesses):
+    if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in demand.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
     waits = alone[-1] if isinstance(where, Loop) else NONE
-    accesses = {" ".join(map(str, access)): n for access, n in work.accesses.items()}
-    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in work.matrix.items() if rate)
+    accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
+    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
     return Span(
-        work.instructions, work.pipe_clk, {" ".join(m): f for m, f in work.matrix.items()},
-        {" ".join(m): f for m, f in work.block_matrix.items()},
-        work.matrix_shared_bytes,
-        work.block_shared_bytes, work.bytes, accesses, sum(work.bulk.values()),
-        work.barriers, work.unknown, tuple(each.clk for each in alone), tuple(each.clk for each in cached), tensor,
-        waits.prefetch_distance, waits.exposed_loads, waits.serial_matrix_waits, work.exponentials,
+        instructions=demand.instructions, pipe_clk=demand.pipe_clk, bytes=demand.bytes, accesses=accesses,
+        matrix={" ".join(kind): flops for kind, flops in demand.matrix.items()},
+        block_matrix={" ".join(kind): flops for kind, flops in demand.block_matrix.items()},
+        factor_bytes=demand.factor_bytes, block_factor_bytes=demand.block_factor_bytes, bulk=sum(demand.bulk.values()),
+        barriers=demand.barriers, unknown=demand.unknown, exponentials=demand.exponentials,
+        alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached), tensor_clk=tensor,
+        prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
+        exposed_products=waits.serial_matrix_waits,
     )  # fmt: skip

@@ -29,7 +29,7 @@ from ..arch.devices import load
 from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
 from ..base.given import is_number, json_of, shown, text_of
 from ..kernels.declaration import Kernel, kernels
-from ..kernels.foreign import in_words
+from ..kernels.foreign import renamed
 from ..ops.operator import operators
 from ..ops.template import Template
 from ..problem.problem import Problem
@@ -251,7 +251,7 @@ def _config(row: Mapping[str, str], offered: Sequence[Kernel], where: str) -> di
                 raise ConfigError(f"{where}, column {column}: takes a whole number, got {text!r}")
             config[column.removeprefix("config.")] = value
     try:
-        config = in_words(config, spellings(offered, None))
+        config = renamed(config, spellings(offered, None))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
     known = {name for kernel in offered for name in kernel.tunables}

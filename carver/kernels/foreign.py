@@ -16,7 +16,7 @@ _NEUTRAL = {"num_ctas": (None, 1), "maxnreg": (None,), "ir_override": (None,), "
 
 MOST_COMBINATIONS = 1_000_000
 BLOCKS = {"m": "BLOCK_M", "n": "BLOCK_N", "k": "BLOCK_K"}
-SAID = ("rank", "kernel", "predicted_ms")
+ROW_KEYS = ("rank", "kernel", "predicted_ms")
 """Keys of an exported row that do not belong to the configuration."""
 
 
@@ -92,7 +92,7 @@ def from_inductor(config: Any) -> dict[str, int]:
 def from_row(config: Mapping[str, Any]) -> dict[str, int]:
     """The configuration in a row of `to_json` or `to_csv`; numbers may be text."""
     try:
-        return {key: int(value) for key, value in config.items() if key not in SAID and value not in ("", None)}
+        return {key: int(value) for key, value in config.items() if key not in ROW_KEYS and value not in ("", None)}
     except (TypeError, ValueError):
         raise ConfigError(f"a configuration holds whole numbers, got {dict(config)}") from None
 
@@ -176,7 +176,7 @@ def is_grid(config: Mapping[str, Any]) -> bool:
     return any(isinstance(v, list | tuple | range) for v in config.values()) and not config.keys() & _BY_KEY.keys()
 
 
-def in_words(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ()) -> Any:
+def renamed(config: Any, ours: Mapping[str, str], ignore: Collection[str] = ()) -> Any:
     """A configuration with its keys renamed and those in `ignore` removed. Other objects are returned unchanged."""
     if not isinstance(config, Mapping):
         return config

@@ -15,7 +15,7 @@ from ..base.given import takes
 from ..cost.pricing import Priced, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
-from ..kernels.foreign import adopt, in_words, listed
+from ..kernels.foreign import adopt, listed, renamed
 from ..kernels.space import given_space
 from ..problem.problem import Problem
 from .fastest import in_order
@@ -58,7 +58,7 @@ def rank(
     if unpriced:
         notes = (*notes, f"not in the model, ranked as if not set: {', '.join(unpriced)}")
     skipped = {*ignore, *unpriced}
-    given = [c if isinstance(c, Hint) else in_words(c, words, skipped) for c in adopted]
+    given = [c if isinstance(c, Hint) else renamed(c, words, skipped) for c in adopted]
     if kernel:
         given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
     usual = BACKENDS[backend].options.get(arch.vendor, {})

@@ -2,6 +2,6 @@
 
 * `sass.read(cubin)`, `gcn.read(text)` -> `code.Code`: instructions, resources, the tree of loops
 * `rates.table("sm_90")` -> what an instruction asks of which pipe (`arch/isa/*.toml`)
-* `summary.work(code, indices, table)` -> what a span of instructions asks of each pipe, in bytes and in matrix FLOPs
+* `summary.demand(code, indices, table)` -> what a span of instructions asks of each pipe, in bytes and in matrix FLOPs
 * `chain.chain(code, loop, table, ...)` -> clocks of a lone warp, and which wait waits for which load
 """

@@ -131,9 +131,9 @@ def _moved(each: Instruction, start: int) -> Instruction:
     return each._replace(address=each.address - start, operands=operands, target=target)
 
 
-def parse(listing: str, isa: str, kernel: str = "kernel", registers: int = 0) -> Code:
-    """Read one kernel from a listing of nvdisasm or cuobjdump with encodings."""
-    return _code(elf.Kernel(kernel, int(isa.removeprefix("sm_")), b"", registers, 0, 0), list(_instructions(listing)))
+def parse(listing: str, isa: str) -> Code:
+    """Read one kernel from a listing of nvdisasm or cuobjdump with encodings, which states no resources."""
+    return _code(elf.Kernel("kernel", int(isa.removeprefix("sm_")), b"", 0, 0, 0), list(_instructions(listing)))
 
 
 def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:

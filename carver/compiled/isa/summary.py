@@ -28,7 +28,7 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Demand:
     """Demand of one warp. All counts are of warp instructions.
 
     instructions: issued instructions, including those whose predicate is false
@@ -37,8 +37,8 @@ class Work:
     matrix: FLOPs by kind; a quarter of the FLOPs of a warp group's instruction. Rates are in device descriptors.
     block_matrix: FLOPs of a whole block by kind, from instructions that one of its threads issues
     accesses: instructions by kind, memory and width
-    matrix_shared_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
-    block_shared_bytes: bytes that a block's matrix instructions read from shared memory, per block
+    factor_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
+    block_factor_bytes: bytes that a block's matrix instructions read from shared memory, per block
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
     barriers: block-wide barriers
     exponentials: powers of two that are taken, of all lanes
@@ -50,8 +50,8 @@ class Work:
     pipe_clk: dict[str, float]
     matrix: dict[Matrix, float]
     block_matrix: dict[Matrix, float]
-    matrix_shared_bytes: float
-    block_shared_bytes: float
+    factor_bytes: float
+    block_factor_bytes: float
     accesses: dict[Access, int]
     bulk: dict[str, int]
     barriers: int
@@ -73,7 +73,7 @@ EXPONENTIAL = ("MUFU.EX2", "v_exp_")
 """How opcodes that raise two to a power begin."""
 
 
-def work(code: Code, indices: Iterable[int], table: Table) -> Work:
+def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
     """Demand of the instructions at `indices`, each executed once."""
     indices = list(indices)
     instructions = [code.instructions[i] for i in indices]
@@ -118,7 +118,7 @@ def work(code: Code, indices: Iterable[int], table: Table) -> Work:
                 block_bytes += mma.block_shared_bytes(each.operands, each.descriptor)
             else:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
-    return Work(
+    return Demand(
         len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), shared_bytes, block_bytes,
         dict(accesses), dict(bulk), barriers,
         code.warp_size * sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL)), dict(unknown),
