@@ -36,7 +36,7 @@ _ALIASES = {alias: name for name, spellings in _SPELT.items() for alias in spell
 
 
 def size_bytes(shape: Iterable[int], dtype: str) -> int:
-    """Of a dense array."""
+    """Size of a dense array."""
     return prod(shape) * ARRAY_BYTES[dtype]
 
 
@@ -52,7 +52,7 @@ def element_bytes(dtype: str) -> float:
 
 
 def of_array(dtype: object) -> str:
-    """The same for an array of a user's own kernel."""
+    """The one name of the element type of an array of a user's own kernel; `canonical` knows those of problems."""
     return _known(dtype, ARRAY_BYTES)
 
 

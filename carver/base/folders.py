@@ -94,7 +94,10 @@ def existing(folder: Path) -> Path:
 
 
 def kept(*names: str) -> Path:
-    """The same in the cache as it is: to be read, if it is there. Raises DeviceError where this user may not."""
+    """The folder of these names in the cache, to read from; it may not be there.
+
+    Raises DeviceError where this user may not read it, or others could have put into it what we would run.
+    """
     folder = cache_folder()
     try:
         for place in accumulate(names, Path.joinpath, initial=folder):

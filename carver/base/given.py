@@ -75,7 +75,7 @@ def text_from(file: TextIO, error: Error) -> str:
 
 
 def lines_from(file: TextIO, error: Error) -> Iterator[str]:
-    """Its lines, as they come."""
+    """The lines of an open file, as they come."""
     return _pieces(file, file.readline, error)
 
 
@@ -94,7 +94,7 @@ def _pieces(file: TextIO, read: Callable[[int], str], error: Error) -> Iterator[
 
 
 def text_of(path: Path, error: Error) -> str:
-    """The same as text in UTF-8, without the mark that spreadsheets begin a file with."""
+    """`content` as text in UTF-8, without the mark that spreadsheets begin a file with."""
     try:
         return content(path, error).decode("utf-8-sig")
     except UnicodeDecodeError as e:

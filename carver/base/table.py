@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
 """Columns that a table may take where no terminal says how wide it is."""
-MOST = 20
+ROWS_SHOWN = 20
 """Hints shown unless the caller asks for more: what fits on a screen."""
 
 
@@ -31,7 +31,7 @@ class Column:
     is_text: bool = False
     style: str = ""
     may_shrink: bool = False
-    """Whether cells may end in "…"."""
+    """Whether cells may be cut, and then end in "…"."""
     spare: int = 0
     """Above 0: may be left out where a table is too wide; the highest goes first."""
 
@@ -52,7 +52,7 @@ def console() -> Console:
     return Console(highlight=False, width=screen_width())
 
 
-def total(columns: Iterable[Column], gap: int) -> int:
+def line_width(columns: Iterable[Column], gap: int) -> int:
     """Characters of a line."""
     widths = [column.width for column in columns]
     return sum(widths) + gap * (len(widths) - 1)
@@ -63,7 +63,7 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     broken; a name is, at its underscores, before a column is left out. As few are broken as make the rest fit.
     """
     kept = list(columns)
-    while total(shown := _narrowed(kept, width), 1) > width and (spare := max(kept, key=lambda c: c.spare)).spare:
+    while line_width(shown := _narrowed(kept, width), 1) > width and (spare := max(kept, key=lambda c: c.spare)).spare:
         kept.remove(spare)
     return shown
 
@@ -72,14 +72,14 @@ def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
     """As many headings on more lines as make the columns fit, and then texts cut."""
     out = list(columns)
     for mark, broken in ((" ", "\n"), ("_", "_\n")):
-        while total(out, 1) > width:
+        while line_width(out, 1) > width:
             other = [c if "\n" in c.heading else replace(c, heading=c.heading.replace(mark, broken)) for c in out]
             gains = [old.width - new.width for old, new in zip(out, other, strict=True)]
             if not (most := max(gains)):
                 break
             out[gains.index(most)] = other[gains.index(most)]
     for i, c in enumerate(out):
-        if c.may_shrink and (excess := total(out, 1) - width) > 0:
+        if c.may_shrink and (excess := line_width(out, 1) - width) > 0:
             most = max(8, c.width - excess)
             out[i] = replace(c, cells=tuple(t if len(t) <= most else f"{t[: most - 1]}…" for t in c.cells))
     return out
@@ -104,12 +104,12 @@ def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (
     if len(configs) > 1:
         same = [name for name, cells in values.items() if all(cell == cells[0] for cell in cells)]
     else:
-        same = list(columns) if total([*rest, *columns.values()], 2) > width else []
+        same = list(columns) if line_width([*rest, *columns.values()], 2) > width else []
     return [column for name, column in columns.items() if name not in same], {name: values[name][0] for name in same}
 
 
 def in_all(same: Mapping[str, object]) -> list[str]:
-    """The line below a table that says them."""
+    """The line below a table that says which tunables have one value in all rows, if any."""
     return [f"in all rows: {words(same)}"] if same else []
 
 
@@ -138,7 +138,7 @@ def rich_table(columns: Sequence[Column], width: int) -> Table:
     from rich.text import Text
 
     shown = fitted(columns, width)
-    gap = 2 if total(shown, 2) <= width else 1
+    gap = 2 if line_width(shown, 2) <= width else 1
     table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
     for column in shown:
         justify: Literal["left", "right"] = "left" if column.is_text else "right"

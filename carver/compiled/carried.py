@@ -16,6 +16,7 @@ BENT = frozenset({
 
 
 def matters(op: Op) -> bool:
+    """Whether an operation is one that a trace records, or that may hold such."""
     name = op.name.partition(".")[2].removeprefix("experimental_")
     return name in ("for", "while", "dot", "load", "store", "call") or name.startswith(("atomic", "descriptor", "dot_"))
 

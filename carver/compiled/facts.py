@@ -18,7 +18,7 @@ from .match import matched, shallow, unfused
 from .trace import Access, Trace
 
 USUAL_LATENCY = 2
-"""Of LATENCIES_CLK, at which programs are compared."""
+"""Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SHARING = ("gfx10", "gfx11", "gfx12")
 """RDNA: the warps of a block stand on both compute units of a workgroup processor."""
 
@@ -54,7 +54,7 @@ def _between(column: Sequence[float], latency_clk: float) -> float:
 
 
 def added(parts: Sequence[tuple[float, Span]]) -> Total:
-    """Spans, each so many times."""
+    """The sum of spans, each taken so many times."""
 
     def over(name: str) -> dict[str, float]:
         out: dict[str, float] = {}
@@ -85,7 +85,7 @@ class LoopFacts:
     """The counter of the program's loop that it stands for; empty where it stands for none."""
     parent: int
     trips: float
-    """Passes of it in a program, in the mean."""
+    """Passes of its code in the mean program, and in `most_trips` in the program that has most."""
     most_trips: float
     span: Span
 
@@ -100,7 +100,7 @@ class AccessFacts:
     loop: int
     """Of the program's loops; -1 outside of all."""
     program_bytes: float
-    """That the mean program asks for: distinct elements of each tile, those that its mask lets through."""
+    """Asked for by the mean program: distinct elements of each tile that its mask lets through."""
     stride_bytes: float
     """From one pass of its loop's code to the next, in the mean; NaN where that is not known."""
     run_bytes: float
@@ -142,17 +142,17 @@ class Facts:
     resident: int
     """Blocks that an SM holds; 0 where a block does not fit."""
     wave_bytes: float
-    """Distinct bytes that waves of resident blocks read, each wave by itself: of all waves."""
+    """Distinct bytes that a wave of resident blocks reads, summed over all waves."""
     live_bytes: float
     """Distinct bytes that one wave reads or writes."""
     sm_bytes: float
-    """Distinct bytes that the programs of an SM read at a time: of all."""
+    """Distinct bytes that the programs on one SM read at a time, summed over the whole grid."""
     sm_live_bytes: float
-    """The same of one SM."""
+    """Distinct bytes that the programs on one SM read at a time."""
     again_bytes: float
-    """That programs read by one access after another of theirs: of the whole grid."""
+    """Bytes that a program reads by one access after another one of its own, summed over the whole grid."""
     near_bytes: float
-    """Distinct bytes that programs of neighbouring SMs read, each neighbourhood by itself: of the whole grid."""
+    """Distinct bytes that the programs of neighbouring SMs read, summed over all neighbourhoods of the grid."""
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
 
@@ -172,7 +172,7 @@ class Facts:
         return sum(loop.trips for i, loop in enumerate(self.loops) if i not in parents)
 
     def bytes_of(self, *kinds: str) -> float:
-        """Bytes that the mean program asks for."""
+        """Bytes that the mean program asks for by accesses of these kinds: "load", "store", "atomic"."""
         return sum(a.program_bytes for a in self.accesses if a.kind in kinds)
 
     def __str__(self) -> str:

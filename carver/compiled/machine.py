@@ -14,14 +14,14 @@ from .isa.matrix import Matrix
 from .isa.matrix import rate as rate_of
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
-"""Of memory beyond the SM, for which a lone warp's clocks are kept; what is between is interpolated."""
+"""Latencies of memory beyond the SM for which the clocks of a lone warp are kept. Between them one interpolates."""
 
-NONE = chain.Chain(0.0, (), 0)
-"""Outside of loops every wait is for the same pass."""
+NO_WAITS = chain.Chain(0.0, (), 0)
+"""For code outside of loops, whose waits are all for the same pass."""
 
 MULTIPLIES = ("matrix", "warpgroup matrix", "block matrix")
 SPARE = 8
-"""Instructions of a stretch that is worth being read apart from its loop."""
+"""Least number of instructions of a stretch that is read apart from its loop."""
 
 Rates = Mapping[Matrix, float]
 
@@ -191,7 +191,7 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
-    waits = alone[-1] if isinstance(where, Loop) else NONE
+    waits = alone[-1] if isinstance(where, Loop) else NO_WAITS
     accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
     return Span(

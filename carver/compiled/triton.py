@@ -20,9 +20,9 @@ from ..base.given import index, shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
 
 ALIGNED = 16
-"""What Triton asks of an integer or a pointer, to know that 16 divides it."""
+"""Triton compiles another version for integers and addresses that this divides."""
 WITHIN_2_GB = 2**31 - 1
-BIDDEN = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options that a `triton.Config` holds beside its constants."""
 
 
@@ -129,7 +129,7 @@ def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
     The hook gets copies of the descriptors, and is not called where there are none: it may do anything else. Raises
     ConfigError where it fails.
     """
-    described = {name: _open(value) for name, value in args.items() if hasattr(value, "block_shape")}
+    described = {name: _changeable(value) for name, value in args.items() if hasattr(value, "block_shape")}
     if not described or getattr(config, "pre_hook", None) is None:
         return args
     changed = {**args, **described, **config.all_kwargs()}
@@ -137,8 +137,8 @@ def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: changed[name] for name in args}
 
 
-def _open(value: Any) -> Any:
-    """A copy of a tensor descriptor that a hook may change, of Triton's class: hooks ask for it."""
+def _changeable(value: Any) -> Any:
+    """A copy of a tensor descriptor that a hook may change. It has Triton's class, by which hooks recognise it."""
     if not isinstance(value, Descriptor):
         return copy(value)
     try:
@@ -161,7 +161,7 @@ def plain_config(config: Any) -> dict[str, Any]:
         return dict(config)
     if not isinstance(getattr(config, "kwargs", None), Mapping):
         raise ConfigError(f"a configuration is a dict or a triton.Config, got {type(config).__name__}")
-    options = {name: getattr(config, name, None) for name in BIDDEN}
+    options = {name: getattr(config, name, None) for name in CONFIG_OPTIONS}
     return {**config.kwargs, **{name: value for name, value in options.items() if value is not None}}
 
 

@@ -31,17 +31,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LAUNCH_ONLY = ("grid", "warmup", "stream")
-"""Keywords of a launch that are none of the kernel's."""
+"""Keywords of a launch that are no arguments of the kernel."""
 MOST_VALUES = 1 << 20
-"""Integers of one tensor that are copied to the host, where a loop's bound is loaded from it."""
+"""Elements of the largest integer tensor that is copied to the host, where a loop's bound is loaded from it."""
 MOST_FLOATS = 16
-"""Numbers of a floating-point tensor, where a branch depends on one: a gradient of 1 that need not be multiplied by."""
+"""The same for floating point, where a branch depends on a value: a gradient of 1 that need not be multiplied by."""
 WARMUP_MS, TIMED_MS = 10, 40
-"""For which one configuration runs where the kernel has no timer of its own; 25 and 100 with Triton alone."""
+"""Warm-up and timing of one configuration by Triton's timer, which by itself takes 25 and 100."""
 TIMING_S, OWN_TIMING_S = 0.05, 0.2
-"""That timing one so takes, synchronising and clearing caches included; and that a kernel's own timer is taken to."""
+"""Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
+timer of the kernel's own."""
 START_S, READ_S = 0.3, 0.05
-"""That a disassembler takes to start, and reading and pricing the code of one configuration."""
+"""Time that a disassembler takes to start, and time to read and price the code of one configuration."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,6 @@ def ranked(
     Raises CarverError for what cannot be ranked.
     """
     launched = _of_kernel(given)
-
     compilers = copies(kernel, configs, given, arch)
     if not worth(len(configs), topk, compilers.processes, timing_s):
         return [configs[i] for i in compilers.filled(len(configs))], {}

@@ -12,7 +12,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
-from ..base.table import MOST, Column, aligned, listing
+from ..base.table import ROWS_SHOWN, Column, aligned, listing
 from ..problem.problem import size
 from ..ranking.hint import Hint
 from .elsewise import explained
@@ -64,7 +64,7 @@ class LayerRanking(Sequence[LayerHint]):
         return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
 
     def __repr__(self) -> str:
-        hints = self.hints[:MOST]
+        hints = self.hints[:ROWS_SHOWN]
         shown = [
             Column("#", tuple(str(place) for place in range(1, len(hints) + 1))),
             Column("ms", aligned([hint.predicted_ms for hint in hints])),
@@ -74,7 +74,7 @@ class LayerRanking(Sequence[LayerHint]):
         ]
         remarks = [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
         configs = [hint.config for hint in hints]
-        return listing(self.title, shown, configs, more=len(self) - MOST, remarks=remarks)
+        return listing(self.title, shown, configs, more=len(self) - ROWS_SHOWN, remarks=remarks)
 
 
 class MoETemplate:

@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates
 from ..base.given import number, shown, takes, whole
-from ..base.table import MOST, Column, aligned, listing
+from ..base.table import ROWS_SHOWN, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
@@ -181,7 +181,7 @@ class KernelRanking(Sequence[KernelHint]):
         return json.dumps([hint.to_dict() for hint in self.hints], indent=1, default=str)
 
     def __repr__(self) -> str:
-        hints = self.hints[:MOST]
+        hints = self.hints[:ROWS_SHOWN]
         spills = [hint.facts.spill_bytes for hint in hints]
         first = [
             Column("#", tuple(str(hint.rank) for hint in hints)),
@@ -198,7 +198,7 @@ class KernelRanking(Sequence[KernelHint]):
         remarks = [f"{alike} more compile to the same code as one of these"] if alike else []
         remarks += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
         title = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
-        return listing(title, first, [hint.config for hint in hints], last, len(self) - MOST, remarks)
+        return listing(title, first, [hint.config for hint in hints], last, len(self) - ROWS_SHOWN, remarks)
 
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")

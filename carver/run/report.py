@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
 from ..base.table import (
-    MOST,
+    ROWS_SHOWN,
     WIDTH,
     Column,
     Tunables,
@@ -288,7 +288,7 @@ class Report:
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
 
-    def table(self, most: int = MOST, width: int | None = None) -> Group:
+    def table(self, most: int = ROWS_SHOWN, width: int | None = None) -> Group:
         """The findings and the first candidates by prediction, for rich; as wide as the screen unless `width` says."""
         from rich.console import Group
         from rich.text import Text

@@ -93,6 +93,7 @@ def log_ticks(ax: Axes, which: str = "xy") -> None:
 
 
 def beside(ax: Axes, x: float, y: float, text: str) -> None:
+    """A text to the right of a point, such as the end of a bar."""
     ax.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..base.errors import ConfigError, nearest
-from ..base.table import MOST, aligned, words
+from ..base.table import ROWS_SHOWN, aligned, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
 from ..kernels.scope import flops_per_s, multiply_dtype
@@ -51,7 +51,7 @@ GAP_POINTS = 12
 """Between a table and the bars beside it."""
 
 
-def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = MOST) -> Axes:
+def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN) -> Axes:
     """The predicted time of each hint as a bar divided into its terms, best on top. [ms]"""
     hints = _first(ranking, most)
     every, same = columns(ranking, most)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import ProblemError
 from ..base.table import (
-    MOST,
+    ROWS_SHOWN,
     WIDTH,
     Column,
     Tunables,
@@ -86,7 +86,7 @@ def footing(ranking: Ranking, same: Mapping[str, object], most: int) -> list[str
     return lines
 
 
-def ranking_table(ranking: Ranking, most: int = MOST, *, width: int) -> Group:
+def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, *, width: int) -> Group:
     """For rich: one line a hint, at most `width` columns wide."""
     shown, same = columns(ranking, most, width)
     foot = footing(ranking, same, most)
@@ -120,15 +120,15 @@ def ranking_text(ranking: Ranking) -> str:
 
 def ranking_html(ranking: Ranking) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
-    shown, same = columns(ranking, MOST)
-    hints = list(islice(ranking, MOST))
+    shown, same = columns(ranking, ROWS_SHOWN)
+    hints = list(islice(ranking, ROWS_SHOWN))
     longest = max((h.predicted_ms for h in hints), default=0.0)
     head, cells = html_cells(shown)
     rows = [
         f'<tr>{row}<td style="text-align:left;white-space:nowrap;line-height:1em">{_bar(h, longest)}</td></tr>'
         for row, h in zip(cells, hints, strict=True)
     ]
-    foot = "<br>".join(map(escape, footing(ranking, same, MOST)))
+    foot = "<br>".join(map(escape, footing(ranking, same, ROWS_SHOWN)))
     return (
         f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
