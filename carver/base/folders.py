@@ -123,12 +123,13 @@ def _own() -> Path:
 
 def _made(folder: Path, names: Sequence[str]) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    cache = folder
     for place in accumulate(names, Path.joinpath, initial=folder):
         try:
             place.mkdir(mode=0o700)
             place.chmod(0o700)
         except FileExistsError:
-            if not place.is_dir():
+            if place != cache and not place.is_dir():
                 raise
             check_owner(place)
         folder = place
