@@ -66,14 +66,14 @@ def added(parts: Sequence[tuple[float, Span]]) -> Total:
     def of(name: str) -> float:
         return float(sum(times * getattr(span, name) for times, span in parts))
 
-    alone, cached = (
-        tuple(sum(times * getattr(span, name)[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
-        for name in ("alone_clk", "cached_clk")
-    )
+    def at_each_latency(name: str) -> tuple[float, ...]:
+        return tuple(sum(times * getattr(span, name)[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
+
     return Total(
-        sum(times for times, _ in parts), over("pipe_clk"), over("matrix"), over("block_matrix"),
-        of("factor_bytes"), of("block_factor_bytes"), over("bytes"),
-        of("instructions"), of("barriers"), alone, cached, of("tensor_clk"),
+        passes=sum(times for times, _ in parts), instructions=of("instructions"), barriers=of("barriers"),
+        pipe_clk=over("pipe_clk"), bytes=over("bytes"), matrix=over("matrix"), block_matrix=over("block_matrix"),
+        factor_bytes=of("factor_bytes"), block_factor_bytes=of("block_factor_bytes"),
+        alone_clk=at_each_latency("alone_clk"), cached_clk=at_each_latency("cached_clk"), tensor_clk=of("tensor_clk"),
     )  # fmt: skip
 
 
@@ -206,15 +206,17 @@ def gathered(
         resident = min(blocks_that_fit(arch, -(-warps // 2), shared_bytes, registers), 1)
     resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
+    sm_bytes, sm_live_bytes = reads.waves(max(resident, 1))
     return Facts(
-        trace.grid, warps, ctas, shared_bytes, machine.registers, machine.spill_bytes, loops, asides,
-        machine.straight, float(passes.straight.mean()),
-        tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
-        float(work.max() / work.mean()), dots,
-        sum(reads.distinct().values()), sum(touched.writes.distinct().values()), code, resident,
-        reads.waves(slots)[0], touched.all.waves(slots)[1],
-        *reads.waves(max(resident, 1)), reads.again(),
-        reads.waves(max(arch.l2_merge_sms, 1))[0], tensor_columns,
+        grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
+        registers=machine.registers, spill_bytes=machine.spill_bytes, code=code, resident=resident,
+        loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
+        accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
+        imbalance=float(work.max() / work.mean()), dot_flops=dots,
+        read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
+        wave_bytes=reads.waves(slots)[0], live_bytes=touched.all.waves(slots)[1],
+        sm_bytes=sm_bytes, sm_live_bytes=sm_live_bytes, again_bytes=reads.again(),
+        near_bytes=reads.waves(max(arch.l2_merge_sms, 1))[0],
     )  # fmt: skip
 
 
@@ -223,9 +225,10 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
     return AccessFacts(
-        access.kind, access.path, access.argument or "", access.loop, tiles * tile_elements(access) * access.item_bytes,
-        _stride_bytes(access, at_once), stretch.run_bytes, stretch.span_bytes,
-        density(access, stretch, trace.accesses), align_bytes(access, stretch.pitch),
+        kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
+        program_bytes=tiles * tile_elements(access) * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
+        run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
+        density=density(access, stretch, trace.accesses), align_bytes=align_bytes(access, stretch.pitch),
     )  # fmt: skip
 
 

@@ -217,11 +217,11 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     limits = blocks_by_limit(arch, -(-launch.threads // arch.warp_size), launch.smem_bytes, max(launch.registers, 1))
     problem = hint.problem
     return Explanation(
-        again, arch, kernel.title, loop, limits,
-        roofline_seconds(problem, arch) * 1e3,
-        problem.flops / max(flops_per_s(problem, arch).values()) * 1e3,
-        problem.compulsory_bytes / arch.dram_bytes_per_s * 1e3,
-        tuple(changes(again, arch, kernel)), tuple(notes),
+        hint=again, arch=arch, kernel_title=kernel.title, loop_ms=loop, limits=limits,
+        roofline_ms=roofline_seconds(problem, arch) * 1e3,
+        arithmetic_ms=problem.flops / max(flops_per_s(problem, arch).values()) * 1e3,
+        traffic_ms=problem.compulsory_bytes / arch.dram_bytes_per_s * 1e3,
+        changes=tuple(changes(again, arch, kernel)), notes=tuple(notes),
     )  # fmt: skip
 
 

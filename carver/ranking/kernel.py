@@ -358,16 +358,16 @@ def _hint(
     passes = float(work.steps[row]) * max(waves, 1.0)
     dram = float(np.broadcast_to(work.facts["dram_bytes"], len(work))[row])
     return KernelHint(
-        place, same[0], name, arch, FrozenDict(configs[same[0]]), float(estimate.seconds[row]) * 1e3,
-        LIMITERS[int(estimate.limiter[row])],
-        FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
-        Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers), facts,
-        FrozenDict({what: float(column[row]) * passes * milliseconds for what, column in estimate.rows.items()}),
-        FrozenDict({
+        rank=place, index=same[0], also=tuple(same[1:]), kernel=name, arch=arch, facts=facts,
+        config=FrozenDict(configs[same[0]]),
+        predicted_ms=float(estimate.seconds[row]) * 1e3, bound=LIMITERS[int(estimate.limiter[row])],
+        terms_ms=FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
+        loop_ms=FrozenDict({what: float(clk[row]) * passes * milliseconds for what, clk in estimate.rows.items()}),
+        launch=Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers),
+        details=FrozenDict({
             "waves": waves, "blocks_per_sm": float(facts.resident), "steps": float(work.steps[row]), "dram_bytes": dram,
             "compulsory_bytes": facts.read_bytes + facts.written_bytes, "spill_bytes": float(facts.spill_bytes),
         }),
-        tuple(same[1:]),
     )  # fmt: skip
 
 

@@ -118,10 +118,11 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
                 block_bytes += mma.block_shared_bytes(each.operands, each.descriptor)
             else:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
+    exponentials = sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL))
     return Demand(
-        len(instructions), code.warp_size, dict(pipes), dict(factors), dict(block), shared_bytes, block_bytes,
-        dict(accesses), dict(bulk), barriers,
-        code.warp_size * sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL)), dict(unknown),
+        instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
+        block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
+        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials, unknown=dict(unknown),
     )  # fmt: skip
 
 

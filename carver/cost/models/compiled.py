@@ -116,10 +116,12 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES
     issue = pipes(("issue",))[0]
     return Shape(
-        max(facts.steps, 1.0), tensor, float(np.linalg.norm(pipes(ARITHMETIC), 8)), sum(pipes(PORT)) + factors + passes,
-        issue, total, _between(total, tensor, issue, turns + 1.0),
-        turns * total.tensor_clk + max(factors - tensor, 0.0), moved["load"],
-        sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps, moved["store"] + moved["atomic"],
+        steps=max(facts.steps, 1.0), total=total, tensor_clk=tensor, issue_clk=issue,
+        pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)), port_clk=sum(pipes(PORT)) + factors + passes,
+        between_clk=_between(total, tensor, issue, turns + 1.0),
+        serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
+        load_bytes=moved["load"], store_bytes=moved["store"] + moved["atomic"],
+        local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
 
 
