@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import DeviceError
+from carver.base.errors import ConfigError, DeviceError
 from carver.base.shipped import folder
 from carver.compiled import inspect, kept, store
 
@@ -51,6 +51,12 @@ def test_facts_are_read_again_as_they_were(first: Any, monkeypatch: pytest.Monke
 def test_what_tensors_hold_counts(first: Any) -> None:
     longer = rank(np.full(ROWS, 4096))
     assert longer[0].facts.read_bytes > 1.9 * first[0].facts.read_bytes
+
+
+@pytest.mark.parametrize("held", [None, "2048", [], [[1], [1, 2]], [None] * ROWS, float("nan"), {"a": 1}])
+def test_tensors_hold_numbers(first: Any, held: Any) -> None:
+    with pytest.raises(ConfigError, match=r"values\['lengths'\] is a finite number or an array of them, got"):
+        rank(held)
 
 
 def test_devices_have_facts_of_their_own(first: Any) -> None:

@@ -115,6 +115,8 @@ def _compiled(
             facts = gathered(machines[each.key], trace, touched, arch, **shape, code=code)
         except ProblemError as lost:
             yield keys[i], lost
+        except ConfigError:  # of what the caller gave, for every candidate alike
+            raise
         except Exception as fault:
             yield keys[i], CompileError(pool.own_fault(fault))
         else:

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import CarverError
-from ..base.given import check_fields
+from ..base.errors import CarverError, ConfigError
+from ..base.given import check_fields, shown
 from . import store
 from .facts import AccessFacts, Facts, LoopFacts
 from .machine import Span, span_of
 
 
 class Used(Mapping[str, Any]):
-    """What integer tensors hold, and which of them were looked at."""
+    """What tensors hold, as arrays, and which of them were looked at.
+
+    To look at what holds no numbers raises ConfigError.
+    """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -27,7 +30,14 @@ class Used(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._held:
-            self._held[name] = np.asarray(self._values[name])
+            value = self._values[name]
+            try:
+                held = np.asarray(value)
+            except ValueError:  # rows of several lengths
+                held = np.zeros(0)
+            if not held.size or held.dtype.kind not in "biuf" or not np.isfinite(held).all():
+                raise ConfigError(f"values[{name!r}] is a finite number or an array of them, got {shown(value)}")
+            self._held[name] = held
         return self._held[name]
 
     @property
@@ -71,11 +81,12 @@ def load(key: str, values: Mapping[str, Any]) -> Facts | None:
     entry = store.load(key)
     if entry is None:
         return None
+    used = Used(values)
     try:
-        if any(name not in values or digest(np.asarray(values[name])) != was for name, was in entry["values"].items()):
+        if any(name not in used or digest(used[name]) != was for name, was in entry["values"].items()):
             return None
         return _facts(entry["facts"])
-    except (CarverError, KeyError, TypeError, AttributeError):
+    except (CarverError, KeyError, TypeError, ValueError, AttributeError):
         return None  # whatever it is, it is not what `save` wrote
 
 
