@@ -230,45 +230,39 @@ class _Evaluator:
             final = self._one_by_one(frame, body, place, [iv, *(n for n, _ in carried)], initial, low, step, trips)
             frame.env.update(zip(op.results, final, strict=True))
             return
-        entered = np.flatnonzero(trips > 0)
-        deltas: list[Any] = [None] * len(carried)
-        if entered.size:
-            affine = straight(body, [iv, *(n for n, _ in carried)])
-            index, at, weight, ends = iterations(trips, entered, affine)
-            nests = _nests(body)
-            inner = frame.child(
-                index, loop=place, weight=frame.weight[index] * weight, ends=None if nests else (*ends, at),
-                round=at.astype(float) if nests and frame.loop < 0 else frame.round[index],
-            )  # fmt: skip
-            inner.env[iv] = Value(spread(low.base, index) + spread(step.base, index) * at)
-            for op_inside in staying(body, [n for n, _ in carried], iv):
-                self.op(inner, op_inside)
-            for n, ((name, _), (kind, delta)) in enumerate(zip(carried, changes, strict=True)):
-                value = initial[n].take(index)
-                if kind == "linear":
-                    deltas[n] = by = _delta(inner, delta)
-                    if by is None:
-                        value = unknown(len(value.coef))
-                    else:
-                        value = binary("addi", value, scaled(ranked(by, value), at), ())
-                elif kind in ("lost", "later"):
-                    value = unknown(len(value.coef), value.loads)
-                inner.env[name] = value
-            last = self.block(inner, body)
-        for n, (result, value) in enumerate(zip(op.results, initial, strict=True)):
-            kind = changes[n][0]
-            if kind == "linear" and entered.size and deltas[n] is not None:
-                by = _delta(inner, changes[n][1])
-                whole = by.take(np.searchsorted(index, entered)) if by is not None else unknown()
-                moved = scaled(ranked(whole, value), trips[entered])
+        entered, passed = np.flatnonzero(trips > 0), np.flatnonzero(trips == 0)
+        if not entered.size:
+            frame.env.update(zip(op.results, initial, strict=True))
+            return
+        affine = straight(body, [iv, *(n for n, _ in carried)])
+        index, at, weight, ends = iterations(trips, entered, affine)
+        nests = _nests(body)
+        inner = frame.child(
+            index, loop=place, weight=frame.weight[index] * weight, ends=None if nests else (*ends, at),
+            round=at.astype(float) if nests and frame.loop < 0 else frame.round[index],
+        )  # fmt: skip
+        inner.env[iv] = Value(spread(low.base, index) + spread(step.base, index) * at)
+        for op_inside in staying(body, [n for n, _ in carried], iv):
+            self.op(inner, op_inside)
+        deltas = [_delta(inner, delta) if kind == "linear" else None for kind, delta in changes]
+        for (name, _), value, (kind, _), by in zip(carried, initial, changes, deltas, strict=True):
+            start = value.take(index)
+            if by is not None:
+                start = binary("addi", start, scaled(ranked(by, start), at), ())
+            elif kind != "same":
+                start = unknown(len(start.coef), NOWHERE if kind == "linear" else start.loads)
+            inner.env[name] = start
+        last = self.block(inner, body)
+        for n, (result, value, by) in enumerate(zip(op.results, initial, deltas, strict=True)):
+            end = value
+            if by is not None:
+                moved = scaled(ranked(by.take(np.searchsorted(index, entered)), value), trips[entered])
                 parts = [(entered, binary("addi", value.take(entered), moved, ()))]
-                if rest := np.flatnonzero(trips == 0).tolist():
-                    parts.append((np.array(rest), value.take(np.array(rest))))
-                frame.env[result] = merged(frame.lanes, parts)
-            elif kind == "same" or not entered.size:
-                frame.env[result] = value
-            else:
-                frame.env[result] = unknown(len(value.coef), inner.get(last.operands[n]).loads)
+                parts += [(passed, value.take(passed))] if passed.size else []
+                end = merged(frame.lanes, parts)
+            elif changes[n][0] != "same":
+                end = unknown(len(value.coef), inner.get(last.operands[n]).loads)
+            frame.env[result] = end
 
     def _one_by_one(
         self, frame: Frame, body: Block, place: int, names: list[str], values: list[Any], low: Value, step: Value,
