@@ -699,6 +699,12 @@ def test_arguments_that_are_no_mapping_are_told(args: Any) -> None:
         carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(1,), arch=H100)
 
 
+@pytest.mark.parametrize("block", [(0, 64), (-1, 64), (64,)])
+def test_a_descriptor_has_a_block(block: tuple[int, ...]) -> None:
+    with pytest.raises(ConfigError, match="is at least 1, got|another rank"):
+        carver.Descriptor(half(64, 64), block)
+
+
 def test_errors_name_the_argument() -> None:
     class Odd:
         dtype, shape = "torch.float17", (4096,)

@@ -94,6 +94,8 @@ class Descriptor:
         object.__setattr__(self, "block_shape", tuple(extents("block_shape", self.block_shape)))
         if len(self.block_shape) != len(self.tensor.shape):
             raise ConfigError(f"a descriptor's block {self.block_shape} has another rank than {self.tensor.shape}")
+        if min(self.block_shape, default=1) < 1:
+            raise ConfigError(f"each number of a block_shape is at least 1, got {self.block_shape}")
 
 
 def given(value: Any) -> Any:
