@@ -701,7 +701,7 @@ def test_arguments_that_are_no_mapping_are_told(args: Any) -> None:
 
 @pytest.mark.parametrize("block", [(0, 64), (-1, 64), (64,)])
 def test_a_descriptor_has_a_block(block: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigError, match="is at least 1, got|another rank"):
+    with pytest.raises(ConfigError, match=r"is at least 1, got|another rank"):
         carver.Descriptor(half(64, 64), block)
 
 
