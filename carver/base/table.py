@@ -26,6 +26,8 @@ ROWS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column of a table, with the text of each row's cell."""
+
     heading: str
     cells: tuple[str, ...]
     is_text: bool = False

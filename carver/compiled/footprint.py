@@ -43,6 +43,7 @@ class Stretch:
 
     @classmethod
     def of(cls, access: Access, sector_bytes: float) -> Stretch:
+        """That of an access: dimensions join from the smallest step on, one of them with gaps of less than a sector."""
         run = span = asked = pitch = 1.0
         dimensions = zip(access.shape, access.coef, access.repeat, strict=True)
         for step, n in sorted((abs(c) * r, -(-n // r)) for n, c, r in dimensions if c and not math.isnan(c)):
@@ -109,6 +110,7 @@ class Footprint:
 
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
+        """By argument: the walks of its accesses, those of one geometry together."""
         groups: defaultdict[tuple[str, tuple[Any, ...]], list[Access]] = defaultdict(list)
         for access in self.trace.accesses:
             if access.kind in self.kinds and access.argument is not None:

@@ -32,6 +32,7 @@ class Frame:
         return len(self.program)
 
     def get(self, name: str) -> Any:
+        """What a name means here: a `Value` or `Described`, unknown where nothing defined it."""
         if name not in self.env:
             if self.parent is None:
                 return unknown()
@@ -39,6 +40,7 @@ class Frame:
         return self.env[name]
 
     def child(self, index: Any, **changed: Any) -> Frame:
+        """A frame within this one: its lanes are those of `index`, each as often as it stands there."""
         values = {"weight": self.weight[index], "round": self.round[index], "loop": self.loop} | changed
         return Frame(self.program[index], parent=self, index=index, **values)
 
@@ -52,6 +54,7 @@ def within(frame: Frame, ancestor: Frame) -> Any:
 
 
 def spread(column: Column, index: Any) -> Column:
+    """The lanes of `index`; a column that is the same for all stays as it is."""
     return column[index] if len(column) > 1 else column
 
 

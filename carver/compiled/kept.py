@@ -55,6 +55,7 @@ class Used(Mapping[str, Any]):
 
 
 def digest(held: Any) -> str:
+    """A hash of an array's type, shape and contents."""
     column = np.ascontiguousarray(held)
     return sha256(f"{column.dtype} {column.shape}".encode() + column.tobytes()).hexdigest()
 
@@ -70,6 +71,7 @@ def _device(arch: Arch) -> str:
 
 
 def save(key: str, facts: Facts, used: Used) -> None:
+    """Keep facts under a key of `key_of`, with digests of the contents of tensors that they depend on."""
     accesses = [  # JSON has no word for what is not known
         {**vars(a), "stride_bytes": None if math.isnan(a.stride_bytes) else a.stride_bytes} for a in facts.accesses
     ]

@@ -63,6 +63,8 @@ class Span:
 
 @dataclass(frozen=True)
 class MachineLoop:
+    """One loop of the machine code."""
+
     parent: int
     """Of the loops; -1 outside of all."""
     leaf: bool
@@ -98,6 +100,7 @@ class Machine:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
+        """From its fields, through JSON."""
         loops = tuple(loop_of(x) for x in given["loops"])
         asides = tuple(Aside(x["parent"], x["after"], span_of(x["span"])) for x in given["asides"])
         return cls(**{**given, "straight": span_of(given["straight"]), "loops": loops, "asides": asides})

@@ -117,6 +117,7 @@ class Pool:
         self.close()
 
     def close(self) -> None:
+        """End all processes. What they were asked stays without a reply."""
         for worker in (*self._idle, *self._busy):
             worker.end()
         self._idle, self._busy = [], []

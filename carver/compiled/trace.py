@@ -57,6 +57,8 @@ class Access:
 
 @dataclass
 class Dot:
+    """A product of matrices (`tl.dot`)."""
+
     loop: int
     shape: tuple[int, int, int]
     """m, n, k."""

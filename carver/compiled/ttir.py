@@ -34,6 +34,8 @@ class Op:
 
 @dataclass(frozen=True)
 class Block:
+    """Operations in a row; control leaves it after the last. The first block of a region has the label ""."""
+
     label: str
     args: tuple[str, ...]
     ops: tuple[Op, ...]
@@ -44,6 +46,8 @@ Region = tuple[Block, ...]
 
 @dataclass(frozen=True)
 class Function:
+    """A function of the module; of one without a body the source is elsewhere."""
+
     name: str
     params: tuple[tuple[str, str], ...]
     """Names and types."""
@@ -154,10 +158,12 @@ class Type:
 
     @property
     def bits(self) -> int:
+        """Of an element, or of what a pointer points to."""
         return element_bits(re.sub(r".*ptr<|[>\s].*|,.*", "", self.element))
 
     @property
     def integer(self) -> bool:
+        """Whether the elements are integers or pointers."""
         return self.pointer or bool(re.fullmatch(r"[iu]?i?\d+|index", self.element))
 
 

@@ -28,6 +28,8 @@ PRODUCTS = frozenset(["products of matrices"])
 
 @dataclass(frozen=True, slots=True)
 class Value:
+    """A number or a tensor of them, in all lanes."""
+
     base: Column | None
     coef: tuple[Column, ...] = ()
     source: str | None = None
@@ -61,6 +63,7 @@ class Described:
     strides: tuple[Value, ...]
 
     def take(self, index: Any) -> Described:
+        """The same for some of the lanes."""
         shape, strides = (tuple(v.take(index) for v in group) for group in (self.shape, self.strides))
         return Described(self.pointer.take(index), shape, strides)
 
@@ -70,10 +73,12 @@ def _taken(column: Column, index: Any) -> Column:
 
 
 def known(number: float, rank: int = 0) -> Value:
+    """One number in all lanes and elements."""
     return Value(np.array([number]), (0.0,) * rank)
 
 
 def unknown(rank: int = 0, loads: frozenset[str] = NOWHERE) -> Value:
+    """A value that depends on what the kernel loads from these tensors, if any is known."""
     return Value(None, (np.nan,) * rank, loads=loads)
 
 
@@ -257,6 +262,7 @@ def ranked(value: Value, like: Value) -> Value:
 
 
 def constant(text: str, rank: int) -> Value:
+    """The number that a constant of the IR states: "5 : i32", "dense<true> : tensor<...>"."""
     word = text.partition("<")[2].partition(">")[0] if text.startswith("dense") else text.split(" ", maxsplit=1)[0]
     if word in ("true", "false"):
         word = "1" if word == "true" else "0"
@@ -268,12 +274,14 @@ def constant(text: str, rank: int) -> Value:
 
 
 def uniform_box(v: Value, out: Type) -> Any:
+    """Where a mask is true that has one value in all elements; None for what is no mask, or not known."""
     if out.element != "i1" or v.base is None:
         return None
     return ((np.zeros(1), np.where(v.base != 0, out.shape[0], 0)), *[None] * (len(out.shape) - 1))
 
 
 def broadcast(v: Value, before: tuple[int, ...], after: tuple[int, ...]) -> Value:
+    """The value with dimensions of one element stretched to the extents `after`."""
     if v.box is not None:  # along a dimension of one element, all or nothing
         ranges = tuple(
             r if r is None or b == a else (np.zeros(1), (r[1] > r[0]) * a)
@@ -284,6 +292,7 @@ def broadcast(v: Value, before: tuple[int, ...], after: tuple[int, ...]) -> Valu
 
 
 def expanded(v: Value, axis: int) -> Value:
+    """The value with another dimension, of one element, before `axis`."""
     coef = (*v.coef[:axis], 0.0, *v.coef[axis:])
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
     repeat = (*v.repeat[:axis], 1, *v.repeat[axis:]) if v.repeat else ()
@@ -291,6 +300,7 @@ def expanded(v: Value, axis: int) -> Value:
 
 
 def transposed(v: Value, text: str) -> Value:
+    """The value with its dimensions in the order that the text of `tt.trans` states."""
     order = [int(n) for n in text.partition("order = array<i32: ")[2].partition(">")[0].split(",") if n.strip()]
     if sorted(order) != list(range(len(v.coef))):
         return unknown(len(v.coef), v.loads)
@@ -300,6 +310,7 @@ def transposed(v: Value, text: str) -> Value:
 
 
 def selected(test: Value, a: Value, b: Value, rank: int) -> Value:
+    """`a` where the test is true, else `b`; unknown unless the test has one value in all elements of a lane."""
     if not all(isinstance(v, Value) for v in (test, a, b)):
         return unknown(rank)
     if test.base is not None and test.uniform and a.base is not None and b.base is not None:

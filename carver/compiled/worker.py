@@ -123,6 +123,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
+    """The constant that `encode` wrote."""
     match value:
         case {"tuple": parts}:
             return tuple(decode(v) for v in parts)
@@ -189,6 +190,7 @@ def packed(code: bytes | str) -> dict[str, str]:
 
 
 def unpacked(code: Mapping[str, str]) -> bytes | str:
+    """The machine code that `packed` wrote."""
     [(kind, data)] = code.items()
     plain = zlib.decompress(base64.b64decode(data))
     return plain if kind == "cubin" else plain.decode()

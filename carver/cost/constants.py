@@ -19,6 +19,8 @@ from ..kernels.declaration import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A constant of the cost model; a fit keeps it from `low` to `high`."""
+
     prior: float
     low: float
     high: float

@@ -81,7 +81,7 @@ def given_space(
     keys = [name for name in kernel.tunables if name in kernel.keys(arch.vendor)]
     rows = [_checked(config, kernel, keys, i) for i, config in enumerate(configs)]
     if not rows:
-        raise ConfigError(f"no configurations given; each is a dict of {', '.join(kernel.tunables)}")
+        raise ConfigError(f"no configurations given; each is a dict of {', '.join(keys)}")
     given = {name: np.array([row[name] for row in rows], np.int64) for name in kernel.tunables}
     literal = {name: values for name, values in kernel.tunables.items() if not isinstance(values, Expression)}
     counts = [name for name, values in literal.items() if min(values) > 0]
@@ -138,10 +138,12 @@ _DEVICE_RULES = {
 
 
 def device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
+    """The limits of the device that a kernel is subject to: sentence and rule."""
     return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.derived]
 
 
 def as_column(value: Any, n: int) -> np.ndarray:
+    """The value of an expression as a column of `n` rows; true is 1."""
     column = np.asarray(value)
     if column.dtype == np.bool_:
         column = column.astype(np.int64)

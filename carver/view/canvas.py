@@ -52,6 +52,7 @@ def save(path: Path, drawn: Axes | Figure) -> None:
 
 
 def figure_of(drawn: Axes | Figure) -> Figure:
+    """The whole picture that axes are part of."""
     whole: Any = drawn if hasattr(drawn, "savefig") else drawn.get_figure(root=True)
     figure: Figure = whole
     return figure
@@ -98,13 +99,16 @@ def beside(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def title(ax: Axes, *lines: str) -> None:
+    """Lines above the axes, broken where they are long; empty ones are left out."""
     ax.set_title("\n".join(fill(line, 80) for line in "\n".join(lines).split("\n") if line), loc="left", fontsize=10)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
+    """An empty picture. [inch]"""
     return pyplot().figure(figsize=(width, height), layout="constrained")
 
 
 def new_axes(height: float, width: float = WIDTH) -> Axes:
+    """The axes of a picture that has no others. [inch]"""
     ax: Axes = new_figure(height, width).subplots()
     return ax

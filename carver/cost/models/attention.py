@@ -141,6 +141,7 @@ class Attention:
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. One step is one tile of keys (of queries, where keys are kept)."""
     arch, problem, c = space.arch, space.problem, read_columns(Attention, space, whole=True)
 
     way = PASSES[problem.options.get("backward", 0)]

@@ -98,6 +98,7 @@ class Shape:
 
 
 def shape_of(facts: Facts, arch: Arch) -> Shape:
+    """The demands of one block, its code taken as often as it runs in the mean program."""
     total = added([*((loop.trips, loop.span) for loop in facts.loops), *facts.asides, (facts.working, facts.straight)])
     warps = facts.warps
 

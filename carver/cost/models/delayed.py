@@ -58,6 +58,7 @@ class DelayedSum:
 
 
 def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. One step is one channel of one output of each thread."""
     arch, n, c = space.arch, len(space), read_columns(DelayedSum, space, whole=True)
     trials, samples, channels, width = c.d, c.t, c.h, c.i_bytes
     tm, tn, warps, lanes_x = c.tile_m, c.tile_n, c.warps, c.lanes_x

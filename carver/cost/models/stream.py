@@ -89,6 +89,7 @@ class Stream:
 
 
 def stream(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. One step is one tile of a block, with all passes over it."""
     arch, n, problem, c = space.arch, len(space), space.problem, read_columns(Stream, space)
     warps, blocks, steps, tile = c.warps, c.blocks, c.steps, c.tile_elements
     split, registers, smem_bytes = c.split, c.registers, c.smem_bytes

@@ -69,6 +69,7 @@ class Window:
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. A block takes one step: it stages its input, or not, and applies the whole filter."""
     arch, n, c = space.arch, len(space), read_columns(Window, space, whole=True)
     y, x, width = c.y, c.x, c.i_bytes
     tm, tn, warps = c.tile_m, c.tile_n, c.warps
