@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from ..arch.descriptor import Arch
 
@@ -53,34 +54,30 @@ class Backend:
         return known and arch.isa not in self.without_isas and (arch.cc is None or arch.cc >= self.least_cc)
 
 
+def _triton(
+    name: str, title: str, *, vendors: tuple[str, ...] = ("nvidia",), least_cc: tuple[int, int] = (8, 0), **more: Any
+) -> Backend:
+    """A tool that writes kernels in Triton, with the options of its launches and the usual names of tiles."""
+    return Backend(name, title, vendors=vendors, least_cc=least_cc, aliases=_TILES, options=_LAUNCH, **more)
+
+
 BACKENDS: Mapping[str, Backend] = MappingProxyType({
     backend.name: backend
     for backend in (
         Backend("cuda", "carver's CUDA", vendors=("nvidia",), source="cuda", by_default=True),
-        Backend(
+        _triton(
             "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=(7, 0),
-            without_isas=("gfx803", "gfx900", "gfx906"), by_default=True, aliases=_TILES, options=_LAUNCH,
-            unpriced=_UNPRICED,
+            without_isas=("gfx803", "gfx900", "gfx906"), by_default=True, unpriced=_UNPRICED,
         ),
         Backend("kernel_tuner", "Kernel Tuner's CUDA", vendors=("nvidia",), by_default=True),
         Backend("kernel_tuner_hip", "Kernel Tuner's HIP", vendors=("amd",), by_default=True),
         Backend("cpu", "carver's CPU", device_kind="cpu", source="c", by_default=True),
-        Backend(
-            "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=(7, 0), aliases=_TILES,
-            options=_LAUNCH, unpriced=_UNPRICED,
+        _triton(
+            "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=(7, 0), unpriced=_UNPRICED,
         ),
-        Backend(
-            "triton_tma", "Triton's with tensor descriptors", vendors=("nvidia",), least_cc=(9, 0), aliases=_TILES,
-            options=_LAUNCH,
-        ),
-        Backend(
-            "triton_walk", "Triton's in one launch", vendors=("nvidia",), least_cc=(8, 0), aliases=_TILES,
-            options=_LAUNCH,
-        ),
-        Backend(
-            "triton_decode", "serving engines' Triton", vendors=("nvidia",), least_cc=(8, 0), aliases=_TILES,
-            options=_LAUNCH,
-        ),
+        _triton("triton_tma", "Triton's with tensor descriptors", least_cc=(9, 0)),
+        _triton("triton_walk", "Triton's in one launch"),
+        _triton("triton_decode", "serving engines' Triton"),
         Backend(
             "tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0),
             aliases={"thread_num": ("threads",), "enable_rasteration": ("enable_rasterization",)},
