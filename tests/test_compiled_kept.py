@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import ConfigError, DeviceError
+from carver.base.errors import ConfigError, DeviceError, ProblemError
 from carver.base.shipped import folder
 from carver.compiled import inspect, kept, store
 
@@ -53,9 +53,15 @@ def test_what_tensors_hold_counts(first: Any) -> None:
     assert longer[0].facts.read_bytes > 1.9 * first[0].facts.read_bytes
 
 
-@pytest.mark.parametrize("held", [None, "2048", [], [[1], [1, 2]], [None] * ROWS, float("nan"), {"a": 1}])
+@pytest.mark.parametrize("held", [None, "2048", [], [[1], [1, 2]], [None] * ROWS, {"a": 1}])
 def test_tensors_hold_numbers(first: Any, held: Any) -> None:
-    with pytest.raises(ConfigError, match=r"values\['lengths'\] is a finite number or an array of them, got"):
+    with pytest.raises(ConfigError, match=r"values\['lengths'\] is a number or an array of numbers, got"):
+        rank(held)
+
+
+@pytest.mark.parametrize("held", [float("nan"), float("inf"), 1e30, -(2**62)])
+def test_loops_have_bounds_that_can_be_counted(first: Any, held: float) -> None:
+    with pytest.raises(ProblemError, match=r"the loop over start runs cannot be counted: one of its bounds is"):
         rank(held)
 
 

@@ -35,8 +35,8 @@ class Used(Mapping[str, Any]):
                 held = np.asarray(value)
             except ValueError:  # rows of several lengths
                 held = np.zeros(0)
-            if not held.size or held.dtype.kind not in "biuf" or not np.isfinite(held).all():
-                raise ConfigError(f"values[{name!r}] is a finite number or an array of them, got {shown(value)}")
+            if not held.size or held.dtype.kind not in "biuf":
+                raise ConfigError(f"values[{name!r}] is a number or an array of numbers, got {shown(value)}")
             self._held[name] = held
         return self._held[name]
 

@@ -45,6 +45,8 @@ from .values import (
     unknown,
 )
 
+MOST_BOUND = 2**62
+"""Bounds of loops are smaller, so that their differences are integers of 64 bits."""
 MOST_STEPS = 20_000
 """Iterations of a loop whose counters are not affine, one by one."""
 
@@ -215,9 +217,13 @@ class _Evaluator:
         iv, *bounds = op.operands[:4]
         carried = list(zip(op.operands[4::2], op.operands[5::2], strict=True))
         low, high, step = (frame.get(n) for n in bounds)
+        what = f"how often the loop over {iv.lstrip('%')} runs"
         for bound in (low, high, step):
             if bound.base is None:
-                raise _undecided(f"how often the loop over {iv} runs", bound)
+                raise _undecided(what, bound)
+            if not (np.abs(bound.base) < MOST_BOUND).all():  # not of NaN either
+                odd = bound.base[~(np.abs(bound.base) < MOST_BOUND)][0]
+                raise ProblemError(f"{what} cannot be counted: one of its bounds is {odd}")
         span = np.broadcast_to(high.base - low.base, frame.lanes)
         trips = np.maximum(-(-span // np.maximum(step.base, 1)), 0).astype(np.int64)
         place = self.loop(frame, iv.lstrip("%"), op, trips > 0)
