@@ -268,7 +268,7 @@ def test_values_say_what_the_kernel_loads() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(ProblemError, match=r"how often the loop over %start runs.*'lengths'.*values="):
+    with pytest.raises(ProblemError, match=r"how often the loop over start runs.*'lengths'.*values="):
         evaluate(RAGGED, [("a", None), ("lengths", None)], (3, 1, 1))
 
 
