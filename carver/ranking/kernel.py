@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +29,9 @@ from ..kernels.foreign import listed
 from ..problem.problem import counted
 from .hint import Launch
 from .learn import FAILED, Part, check_times, started
+from .making import Told
 from .profile import Given, Profile, profile_of
 from .rank import rank
-from .ranking import Told
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
@@ -329,14 +328,10 @@ def _ranked(ranking: KernelRanking, part: Part, profile: Profile) -> KernelRanki
 
 
 def _retold(hint: KernelHint, told: Told) -> KernelHint:
-    """The hint with the learnt time, and its terms scaled in proportion."""
-    ms = told.seconds * 1e3
-    factor, width = ms / hint.predicted_ms, math.exp(told.half_band)
-    return replace(
-        hint, predicted_ms=ms, terms_ms=FrozenDict({term: t * factor for term, t in hint.terms_ms.items()}),
-        loop_ms=FrozenDict({what: t * factor for what, t in hint.loop_ms.items()}), band_ms=(ms / width, ms * width),
-        calibrated=told.text,
-    )  # fmt: skip
+    """The hint with the time and band that measurements gave it, and its main loop scaled in proportion."""
+    factor = told.seconds * 1e3 / hint.predicted_ms
+    loop_ms = FrozenDict({what: t * factor for what, t in hint.loop_ms.items()})
+    return replace(hint, loop_ms=loop_ms, **told.fields(hint.predicted_ms, hint.terms_ms))
 
 
 def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:

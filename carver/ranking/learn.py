@@ -22,8 +22,9 @@ from ..cost.fit import predict
 from ..cost.learn import KERNEL_OFFSET, REPEATABLE, Rows, learnt, places, slopes
 from ..problem.problem import Problem
 from .hint import Hint
+from .making import Told
 from .profile import Given, Measured, Profile, profile_of
-from .ranking import Learnt, Ranking, Told
+from .ranking import Learnt, Ranking
 
 WITHIN = 1.2816
 """Standard deviations to either side of the mean that contain 80 % of a normal distribution."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..arch.occupancy import blocks_by_limit
+from ..base.types import FrozenDict
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds
 from ..kernels.scope import multiply_dtype
@@ -65,15 +66,29 @@ def make_hint(
     )  # fmt: skip
 
 
-def retold(hint: Hint, seconds: float, half_band: float, text: str) -> Hint:
-    """The hint with the time [s] and band that measurements gave it, and its terms scaled by the same factor."""
-    factor = seconds * 1e3 / hint.predicted_ms
+@dataclass(frozen=True)
+class Told:
+    """What was learnt of one candidate: its time [s], half of its band's width in logarithms, and the source."""
+
+    seconds: float
+    half_band: float
+    text: str
+
+    def fields(self, predicted_ms: float, terms_ms: Mapping[str, float]) -> dict[str, Any]:
+        """The fields of a hint that it changes; the terms are scaled as the time is."""
+        ms = self.seconds * 1e3
+        factor, width = ms / predicted_ms, self.half_band
+        return {
+            "predicted_ms": ms, "terms_ms": FrozenDict({name: t * factor for name, t in terms_ms.items()}),
+            "band_ms": (ms * float(np.exp(-width)), ms * float(np.exp(width))), "calibrated": self.text,
+        }  # fmt: skip
+
+
+def retold(hint: Hint, told: Told) -> Hint:
+    """The hint with the time and band that measurements gave it."""
+    factor = told.seconds * 1e3 / hint.predicted_ms
     details = dict(hint.details) | {name: hint.details[name] / factor for name in ("tflops", "roofline_share")}
-    return replace(
-        hint, predicted_ms=seconds * 1e3, terms_ms={name: t * factor for name, t in hint.terms_ms.items()},
-        details=details, band_ms=(seconds * 1e3 * float(np.exp(-half_band)), seconds * 1e3 * float(np.exp(half_band))),
-        calibrated=text,
-    )  # fmt: skip
+    return replace(hint, details=details, **told.fields(hint.predicted_ms, hint.terms_ms))
 
 
 def _tiles(space: Space, row: int) -> dict[str, Any]:

@@ -13,19 +13,10 @@ from ..base.types import FloatArray
 from ..cost.pricing import Priced
 from ..problem.problem import Problem
 from .hint import Hint
-from .making import make_hint, retold
+from .making import Told, make_hint, retold
 
 if TYPE_CHECKING:
     from .profile import Profile
-
-
-@dataclass(frozen=True)
-class Told:
-    """What was learnt of one candidate: its time [s], half of its band's width in logarithms, and the source."""
-
-    seconds: float
-    half_band: float
-    text: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ class Ranking(Sequence[Hint]):
             part, row = self.order[place]
             hint = make_hint(self.problem, self.parts[part], row, place + 1, self.backend, self.notes)
             told = self.learnt.told.get((part, row)) if self.learnt else None
-            self._hints[place] = retold(hint, told.seconds, told.half_band, told.text) if told else hint
+            self._hints[place] = retold(hint, told) if told else hint
         return self._hints[place]
 
     @property
