@@ -216,6 +216,11 @@ def test_a_function_of_the_kernels_author_that_fails_is_named(what: str) -> None
                        grid=fails if what == "grid" else (1,))  # fmt: skip
 
 
+def test_arguments_by_a_function_that_fails_are_named() -> None:
+    with pytest.raises(ConfigError, match="the function args fails for these arguments: KeyError: 'SIZE'"):
+        carver.rank_kernel(kernels.copy, [{"BLOCK": 64}], args=lambda c: {"n": c["SIZE"]}, grid=(1,), arch=H100)
+
+
 def test_heuristics_compute_constants_and_options() -> None:
     made = triton.heuristics({"BLOCK": lambda args: args["n"] // 64, "num_warps": lambda args: args["BLOCK"] // 64})
     args = {"x_ptr": half(1 << 14), "y_ptr": half(1 << 14), "n": 1 << 14}

@@ -109,12 +109,13 @@ def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     while hasattr(inner, "fn") and not hasattr(inner, "params"):
         if type(inner).__name__ == "Heuristics":
             for name, compute in inner.values.items():
-                found[name] = _call(f"the heuristic of {name}", compute, {**known, **found})
+                found[name] = called(f"the heuristic of {name}", compute, {**known, **found})
         inner = inner.fn
     return found
 
 
-def _call(what: str, function: Callable[[dict[str, Any]], Any], known: dict[str, Any]) -> Any:
+def called(what: str, function: Callable[[Any], Any], known: Any) -> Any:
+    """What a function of the kernel's author gives. Raises ConfigError, which names it, where it fails."""
     try:
         return function(known)
     except ConfigError:  # that says itself what is wrong
@@ -133,7 +134,7 @@ def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
     if not described or getattr(config, "pre_hook", None) is None:
         return args
     changed = {**args, **described, **config.all_kwargs()}
-    _call("the configuration's pre_hook", config.pre_hook, changed)
+    called("the configuration's pre_hook", config.pre_hook, changed)
     return {name: changed[name] for name in args}
 
 
@@ -424,7 +425,7 @@ def warm(target: Target) -> None:
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
-    sizes = _call("the grid", grid, dict(known)) if callable(grid) else grid
+    sizes = called("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not 1 <= len(sizes) <= 3:
         raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")

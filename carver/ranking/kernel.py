@@ -21,7 +21,7 @@ from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers
-from ..compiled.triton import autotuned, function_of, plain_config
+from ..compiled.triton import autotuned, called, function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..cost.work import Work
@@ -227,14 +227,16 @@ def rank_kernel(
     Configurations that compile to the same code are one hint. Raises ConfigError if something does not fit the kernel's
     parameters, ProblemError if no configuration's program can be followed, NoCandidates if none compiles and fits.
     """
+    if processes is not None:
+        counted("processes", processes, 1)
+    number("seconds", seconds, ConfigError)
     name = function_of(kernel).__name__
     every = listed(autotuned(kernel) if configs is None else configs)
     plain, device = [plain_config(config) for config in every], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
     places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
-    of = args if callable(args) else lambda _: args
-    handed = [of(every[i]) for i in places]
+    handed = [called("the function args", args, every[i]) if callable(args) else args for i in places]
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
             raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
@@ -245,9 +247,6 @@ def rank_kernel(
             bound.append((i, candidate(kernel, every[i], each, grid, device, constants)))
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
-    if processes is not None:
-        counted("processes", processes, 1)
-    number("seconds", seconds, ConfigError)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
     kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
@@ -269,8 +268,8 @@ def rank_kernel(
         for place, row in enumerate(order)
     )
     ranking = KernelRanking(
-        name, device, hints, rejected, reasons, len(plain), function_of(kernel).cache_key,
-        described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
+        name, device, hints, rejected, reasons, given=len(plain), source=function_of(kernel).cache_key,
+        problem=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
     )  # fmt: skip
     if profile is None:
         return ranking

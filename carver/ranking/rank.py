@@ -79,9 +79,11 @@ def rank(
     rejected = Counter(reasons.values())
     if not parts:
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
-    priced = sum(len(part.space) for part in parts)
-    order = in_order(parts, len(given))
-    made = Ranking(problem, arch, backend, tuple(parts), order, priced, dict(rejected), reasons, notes, len(given))
+    made = Ranking(
+        problem, arch, backend, tuple(parts), in_order(parts, len(given)),
+        candidates=sum(len(part.space) for part in parts), rejected=dict(rejected), reasons=reasons, notes=notes,
+        given=len(given),
+    )  # fmt: skip
     return recalled(made, profile)
 
 
