@@ -203,12 +203,27 @@ def compiled(
             found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
-    size = max(1, min(BATCH, -(-len(unread) // pool.processes)))
-    batches = {str(i): unread[i : i + size] for i in range(0, len(unread), size)}
+    found |= _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)
+    for key in {**missing, **dict.fromkeys(unread)}:
+        if not found[key].pop("transient", False):
+            store.save(key, found[key])
+    return found
+
+
+def _read(
+    replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float
+) -> dict[str, Reply]:
+    """Replies with what is read off their codes, as many at once as keep all processes busy.
+
+    Where one of several cannot be read, or takes too long, each is read by itself: the others still can be.
+    """
+    keys, read = list(replies), dict[str, Reply]()
+    size = max(1, min(BATCH, -(-len(keys) // pool.processes)))
+    batches = {str(i): keys[i : i + size] for i in range(0, len(keys), size)}
     while batches:
         asked = {
-            i: {"codes": [found[key]["code"] for key in keys], "isa": isa, "matrix": matrix}
-            for i, keys in batches.items()
+            i: {"codes": [replies[key]["code"] for key in batch], "isa": isa, "matrix": matrix}
+            for i, batch in batches.items()
         }
         alone: dict[str, list[str]] = {}
         for i, reply in pool.replies(asked, seconds):
@@ -216,16 +231,13 @@ def compiled(
                 raise CompileError(reply["error"])
             if "machines" in reply:
                 for key, machine in zip(batches[i], reply["machines"], strict=True):
-                    found[key] |= {"machine": machine, "reader": store.readers()}
-            elif len(batches[i]) > 1:  # one of them cannot be read, or takes too long: the others still can
+                    read[key] = replies[key] | {"machine": machine, "reader": store.readers()}
+            elif len(batches[i]) > 1:
                 alone |= {key: [key] for key in batches[i]}
             else:
-                found[batches[i][0]] = transient(reply["refused"])
+                read[batches[i][0]] = transient(reply["refused"])
         batches = alone
-    for key in {**missing, **dict.fromkeys(unread)}:
-        if not found[key].pop("transient", False):
-            store.save(key, found[key])
-    return found
+    return read
 
 
 def _parsed(line: str) -> Reply:
