@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
-from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, tilelang, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -87,6 +87,18 @@ def test_helion_without_helion() -> None:
         helion.from_config({"block_sizes": [64]})
     with pytest.raises(ConfigError, match="letters m, n and k"):
         helion.from_config(given, "mmk")
+
+
+@pytest.mark.parametrize("value", [64.5, "64.5", "x", None, float("nan"), float("inf"), [64]])
+def test_configurations_of_other_tools_hold_whole_numbers(value: Any) -> None:
+    for read, config in (
+        (helion.from_config, {"block_sizes": [64, value, 32]}),
+        (tilelang.from_config, {"block_M": value}),
+        (inductor.from_config, {"block_m": value}),
+    ):
+        with pytest.raises(ConfigError, match=r"must be a whole number, got"):
+            read(config)
+    assert tilelang.from_config({"block_M": "64", "enable_rasteration": True}) == dict(block_M=64, enable_rasteration=1)
 
 
 def test_no_target_is_imported_before_it_is_asked_for() -> None:
