@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cases import KERNELS, offered
 
 import carver
-from carver.base.errors import NoCandidates, ProblemError
+from carver.base.errors import KernelError, NoCandidates, ProblemError
+from carver.base.types import FrozenDict
 from carver.cost.check import model_of
 from carver.cost.constants import resolve
-from carver.cost.pricing import price
-from carver.kernels.enumeration import enumerate_many, enumerate_space
+from carver.cost.pricing import price, price_each
+from carver.kernels.declaration import kernel_named
+from carver.kernels.enumeration import enumerate_many, enumerate_space, sizes_of
 from carver.ops.template import Template
+from carver.ranking.offers import offered_kernels
 from carver.ranking.recommend import TOGETHER
 
 
@@ -140,3 +144,33 @@ def test_candidates_of_many_problems_are_one_space() -> None:
         together = price(many.space).estimate.seconds
         alone = np.concatenate([price(enumerate_space(problem, arch, kernel)).estimate.seconds for problem in problems])
         assert together.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "tf32", "float8_e4m3"])
+@pytest.mark.parametrize("rows", [(16,), (1000,), (16, 1000, 4096)])
+def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, rows: tuple[int, ...]) -> None:
+    """Times, terms and demands are the same to the last bit, for one problem and for several."""
+    arch = carver.load_arch("h200")
+    problems = [carver.MatmulTemplate(m, 1024, 512, in_dtype=dtype).problem for m in rows]
+    kernels = offered_kernels(problems[0], arch, "cuda")[0]
+    every = [enumerate_many(problems, arch, kernel, sizes_of(problems)) for kernel in kernels]
+    spaces = [many.space for many in every if len(many.owner)]
+    joint = price_each(spaces)
+    assert sum(part.estimate is not part._estimate for part in joint) > 1
+    for space, part in zip(spaces, joint, strict=True):
+        alone = price(space)
+        assert part.space is space
+        assert part.seconds.tolist() == alone.seconds.tolist() == part.estimate.seconds.tolist()
+        assert part.estimate.limiter.tolist() == alone.estimate.limiter.tolist()
+        for ours, theirs in ((part.estimate.terms, alone.estimate.terms), (part.work.facts, alone.work.facts)):
+            assert {name: v.tolist() for name, v in ours.items()} == {name: v.tolist() for name, v in theirs.items()}
+        assert np.array_equal(part.warps * np.ones(len(space)), alone.warps * np.ones(len(space)))
+
+
+def test_a_constant_of_zero_is_refused_beside_another_kernel() -> None:
+    problem, arch = carver.MatmulTemplate(1024, 1024, 1024).problem, carver.load_arch("h200")
+    tma, wgmma = (kernel_named("matmul", name) for name in ("tma", "wgmma"))
+    broken = replace(tma, constants=FrozenDict({**tma.constants, "l2_efficiency": 0.0}))
+    spaces = [enumerate_space(problem, arch, kernel) for kernel in (wgmma, broken)]
+    with pytest.raises(KernelError, match=r"matmul/tma cannot be priced with these constants"):
+        price_each(spaces)

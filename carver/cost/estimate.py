@@ -33,7 +33,7 @@ READS = frozenset({
 
 
 @dataclass(frozen=True)
-class _Phase:
+class Phase:
     """Clocks of prologue, main loop and epilogue of one SM's blocks, of shape (2, n): in a full wave, in the last."""
 
     start: FloatArray
@@ -51,7 +51,7 @@ class Estimate:
 
     seconds: FloatArray
     waves: FloatArray
-    _phase: _Phase
+    _phase: Phase
     _spent: Mapping[str, FloatArray]
     """The terms, with the whole last wave under "tail wave". [s]"""
     _left: FloatArray
@@ -139,7 +139,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
 
 
-def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> _Phase:
+def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> Phase:
     """Clocks of `resident` blocks that run side by side on each of `busy` SMs."""
     clk = arch.clock_hz
     l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
@@ -174,7 +174,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
     store = resident * (written + work.store_clk) + work.store_chain_clk
-    return _Phase(start, work.steps * step, store, rows, alone, clk)
+    return Phase(start, work.steps * step, store, rows, alone, clk)
 
 
 def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -157,10 +157,11 @@ def dram_reads(
     return beyond_l2, beyond_l2, hit
 
 
-def reused_share(arch: Arch, k: Mapping[str, float]) -> float:
+def reused_share(arch: Arch, k: Mapping[str, float]) -> FloatArray:
     """Share of a cache that is available for reused data: `l2_usable` where L2 keeps two copies of a line, twice as
     much where it keeps one."""
-    return min(1.0, k["l2_usable"] * 2 / arch.l2_copies)
+    out: FloatArray = np.minimum(1.0, k["l2_usable"] * 2 / arch.l2_copies)
+    return out
 
 
 def sector_waste(run_bytes: FloatArray, align_bytes: FloatArray, sector_bytes: int) -> FloatArray:

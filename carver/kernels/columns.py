@@ -8,15 +8,18 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from ..arch.descriptor import Arch
 from ..base.types import FloatArray, IntArray
-from .enumeration import Columns, Fixed
+from ..problem.problem import Problem
+from .declaration import Kernel
+from .enumeration import Columns, Fixed, Made, Sizes
 from .scope import size_scope
 from .space import Space
 
@@ -67,15 +70,17 @@ def _number(value: Any) -> Any:
 Schema = TypeVar("Schema")
 
 
-def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest: Any) -> Schema:
+def read_columns(schema: type[Schema], space: Space | Together, whole: bool = False, **rest: Any) -> Schema:
     """Fill the dataclass `schema` with the columns of a space, as floats; with `whole`, all have shape (n,).
 
     `rest` are the fields of the schema that are not columns.
     """
-    chosen, which = space.columns, cast(Any, schema)  # mypy takes no type of a variable for hashable
-    if isinstance(chosen, Columns) and not whole:
-        sources = chosen.fixed.once(which, partial(_sources, which, chosen.fixed))
-        return schema(**rest, **_of_rows(sources, chosen, space))
+    which = cast(Any, schema)  # mypy takes no type of a variable for hashable
+    own = space if isinstance(space, Together) else Together.of(space)
+    if own is not None and not whole:
+        sources = own.once(which, partial(_sources, which, own.tables))
+        return schema(**rest, **_of_rows(sources, own))
+    assert isinstance(space, Space)
     found = rest
     for each in columns(which):
         if each.name in space.columns:
@@ -86,6 +91,68 @@ def read_columns(schema: type[Schema], space: Space, whole: bool = False, **rest
             value = each.default
         found[each.name] = np.broadcast_to(value, len(space)) if whole and value is not None else value
     return schema(**found)
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Candidates of one or more kernels for the same problems on a device, one kernel's after the other's, so that one
+    pass of a cost model prices all. All are carver's own."""
+
+    parts: tuple[Space, ...]
+
+    @classmethod
+    def of(cls, space: Space) -> Together | None:
+        """A space of carver's own candidates; None for other ones, such as the user's."""
+        return cls((space,)) if isinstance(space.columns, Columns) else None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the first part; with several problems, sizes are columns."""
+        return self.parts[0].problem
+
+    @property
+    def arch(self) -> Arch:
+        return self.parts[0].arch
+
+    @property
+    def kernel(self) -> Kernel:
+        """The first kernel. What a model asks of it is the same for the others (`Model.variant`)."""
+        return self.parts[0].kernel
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """Number of candidates of each kernel."""
+        return [len(part) for part in self.parts]
+
+    @cached_property
+    def tables(self) -> tuple[Fixed, ...]:
+        """All candidates of each kernel before sizes are known."""
+        return tuple(cast(Columns, part.columns).fixed for part in self.parts)
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """Position of each candidate among those of all tables."""
+        rows, start = [], 0
+        for part, table in zip(self.parts, self.tables, strict=True):
+            rows.append(cast(Columns, part.columns).rows + start)
+            start += len(table.index)
+        return np.concatenate(rows)
+
+    @cached_property
+    def scope(self) -> Mapping[str, Any]:
+        """The scope of the first part; sizes that differ between candidates run over those of all kernels."""
+        first = self.parts[0].scope
+        if not isinstance(first, Sizes):
+            return first
+        return Sizes(first.fixed, first.sizes, np.concatenate([cast(Sizes, part.scope).owner for part in self.parts]))
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """The result of `make()`, cached under `key` as long as the first kernel's candidates are."""
+        first, *others = self.tables
+        return first.once((key, *others), make)
 
 
 @dataclass(frozen=True)
@@ -113,14 +180,14 @@ class Stack:
 
 @dataclass(frozen=True)
 class _Sources:
-    """Where each column of a schema comes from, for carver's own candidates of a kernel."""
+    """Where each column of a schema comes from, for carver's own candidates of one or more kernels."""
 
     known: Mapping[str, FloatArray | None]
     """Values that are the same for all rows and shapes."""
     taken: Stack
     """Columns that do not depend on sizes."""
-    sized: tuple[str, ...]
-    """Columns that depend on sizes."""
+    sized: Mapping[str, FloatArray | None]
+    """Columns that depend on sizes, with the value of kernels that do not have them."""
     sizes: tuple[str, ...]
 
     @property
@@ -128,30 +195,66 @@ class _Sources:
         return self.taken.nbytes
 
 
-def _sources(schema: Any, fixed: Fixed) -> _Sources:
-    known: dict[str, FloatArray | None] = {}
-    taken, sized, sizes = {}, [], []
+_SIZE, _SIZED = object(), object()
+"""What stands for a value that the problem's sizes give, and for a column that is computed from them."""
+
+
+def _sources(schema: Any, tables: Sequence[Fixed]) -> _Sources:
+    values: list[dict[str, Any]] = [{} for _ in tables]
+    sized, sizes = {}, []
     for each in columns(schema):
-        if each.name in fixed.columns:
-            taken[each.name] = np.asarray(fixed.columns[each.name], np.float64)
-        elif each.name in fixed.sized:
-            sized.append(each.name)
-        elif each.name in fixed.scope:
-            known[each.name] = _number(fixed.scope[each.name])
-        elif each.required or each.name in size_scope(fixed.problem):
+        found = [_source(each, table) for table in tables]
+        if all(value is _SIZE for value in found):
             sizes.append(each.name)
+        elif any(value is _SIZE or value is _SIZED for value in found):
+            sized[each.name] = each.default
         else:
-            known[each.name] = each.default
-    return _Sources(known, Stack.of(taken), tuple(sized), tuple(sizes))
+            for own, value in zip(values, found, strict=True):
+                own[each.name] = value
+    known, taken = shared(values, [len(table.index) for table in tables])
+    return _Sources(known, taken, sized, tuple(sizes))
 
 
-def _of_rows(sources: _Sources, chosen: Columns, space: Space) -> dict[str, Any]:
+def _source(column: Column, table: Fixed) -> Any:
+    """The value of a column for all candidates of a kernel, if sizes do not matter."""
+    name = column.name
+    if name in table.columns:
+        return np.asarray(table.columns[name], np.float64)
+    if name in table.sized:
+        return _SIZED
+    if name in table.scope:
+        return _number(table.scope[name])
+    return _SIZE if column.required or name in size_scope(table.problem) else column.default
+
+
+def _of_rows(sources: _Sources, chosen: Together) -> dict[str, Any]:
     found: dict[str, Any] = {**sources.known, **sources.taken.take(chosen.rows)}
-    for name in sources.sized:
-        found[name] = np.asarray(chosen[name], np.float64)
+    for name, default in sources.sized.items():
+        found[name] = stacked([part.get(name, default) for part in chosen.parts], chosen.counts)
     for name in sources.sizes:
-        found[name] = _number(space.scope[name])
+        found[name] = _number(chosen.scope[name])
     return found
+
+
+def shared(values: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> tuple[dict[str, Any], Stack]:
+    """Of values that several kernels give by the same names: numbers in which they agree, and columns of the rest.
+
+    `counts` are the kernels' numbers of candidates.
+    """
+    alike, columns = {}, {}
+    for name in values[0]:
+        found = [each[name] for each in values]
+        if any(map(np.ndim, found)) or any(value != found[0] for value in found):
+            columns[name] = stacked(found, counts)
+        else:
+            alike[name] = found[0]
+    return alike, Stack.of(columns)
+
+
+def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:
+    """The columns of several kernels, one after the other. A number stands for a column of `counts` equal entries."""
+    columns = [v if np.ndim(v) else np.full(n, v) for v, n in zip(values, counts, strict=True)]
+    return np.concatenate(columns, dtype=np.float64)
 
 
 def by_name(schemas: Iterable[type]) -> dict[str, Column]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.types import BoolArray, FloatArray, IntArray
 from ..cost.check import model_of
 from ..cost.constants import resolve
-from ..cost.pricing import Priced, price
+from ..cost.pricing import Priced, price_each
 from ..kernels.enumeration import Columns, Many
 from ..kernels.space import Space
 
@@ -90,16 +90,15 @@ def _priced(
     parts, owners, kernels = [], [], []
     for place, (many, some) in enumerate(zip(spaces, chosen, strict=True)):
         if some.any():
-            space = many.space if some.all() else many.rows(np.flatnonzero(some))
-            parts.append(price(space))
+            parts.append(many.space if some.all() else many.rows(np.flatnonzero(some)))
             owners.append(many.owner[some])
             kernels.append(place)
-    return parts, owners, kernels
+    return price_each(parts), owners, kernels
 
 
 def _kth(parts: Sequence[Priced], owners: Sequence[IntArray], wanted: IntArray) -> FloatArray:
     """The `wanted`-th smallest time of each problem."""
-    times = np.concatenate([part.estimate.seconds for part in parts])
+    times = np.concatenate([part.seconds for part in parts])
     if len(wanted) == 1:
         return np.partition(times, wanted - 1)[wanted - 1]
     owner = np.concatenate(owners)
@@ -115,11 +114,11 @@ def _orders(
 ) -> list[Order]:
     keys: list[tuple[Any, ...]] = []
     for at, (part, owned, declared) in enumerate(zip(parts, owners, kernels, strict=True)):
-        seconds = part.estimate.seconds
+        seconds = part.seconds
         rows = np.flatnonzero(seconds <= limit[owned])
         columns, one = part.space.columns, np.ones(len(rows))
         smem_bytes = columns["smem_bytes"][rows] if "smem_bytes" in columns else 0 * one
-        used = np.broadcast_to(part.work.warps, len(part.space))[rows]
+        used = np.broadcast_to(part.warps, len(part.space))[rows]
         by_tunables = _place(part.space, rows)
         keys.append((by_tunables, declared * one, used, smem_bytes, seconds[rows], owned[rows], at * one, rows))
     *by, owner, number, row = (np.concatenate(key) for key in zip(*keys, strict=True))

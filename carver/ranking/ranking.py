@@ -86,7 +86,7 @@ class Ranking(Sequence[Hint]):
         """Predicted times, best first. [s]"""
         told = self.learnt.told if self.learnt else {}
         return np.array([
-            told[at].seconds if at in told else self.parts[at[0]].estimate.seconds[at[1]] for at in self.order
+            told[at].seconds if at in told else self.parts[at[0]].seconds[at[1]] for at in self.order
         ])  # fmt: skip
 
     @property

@@ -75,19 +75,24 @@ class Step:
     other_stores: FloatArray
 
 
+def gives(kernel: Kernel, column: str) -> bool:
+    """Whether a declaration gives a column, as a tunable or computed from others."""
+    return column in kernel.tunables or column in kernel.derived
+
+
 def by_thread(kernel: Kernel) -> bool:
     """Whether each thread reads its own operands, rather than matrix instructions those of a warp."""
-    return "lanes_m" in kernel.tunables or "lanes_m" in kernel.derived
+    return gives(kernel, "lanes_m")
 
 
-def alternates(space: Space) -> bool:
+def alternates(kernel: Kernel) -> bool:
     """Whether the products of a step wait until the sums of the step before are scaled."""
-    return "after_instr" in space.columns
+    return gives(kernel, "after_instr")
 
 
-def body_overlap(space: Space, k: Mapping[str, float]) -> float | None:
+def body_overlap(kernel: Kernel, k: Mapping[str, float]) -> float | None:
     """Exponent that joins arithmetic and reads of shared memory in kernels where they alternate; None elsewhere."""
-    return k["port_overlap"] if by_thread(space.kernel) or "fragment_conflicts" in space.columns else None
+    return k["port_overlap"] if by_thread(kernel) or gives(kernel, "fragment_conflicts") else None
 
 
 def one_step(space: Space, k: Mapping[str, float]) -> Step:

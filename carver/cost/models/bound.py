@@ -51,7 +51,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     """Bounds that do not depend on sizes: the terms of `estimate` without traffic."""
     arch, n = space.arch, len(space)
     s: Step = kept(one_step, (Block, ThreadTile), space, k)
-    body = body_overlap(space, k)
+    body = body_overlap(space.kernel, k)
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
     before = s.chain_clk * np.maximum(k["chain_latency"], s.products_apart)
@@ -60,7 +60,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     def step(resident: FloatArray) -> FloatArray:
         warps = resident * s.warps / arch.schedulers_per_sm
         pipes = warps / np.ceil(warps)
-        shared = on_pipe(s.math_clk / pipes, s.chain_clk, resident, k["chain_overlap"], alternates(space))
+        shared = on_pipe(s.math_clk / pipes, s.chain_clk, resident, k["chain_overlap"], alternates(space.kernel))
         fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
         core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
         clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)

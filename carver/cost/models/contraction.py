@@ -5,12 +5,14 @@ The model reads the columns of `Tile` and those of a block's step (`block.one_st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ...base.types import FloatArray
-from ...kernels.columns import read_columns
+from ...kernels.columns import Together, read_columns
+from ...kernels.declaration import Kernel
 from ...kernels.space import Space
 from .. import spills, threads
 from .. import traffic as traffic_terms
@@ -20,7 +22,7 @@ from ..tile import Block, Tile
 from ..traffic import sector_waste, traffic
 from ..work import Work
 from . import block
-from .block import Step, alternates, body_overlap, one_step
+from .block import Step, alternates, body_overlap, gives, one_step
 from .bound import least_seconds
 
 READS = frozenset({
@@ -29,7 +31,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-def contraction(space: Space, k: Mapping[str, float]) -> Work:
+def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
     """Demands of each candidate."""
     n = len(space)
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
@@ -61,8 +63,8 @@ def contraction(space: Space, k: Mapping[str, float]) -> Work:
         reduction_s=reduction(t, k) + copying(t, k),
         slowdown=step.slowdown,
         scattered=step.scattered,
-        alternates=alternates(space),
-        body_overlap=body_overlap(space, k),
+        alternates=alternates(space.kernel),
+        body_overlap=body_overlap(space.kernel, k),
         apart_clk=step.apart_clk,
         wait_clk=step.wait_clk,
         start_loads=step.start_loads,
@@ -104,5 +106,12 @@ def copying(t: Tile, k: Mapping[str, float]) -> FloatArray:
     return np.where(t.copied_bytes > 0, k["split_s"] + 2 * t.copied_bytes / rate, 0.0)
 
 
+def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
+    """What the terms ask of a kernel as a whole."""
+    return alternates(kernel), body_overlap(kernel, k), gives(kernel, "row_tiles")
+
+
 CONTRACTED = (Part(Block, block.READS | spills.READS), Part(Tile, READS | traffic_terms.READS))
-CONTRACTION = Model(contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds)
+CONTRACTION = Model(
+    contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds, variant=variant
+)
