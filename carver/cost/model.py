@@ -94,7 +94,8 @@ class _Demands:
     @classmethod
     def of(cls, terms: Terms[Any], spaces: Sequence[Space], constants: Sequence[Mapping[str, float]]) -> _Demands:
         made = [terms(space, k) for space, k in zip(spaces, constants, strict=True)]
-        alike, stacked = shared([vars(each) for each in made], [len(space) for space in spaces])
+        values = [{name: _number(value) for name, value in vars(each).items()} for each in made]
+        alike, stacked = shared(values, [len(space) for space in spaces])
         return cls(type(made[0]), alike, stacked)
 
     @property
@@ -103,6 +104,11 @@ class _Demands:
 
     def take(self, rows: IntArray) -> Any:
         return self.kind(**self.alike, **self.columns.take(rows))
+
+
+def _number(column: Any) -> Any:
+    """The number that every entry of a column is; the column itself if they differ."""
+    return column[0] if np.size(column) and np.ndim(column) and (column == column[0]).all() else column
 
 
 def _of_tables(terms: Terms[Any], tables: Sequence[Fixed], constants: Sequence[Mapping[str, float]]) -> _Demands:

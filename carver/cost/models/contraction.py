@@ -33,14 +33,14 @@ READS = frozenset({
 
 def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
     """Demands of each candidate."""
-    n = len(space)
+    one = np.ones(len(space))
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
     step: Step = kept(one_step, (Block, ThreadTile), space, k)
     moved = traffic(t, k, step.resident, step.fill_m, step.fill_n)
     return Work(
-        grid=t.grid * np.ones(n),
-        resident=step.resident,
-        warps=step.warps,
+        grid=t.grid * one,
+        resident=step.resident * one,
+        warps=step.warps * one,
         steps=t.steps,
         ahead=step.ahead,
         exposed=step.exposed,
