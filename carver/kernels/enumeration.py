@@ -46,6 +46,8 @@ class SizedRule:
     """The columns that it reads and that depend on sizes, in the order in which they can be computed."""
     combinations: Mapping[str, IntArray]
     """Values of the fixed columns in each combination, of shape (u,)."""
+    scalars: frozenset[str]
+    """The other names that it reads."""
     which: IntArray
     """Index of each candidate's combination, of shape (n,)."""
 
@@ -58,7 +60,7 @@ class SizedRule:
         """Whether the rule holds for each combination, of shape (u,), or (p, u) if the sizes in `scope` have shape
         (p, 1). A rule that reads no fixed column gives shape () or (p, 1).
         """
-        seen = {**scope, **self.combinations}
+        seen: dict[str, Any] = {**{name: scope[name] for name in self.scalars}, **self.combinations}
         for name, expression in self.columns:
             seen[name] = expression(seen)
         return np.asarray(self.expression(seen), bool)
@@ -337,10 +339,11 @@ def _sized_rules(
     out = []
     for why, expression in sorted(rules, key=lambda rule: deep(rule[1])):
         read = through(expression)
-        names = expression.names.union(*(e.names for e in read.values())) & table.columns.keys()
+        every = expression.names.union(*(e.names for e in read.values()))
+        names = every & table.columns.keys()
         codes |= {name: distinct(table.columns[name]) for name in names - codes.keys()}
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
-        out.append(SizedRule(why, expression, tuple(read.items()), values, which))
+        out.append(SizedRule(why, expression, tuple(read.items()), values, every - names - read.keys(), which))
     return tuple(out)
 
 

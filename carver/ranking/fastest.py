@@ -69,6 +69,8 @@ def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray
 
 def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: IntArray) -> list[BoolArray]:
     """Whether each candidate is priced in the first pass: at least `wanted` of each problem."""
+    if not any(bound.any() for bound in bounds):
+        return [np.ones(len(bound), bool) for bound in bounds]
     least = np.full(len(wanted), np.inf)
     for many, bound in zip(spaces, bounds, strict=True):
         np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
