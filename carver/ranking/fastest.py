@@ -17,7 +17,7 @@ from ..kernels.space import Space
 Order = tuple[tuple[int, int], ...]
 """Candidates as pairs (part, row), best first."""
 
-FEW = 1024
+FEW = 2048
 """Up to this many candidates of a single problem are priced without bounds: bounding them would take as long."""
 REACH, REACH_ALONE = 1.05, 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound of their problem. With
@@ -118,6 +118,8 @@ def _orders(
     for at, (part, owned, declared) in enumerate(zip(parts, owners, kernels, strict=True)):
         seconds = part.seconds
         rows = np.flatnonzero(seconds <= limit[owned])
+        if not len(rows):
+            continue
         columns, one = part.space.columns, np.ones(len(rows))
         smem_bytes = columns["smem_bytes"][rows] if "smem_bytes" in columns else 0 * one
         used = np.broadcast_to(part.warps, len(part.space))[rows]
