@@ -17,7 +17,7 @@ from carver.cost.check import model_of
 from carver.cost.constants import resolve
 from carver.cost.pricing import price, price_each
 from carver.kernels.declaration import kernel_named
-from carver.kernels.enumeration import enumerate_many, enumerate_space, sizes_of
+from carver.kernels.enumeration import enumerate_many, enumerate_space
 from carver.ops.template import Template
 from carver.ranking.offers import offered_kernels
 from carver.ranking.recommend import TOGETHER
@@ -139,7 +139,7 @@ def test_candidates_of_many_problems_are_one_space() -> None:
     arch = carver.CUDA("h200")
     problems = [carver.MatmulTemplate(m, 1024, 512).problem for m in (16, 1000, 4096)]
     for kernel in (k for k in KERNELS if (k.operator, k.backend) == ("matmul", "triton")):
-        many = enumerate_many(problems, arch, kernel)
+        [many] = enumerate_many(problems, arch, [kernel])
         assert many.counts == [len(enumerate_space(problem, arch, kernel)) for problem in problems]
         together = price(many.space).estimate.seconds
         alone = np.concatenate([price(enumerate_space(problem, arch, kernel)).estimate.seconds for problem in problems])
@@ -153,8 +153,7 @@ def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, rows: tuple[in
     arch = carver.load_arch("h200")
     problems = [carver.MatmulTemplate(m, 1024, 512, in_dtype=dtype).problem for m in rows]
     kernels = offered_kernels(problems[0], arch, "cuda")[0]
-    every = [enumerate_many(problems, arch, kernel, sizes_of(problems)) for kernel in kernels]
-    spaces = [many.space for many in every if len(many.owner)]
+    spaces = [many.space for many in enumerate_many(problems, arch, kernels) if len(many.owner)]
     joint = price_each(spaces)
     assert sum(part.estimate is not part._estimate for part in joint) > 1
     for space, part in zip(spaces, joint, strict=True):
@@ -174,3 +173,16 @@ def test_a_constant_of_zero_is_refused_beside_another_kernel() -> None:
     spaces = [enumerate_space(problem, arch, kernel) for kernel in (wgmma, broken)]
     with pytest.raises(KernelError, match=r"matmul/tma cannot be priced with these constants"):
         price_each(spaces)
+
+
+@pytest.mark.parametrize("rows", [(16,), (1000,), (16, 1000, 4096)])
+def test_kernels_that_share_rules_have_the_candidates_of_each_alone(rows: tuple[int, ...]) -> None:
+    arch, problems = carver.load_arch("h200"), [carver.MatmulTemplate(m, 1024, 512).problem for m in rows]
+    kernels = offered_kernels(problems[0], arch, "cuda")[0]
+    together = enumerate_many(problems, arch, kernels)
+    assert sum(len(many.owner) > 0 for many in together) > 1
+    for kernel, many in zip(kernels, together, strict=True):
+        [alone] = enumerate_many(problems, arch, [kernel])
+        assert many.owner.tolist() == alone.owner.tolist()
+        assert many.space.index.tolist() == alone.space.index.tolist()
+        assert [dict(each) for each in many.removed] == [dict(each) for each in alone.removed]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import accumulate
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
@@ -193,7 +194,7 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
     Raises NoCandidates, with the number that each rule removed, if none is left.
     """
-    many = enumerate_many([problem], arch, kernel)
+    [many] = enumerate_many([problem], arch, [kernel])
     if not len(many.owner):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", many.removed[0])
     return replace(many.space, removed=many.removed[0])
@@ -224,19 +225,26 @@ class Many:
         return _space(self.space.problem, columns.fixed, columns.rows.take(rows), scope)
 
 
-def enumerate_many(
-    problems: Sequence[Problem], arch: Arch, kernel: Kernel, sizes: Mapping[str, Any] | None = None
-) -> Many:
-    """Every configuration of the kernel that its rules and the device allow, for each problem; some may have none."""
-    fixed = fixed_candidates(kernel, arch, problems[0].sizeless)
-    sizes = sizes or sizes_of(problems)
+def enumerate_many(problems: Sequence[Problem], arch: Arch, kernels: Sequence[Kernel]) -> list[Many]:
+    """For each kernel, every configuration that its rules and the device allow, for each problem; there may be none.
+    The problems differ only in sizes."""
+    tables = tuple(fixed_candidates(kernel, arch, problems[0].sizeless) for kernel in kernels)
+    static = tables[0].scope
     if len(problems) == 1:
-        scope = {**fixed.scope, **sizes}
-        rows, removed = fixed.allowed(rule.holds(scope) for rule in fixed.rules)
-        owner: IntArray = np.zeros(len(rows), np.int64)
-        return Many(_space(problems[0], fixed, rows, scope), owner, (removed,))
-    shapes = {**fixed.scope, **{name: values[:, None] for name, values in sizes.items()}}
-    held = [np.broadcast_to(np.atleast_2d(rule.holds(shapes)), (len(problems), rule.size)) for rule in fixed.rules]
+        scope = {**static, **size_scope(problems[0])}
+        return [_of_one(problems[0], *each, scope) for each in zip(tables, _held(tables, scope), strict=True)]
+    sizes = size_columns(problems)
+    shapes = {**static, **{name: values[:, None] for name, values in sizes.items()}}
+    return [_of_several(problems, *each, sizes) for each in zip(tables, _held(tables, shapes), strict=True)]
+
+
+def _of_one(problem: Problem, fixed: Fixed, held: Iterable[BoolArray], scope: Mapping[str, Any]) -> Many:
+    rows, removed = fixed.allowed(held)
+    return Many(_space(problem, fixed, rows, scope), np.zeros(len(rows), np.int64), (removed,))
+
+
+def _of_several(problems: Sequence[Problem], fixed: Fixed, held: Sequence[BoolArray], sizes: Mapping[str, Any]) -> Many:
+    held = [np.broadcast_to(np.atleast_2d(h), (len(problems), r.size)) for h, r in zip(held, fixed.rules, strict=True)]
     kinds, which = _alike(held, len(problems))
     chosen = [fixed.allowed(each[i] for each in held) for i in kinds]
     rows = np.concatenate([chosen[i][0] for i in which])
@@ -245,9 +253,34 @@ def enumerate_many(
     return Many(_space(problems[0], fixed, rows, spread), owner, tuple(chosen[i][1] for i in which))
 
 
-def sizes_of(problems: Sequence[Problem]) -> Mapping[str, Any]:
-    """The values that sizes give to expressions: numbers for one problem, arrays for several."""
-    return size_scope(problems[0]) if len(problems) == 1 else size_columns(problems)
+def _held(tables: tuple[Fixed, ...], scope: Mapping[str, Any]) -> list[list[BoolArray]]:
+    """For each kernel, the results of `SizedRule.holds` for its rules. A rule that several kernels have is evaluated
+    once, for the combinations of all."""
+    first, *others = tables
+    out: list[list[Any]] = [[None] * len(table.rules) for table in tables]
+    for rule, places in first.once(("rules", *others), partial(_joined, tables)):
+        held = rule.holds(scope)
+        for kernel, number, some in places:
+            out[kernel][number] = held[..., some] if rule.combinations else held
+    return out
+
+
+def _joined(tables: Sequence[Fixed]) -> list[tuple[SizedRule, list[tuple[int, int, slice]]]]:
+    """The different rules of some kernels, each with the places where it stands, as (kernel, number of the rule, which
+    of the combinations are that kernel's)."""
+    same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
+    for kernel, table in enumerate(tables):
+        for number, rule in enumerate(table.rules):
+            key = rule.expression, rule.columns, frozenset(rule.combinations)
+            same.setdefault(key, []).append((kernel, number, rule))
+    out = []
+    for found in same.values():
+        rules = [rule for *_, rule in found]
+        together = {name: np.concatenate([r.combinations[name] for r in rules]) for name in rules[0].combinations}
+        ends = accumulate(rule.size for rule in rules)
+        places = [(kernel, n, slice(end - rule.size, end)) for (kernel, n, rule), end in zip(found, ends, strict=True)]
+        out.append((replace(rules[0], combinations=together), places))
+    return out
 
 
 def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:

@@ -12,7 +12,7 @@ from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
 from ..cost.check import model_of
 from ..kernels.declaration import Kernel, kernel_named
-from ..kernels.enumeration import enumerate_many, sizes_of
+from ..kernels.enumeration import enumerate_many
 from ..problem.problem import Problem, counted
 from .fastest import fastest
 from .offers import default_backend, offered_kernels, too_large
@@ -84,8 +84,7 @@ def _recommend(
     problems: Sequence[Problem], arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
 ) -> list[Ranking]:
     """`recommend` for problems that differ only in sizes, with the given kernels."""
-    sizes = sizes_of(problems)
-    spaces = [enumerate_many(problems, arch, kernel, sizes) for kernel in offered]
+    spaces = enumerate_many(problems, arch, offered)
     removed = [Counter[str]() for _ in problems]
     counts = [0] * len(problems)
     for space in spaces:
