@@ -165,4 +165,5 @@ def _differing(kernels: tuple[Kernel, ...], arch: Arch) -> tuple[Mapping[str, fl
     every = [resolve(kernel, arch) for kernel in kernels]
     alike = {name: value for name, value in every[0].items() if all(each[name] == value for each in every)}
     names = tuple(every[0].keys() - alike)
-    return FrozenDict(alike), names, np.array([[each[name] for each in every] for name in names])
+    table = np.array([[each[name] for each in every] for name in names])
+    return FrozenDict(alike), names, table.reshape(len(names), len(kernels))  # of two axes where none differs, too
