@@ -65,6 +65,8 @@ NAMED_MEMORY = [
     *[ReductionTemplate("softmax", shape, 1) for shape in ((100003, 77), (50000, 333), (20011, 1777))],
     ReductionTemplate("layer_norm", (100003, 77), 1), ReductionTemplate("rms_norm", (65536, 100), 1, "bfloat16"),
     ReductionTemplate("softmax", (131072, 65), 1, "float32"), ReductionTemplate("sum", (8192, 1000), 1),
+    ReductionTemplate("layer_norm", (32768, 768), 1), ReductionTemplate("rms_norm", (16384, 5120), 1, "bfloat16"),
+    ReductionTemplate("softmax", (49152, 1500), 1),
     GEMVTemplate(151936, 3584), ElementwiseTemplate((50000, 1333), inputs=2),
 ]  # fmt: skip
 

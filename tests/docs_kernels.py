@@ -55,6 +55,10 @@ def reference() -> Iterator[str]:
     yield "## Keys of a declaration\n"
     yield f"{', '.join(f'`{key}`' for key in sorted(declaration.KEYS))}.\n"
     yield f"Keys of a launch, in `[[launches]]`: {', '.join(f'`{key}`' for key in sorted(declaration.LAUNCH_KEYS))}.\n"
+    yield (
+        "Keys of a tensor map, in `[[launches.maps]]`: "
+        f"{', '.join(f'`{key}`' for key in sorted(declaration.MAP_KEYS))}.\n"
+    )
     yield "## Backends\n"
     yield table("backend, kernels, runs on, by default", (
         (f"`{b.name}`", b.title.removesuffix("'s"), ", ".join(b.vendors) or f"any {b.device_kind.upper()}",

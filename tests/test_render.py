@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -39,7 +40,8 @@ from carver.run.device import (
     cuda_compiler,
     render,
 )  # fmt: skip
-from carver.run.render import CPU_FLAGS
+from carver.run.render import CPU_FLAGS, TensorMap
+from carver.run.travel import program_from_dict, program_to_dict
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
 
@@ -126,6 +128,7 @@ def test_launches_are_consistent(declared: Kernel) -> None:
             assert uses_workspace or program.workspace_bytes == 0
         assert set(config) == {t.lower() for t in program.source.defines} & set(config)
         used = {a for call in program.calls for a in call.args if isinstance(a, str)}
+        used |= {each.base for call in program.calls for each in call.maps}
         assert {t.name for t in program.inputs} <= used, f"{problem}: an input reaches no launch"
 
 
@@ -151,7 +154,7 @@ def test_number_of_arguments_is_the_number_of_parameters(declared: Kernel) -> No
             assert found is not None
             if "EACH(" in found[1] or "..." in found[1]:
                 continue  # as many parameters as inputs, by the preprocessor
-            assert len(found[1].split(",")) == len(call.args), f"{call.entry}: {call.args}"
+            assert len(found[1].split(",")) == len(call.maps) + len(call.args), f"{call.entry}: {call.args}"
 
 
 @pytest.mark.parametrize("declared", [k for k in DECLARATIONS if k.backend == "cpu"], ids=repr)
@@ -210,6 +213,53 @@ def test_transposition_may_be_spelt_or_flagged(transposed: bool) -> None:
     assert a.inputs[0].shape == ((1, 40, 20) if transposed else (1, 20, 40))
     lda = a.calls[0].args[10]
     assert lda == (20 if transposed else 40)
+
+
+@pytest.mark.parametrize(
+    ("problem", "a", "b"),
+    [
+        (  # rows along k
+            MatmulTemplate(1000, 520, 304, batch=3, trans_B=True).problem,
+            TensorMap("A", 0, "float16", (304, 1000, 3), 608, (64, 128, 1)),
+            TensorMap("B", 0, "float16", (304, 520, 3), 608, (64, 64, 1)),
+        ),
+        (  # rows along m and along n
+            MatmulTemplate(1000, 520, 304, trans_A=True).problem,
+            TensorMap("A", 0, "float16", (1000, 304, 1), 2000, (64, 64, 1)),
+            TensorMap("B", 0, "float16", (520, 304, 1), 1040, (64, 32, 1)),
+        ),
+        (  # copied: rows of A do not start on 16 bytes, columns of tf32 have to lie along k
+            MatmulTemplate(100, 520, 301, in_dtype="tf32").problem,
+            TensorMap("workspace", 0, "tf32", (301, 100, 1), 1216, (32, 128, 1)),
+            TensorMap("workspace", 121600, "tf32", (301, 520, 1), 1216, (32, 64, 1)),
+        ),
+    ],
+)
+def test_tensor_maps_say_how_the_copy_engine_reads_each_operand(problem: Problem, a: TensorMap, b: TensorMap) -> None:
+    declared = kernel.kernel_named("matmul", "tma", "cuda")
+    config = {"block_m": 128, "block_n": 128, "block_k": 64, "groups": 2, "stages": 3, "group_m": 8, "split_k": 1,
+              "alternate": 0, "cluster": 2}  # fmt: skip
+    program = concrete(declared, problem, config, H200)
+    assert program.calls[-1].entry == "carver_matmul" and program.calls[-1].maps == (a, b)
+    assert program_from_dict(json.loads(json.dumps(program_to_dict(program)))) == program
+    assert all(call.maps == () for call in program.calls[:-1])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("box", '["24", "128"]', "a row of a box has 32, 64 or 128 bytes, got 24 elements of 2"),
+        ("box", '["64", "512"]', "a box has 1 to 256 elements along an axis, got 64 x 512"),
+        ("row_bytes", '"k + 3"', "rows start on multiples of 16 bytes, got rows of 307"),
+    ],
+)
+def test_a_map_that_the_copy_engine_cannot_read_by_is_refused(tmp_path: Path, key: str, value: str, says: str) -> None:
+    text = (folder("templates") / "matmul" / "tma.toml").read_text()
+    (tmp_path / "tma.toml").write_text(re.sub(rf"^{key} +=.*$", f"{key} = {value}", text, count=1, flags=re.M))
+    config = {"block_m": 128, "block_n": 128, "block_k": 64, "groups": 2, "stages": 3, "group_m": 8, "split_k": 1,
+              "alternate": 0, "cluster": 1}  # fmt: skip
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        concrete(kernel.load(tmp_path / "tma.toml", "matmul"), MatmulTemplate(1000, 520, 304).problem, config, H200)
 
 
 def test_norms_keep_the_shape_of_their_input() -> None:

@@ -35,7 +35,8 @@ KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "options", "let", "schedule", "rules",
     "launches", "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
 }  # fmt: skip
-LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "args", "when"}
+LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "maps", "args", "when"}
+MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,27 @@ class DeclarationError(KernelError):
 
 
 @dataclass(frozen=True, slots=True)
+class Map:
+    """How Hopper's copy engine reads a tensor, as expressions; `run.render.TensorMap` has their values.
+
+    Where `copied` holds, it reads the copy that a launch before wrote to the workspace, `copied_at` bytes from there.
+    """
+
+    tensor: str
+    copied: Expression
+    copied_at: Expression
+    sizes: tuple[Expression, ...]
+    row_bytes: Expression
+    box: tuple[Expression, ...]
+
+    def formulas(self) -> Iterator[tuple[str, Expression]]:
+        """Every expression, with its key."""
+        yield from (("sizes", e) for e in self.sizes)
+        yield from (("box", e) for e in self.box)
+        yield from (("copied", self.copied), ("copied_at", self.copied_at), ("row_bytes", self.row_bytes))
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch of a declaration, with its grid, block and arguments as expressions."""
 
@@ -70,6 +92,8 @@ class Launch:
     grid: tuple[Expression, ...]
     block: Expression
     dynamic_smem_bytes: Expression
+    maps: tuple[Map, ...]
+    """Parameters of the kernel before `args`."""
     args: tuple[str, ...]
     when: Expression
 
@@ -128,6 +152,7 @@ class Kernel:
             parts = {"block": launch.block, "dynamic_smem_bytes": launch.dynamic_smem_bytes, "when": launch.when}
             yield from (("launches", "grid", extent) for extent in launch.grid)
             yield from (("launches", key, e) for key, e in parts.items())
+            yield from (("launches.maps", key, e) for each in launch.maps for key, e in each.formulas())
         yield "workspace", "bytes", self.workspace_bytes
 
     def keys(self, vendor: str) -> set[str]:
@@ -205,7 +230,7 @@ class _Reader:
         if (backend := self.text("backend")) not in BACKENDS:
             self.fault("", "backend", f"unknown backend {backend!r}; {nearest(backend, BACKENDS)}")
         relative = self.relative()
-        launches = tuple(self.launch(each) for each in self.launches())
+        launches = tuple(self.launch(each) for each in self.tables("launches", raw.get("launches", [])))
         let, schedule = self.expressions("let"), self.expressions("schedule")
         kernel = Kernel(
             name=path.stem,
@@ -290,11 +315,11 @@ class _Reader:
             self.fault("", "constants_of", f"constants_of = {name!r}: {error}")
             return None
 
-    def launches(self) -> list[Mapping[str, Any]]:
-        value = self.raw.get("launches", [])
+    def tables(self, name: str, value: object) -> list[Mapping[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             return value
-        self.fault("", "launches", "launches are tables, each under [[launches]]")
+        *table, key = name.split(".")
+        self.fault(".".join(table), key, f"{key} are tables, each under [[{name}]]")
         return []
 
     def launch(self, raw: Mapping[str, Any]) -> Launch:
@@ -311,9 +336,25 @@ class _Reader:
             tuple(self.expression("launches", "grid", extent) for extent in raw.get("grid", ())),
             part("block", 1),
             part("dynamic_smem_bytes", 0),
+            tuple(self.map(each) for each in self.tables("launches.maps", raw.get("maps", []))),
             tuple(self.argument(str(arg)) for arg in raw.get("args", ())),
             part("when", 1),
         )
+
+    def map(self, raw: Mapping[str, Any]) -> Map:
+        for word in sorted(raw.keys() - MAP_KEYS):
+            self.fault("launches.maps", word, f"[[launches.maps]] has unknown key {word!r}; {nearest(word, MAP_KEYS)}")
+        if missing := {"tensor", "sizes", "row_bytes", "box"} - raw.keys():
+            self.fault("launches.maps", "tensor", f"[[launches.maps]] lacks {', '.join(sorted(missing))}")
+
+        def part(key: str) -> Expression:
+            return self.expression("launches.maps", key, raw.get(key, 0))
+
+        def each(key: str) -> tuple[Expression, ...]:
+            return tuple(self.expression("launches.maps", key, extent) for extent in raw.get(key, ()))
+
+        tensor = str(raw.get("tensor", ""))
+        return Map(tensor, part("copied"), part("copied_at"), each("sizes"), part("row_bytes"), each("box"))
 
     def argument(self, text: str) -> str:
         return text if text.endswith("*") else self.expression("launches", "args", text).text

@@ -84,20 +84,24 @@ def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
     """Names in a declaration's expressions that neither it nor its operator defines."""
     static = {*static_scope(problem, load_arch(DEVICES[0]))}
     known = {*static, *size_scope(problem), *kernel.tunables, *kernel.derived}
+    tensors = {tensor.name for tensor in problem.statement.tensors}
+    rows = {f"ld{name.lower()}" for name in tensors}
     out: dict[Fault, None] = {}
     for table, key, formula in kernel.formulas():
-        before = static if table == "requires" else known
+        before = static if table == "requires" else known | rows if table == "launches.maps" else known
         for name in sorted(formula.names - before):
             what = "the compiler's columns need" if isinstance(formula, Derivation) else "there is no"
             says = f"{what} {name!r}; {nearest(name, before)}"
             if name in known:
                 says = f"{name!r} is a size, a tunable or a column: a condition on one stands under [rules]"
             out[Fault(table, key, says)] = None
-    tensors = {tensor.name for tensor in problem.statement.tensors}
-    passed = known | tensors | {f"ld{name.lower()}" for name in tensors} | {"bias", "workspace"}
+    passed = known | tensors | rows | {"bias", "workspace"}
     for arg in (arg for launch in kernel.launches for arg in launch.args if not arg.endswith("*")):
         for name in sorted(expr.parse(arg).names - passed):
             out[Fault("launches", "args", f"there is no {name!r}; {nearest(name, passed)}")] = None
+    for name in sorted({each.tensor for launch in kernel.launches for each in launch.maps} - tensors):
+        says = f"{problem.operator} has no tensor {name!r}; {nearest(name, tensors)}"
+        out[Fault("launches.maps", "tensor", says)] = None
     return list(out)
 
 

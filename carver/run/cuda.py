@@ -96,7 +96,7 @@ class CudaProgram:
                 if call.dynamic_smem_bytes:
                     attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
                     function.set_attribute(attribute, call.dynamic_smem_bytes)
-                function.prepare("".join(_letter(arg) for arg in call.args))
+                function.prepare(f"{launch.MAP_BYTES}s" * len(call.maps) + "".join(map(_letter, call.args)))
                 resources[call.entry] = Resources(
                     function.num_regs, function.shared_size_bytes, function.local_size_bytes
                 )
@@ -106,8 +106,9 @@ class CudaProgram:
     def launch(self, pointers: Mapping[str, int]) -> None:
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
+                maps = (launch.encoded(each, pointers[each.base]) for each in call.maps)
                 args = (passed(arg, pointers) for arg in call.args)
-                function.prepared_call(call.grid, call.threads, *args, shared_size=call.dynamic_smem_bytes)
+                function.prepared_call(call.grid, call.threads, *maps, *args, shared_size=call.dynamic_smem_bytes)
 
 
 def _letter(arg: str | int | Scalar | None) -> str:
@@ -179,14 +180,18 @@ class CudaDevice:
         """Time between events around each of `repeats` runs, L2 overwritten before each when `cold`. [s]
 
         Nothing waits between the runs: while the GPU overwrites L2, the host has time to queue what comes next, so
-        that the events enclose the kernels and not the launches.
+        that the events enclose the kernels and not the launches. Where it is to stay warm, all of this comes first.
         """
-        event = self._driver.Event
+        event, room = self._driver.Event, self._eviction
         with _errors(self._driver, "timing"):
             pairs = [(event(), event()) for _ in range(repeats)]
+            for _ in range(0 if cold else repeats):
+                self._driver.memset_d8_async(room.owner, 0, room.size_bytes)
+            if not cold:
+                run()
             for index, (began, ended) in enumerate(pairs):
                 if cold:
-                    self._driver.memset_d8_async(self._eviction.owner, index & 0xFF, self._eviction.size_bytes)
+                    self._driver.memset_d8_async(room.owner, index & 0xFF, room.size_bytes)
                 began.record()
                 run()
                 ended.record()

@@ -10,14 +10,16 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from ..arch.detect import DRIVER
+from ..base import dtypes
 from ..base.errors import DeviceError, RunError
 from .compile import Binary
-from .render import Launcher, Program, Scalar
+from .render import SWIZZLES, Call, Launcher, Program, Scalar, TensorMap
 
 C_TYPES: dict[str, Any] = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
@@ -27,6 +29,10 @@ C_TYPES: dict[str, Any] = {
 """By the letters of Python's `struct`."""
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 """CUfunction_attribute in cuda.h of CUDA 13.0."""
+MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
+_MAP_TYPES = {"float16": 6, "bfloat16": 9, "float32": 7, "tf32": 11, "float8_e4m3": 0, "float8_e5m2": 0, "int8": 0}
+_L2_PROMOTION_128_BYTES = 2
+"""CUtensorMapDataType and CUtensorMapL2promotion of cuda.h; the latter is what a miss brings into L2."""
 
 
 @cache
@@ -54,11 +60,29 @@ def _module(path: str, sha256: str, ordinal: int) -> Any:
     return module
 
 
-def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any, list[Any], Sequence[Any]]]:
-    """Of each call the function, its extents and shared memory, and the arguments."""
+@lru_cache(maxsize=256)
+def encoded(tensor: TensorMap, base: int) -> bytes:
+    """The kernel parameter for a tensor map whose `base` lies at this address."""
+    rank, wide = len(tensor.sizes), _MAP_TYPES[tensor.dtype]
+    item_bytes = dtypes.BYTES[tensor.dtype]
+    strides = [tensor.row_bytes * prod(tensor.sizes[1:axis]) for axis in range(1, rank)]
+    room = ctypes.create_string_buffer(MAP_BYTES + _MAP_ALIGN_BYTES)
+    at = -(-ctypes.addressof(room) // _MAP_ALIGN_BYTES) * _MAP_ALIGN_BYTES
+    code = _library().cuTensorMapEncodeTiled(
+        ctypes.c_void_p(at), wide, rank, ctypes.c_void_p(base + tensor.start_bytes),
+        (ctypes.c_uint64 * rank)(*tensor.sizes), (ctypes.c_uint64 * (rank - 1))(*strides),
+        (ctypes.c_uint32 * rank)(*tensor.box), (ctypes.c_uint32 * rank)(*[1] * rank),
+        0, SWIZZLES[tensor.box[0] * item_bytes], _L2_PROMOTION_128_BYTES, 0,
+    )  # fmt: skip
+    _checked(code, f"a tensor map of {tensor}")
+    return ctypes.string_at(at, MAP_BYTES)
+
+
+def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any, list[Any], Call]]:
+    """Of each call the function, and its extents and shared memory."""
     library = _library()
     module = _module(str(binary.checked()), binary.sha256, ordinal)
-    found: list[tuple[Any, list[Any], Sequence[Any]]] = []
+    found: list[tuple[Any, list[Any], Call]] = []
     for call in program.calls:
         function = ctypes.c_void_p()
         entry, smem_bytes = call.entry, call.dynamic_smem_bytes
@@ -66,7 +90,7 @@ def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any
         if smem_bytes:
             code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
             _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
-        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call.args))
+        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call))
     return found
 
 
@@ -88,14 +112,18 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
         def __init__(self) -> None:
             self.given = [types.get(name, ctypes.c_void_p)() for name in names]
             at = dict(zip(names, self.given, strict=True))
-            self.calls, self.kept = [], []
-            for function, extents, args in fixed:
-                values = [
+            self.calls: list[Any] = []
+            self.kept: list[Any] = []
+            self.maps: list[tuple[TensorMap, Any, Any]] = []
+            for function, extents, call in fixed:
+                maps = [ctypes.create_string_buffer(MAP_BYTES) for _ in call.maps]
+                self.maps += [(each, at[each.base], room) for each, room in zip(call.maps, maps, strict=True)]
+                values = maps + [
                     at[arg] if isinstance(arg, str)
                     else (at[arg.value] if isinstance(arg.value, str) else C_TYPES[arg.kind](arg.value))
                     if isinstance(arg, Scalar)
                     else ctypes.c_int64(arg) if isinstance(arg, int) else ctypes.c_void_p()
-                    for arg in args
+                    for arg in call.args
                 ]  # fmt: skip
                 self.kept.append(values)
                 pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
@@ -109,6 +137,8 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
         here = slots
         for slot, value in zip(here.given, values):  # noqa: B905 (the caller has counted; this is the hot path)
             slot.value = value
+        for tensor, base, room in here.maps:
+            room.raw = encoded(tensor, base.value)
         if (on := streams.get(stream)) is None:
             on = streams.setdefault(stream, ctypes.c_void_p(stream))
         for function, gx, gy, gz, bx, by, bz, smem, pointers in here.calls:

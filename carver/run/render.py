@@ -21,7 +21,7 @@ from ..base.shipped import folder
 from ..kernels import declaration as kernel
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
-from ..kernels.declaration import Kernel
+from ..kernels.declaration import Kernel, Map
 from ..kernels.scope import size_scope, static_scope
 from ..ops.operator import named as operator
 from ..problem import notation
@@ -44,6 +44,11 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 _WIDEST_LOAD_BYTES = 16
 """Alignment beyond what one load moves changes no kernel."""
+
+SWIZZLES = {32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle of cuda.h, by the bytes of a box's row."""
+_MOST_OF_A_BOX, _ROW_ALIGN_BYTES = 256, 16
+"""Of cuTensorMapEncodeTiled: elements of a box along an axis, and what the strides are multiples of."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +138,34 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """How Hopper's copy engine reads a dense tensor: in boxes, whose rows it swizzles.
+
+    `base` names a tensor or "workspace"; the elements begin `start_bytes` after it. `sizes` are its elements along each
+    axis, the contiguous one first; `row_bytes` those from one row to the next. `box`: elements along the same axes.
+    """
+
+    base: str
+    start_bytes: int
+    dtype: str
+    sizes: tuple[int, ...]
+    row_bytes: int
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64."""
+    """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64.
+
+    `maps` are parameters of the kernel before `args`.
+    """
 
     entry: str
     grid: tuple[int, int, int]
     block: int | tuple[int, int, int]
     dynamic_smem_bytes: int
     args: tuple[str | int | Scalar | None, ...]
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def threads(self) -> tuple[int, int, int]:
@@ -204,6 +229,7 @@ def concrete(
             int(launch.block(names)),
             int(launch.dynamic_smem_bytes(names)),
             tuple(value for arg in launch.args for value in _argument(chosen, arg, pointers, inputs, names)),
+            tuple(_map(each, problem, names) for each in launch.maps),
         )
         for launch in chosen.launches
         if launch.when(names)
@@ -290,6 +316,29 @@ def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
     if not all(0 < n <= most for n, most in zip((x, y, z), _MAX_GRID, strict=True)):
         raise ConfigError(f"{chosen.operator}/{chosen.name}: a grid of {(x, y, z)}; a device takes up to {_MAX_GRID}")
     return x, y, z
+
+
+def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap:
+    """With boxes of one element along the last axes of a tensor that has more of them than a box.
+
+    Raises ConfigError for what the copy engine cannot do.
+    """
+    copied, dtype = bool(declared.copied(names)), problem.dtypes[declared.tensor]
+    sizes = tuple(int(size(names)) for size in declared.sizes)
+    box = tuple(int(extent(names)) for extent in declared.box)
+    row_bytes, item_bytes = int(declared.row_bytes(names)), dtypes.BYTES[dtype]
+    if not all(1 <= extent <= _MOST_OF_A_BOX for extent in box):
+        most = f"a box has 1 to {_MOST_OF_A_BOX} elements along an axis"
+        raise ConfigError(f"tensor map of {declared.tensor}: {most}, got {' x '.join(map(str, box))}")
+    if box[0] * item_bytes not in SWIZZLES:
+        *some, last = map(str, SWIZZLES)
+        rows = f"a row of a box has {', '.join(some)} or {last} bytes"
+        raise ConfigError(f"tensor map of {declared.tensor}: {rows}, got {box[0]} elements of {item_bytes}")
+    if row_bytes % _ROW_ALIGN_BYTES:
+        starts = f"rows start on multiples of {_ROW_ALIGN_BYTES} bytes"
+        raise ConfigError(f"tensor map of {declared.tensor}: {starts}, got rows of {row_bytes}")
+    base, start_bytes = ("workspace", int(declared.copied_at(names))) if copied else (declared.tensor, 0)
+    return TensorMap(base, start_bytes, dtype, sizes, row_bytes, box + (1,) * (len(sizes) - len(box)))
 
 
 def _argument(

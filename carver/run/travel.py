@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from ..arch.descriptor import Arch, Matrix
 from ..base.errors import ConfigError
 from ..ranking.hint import Hint
-from .render import Call, Program, Scalar, Source, TensorSpec
+from .render import Call, Program, Scalar, Source, TensorMap, TensorSpec
 from .spec import Param
 
 
@@ -27,7 +27,8 @@ def program_to_dict(program: Program) -> dict[str, Any]:
     for call in program.calls:
         block = call.block if isinstance(call.block, int) else list(call.block)
         args = [[a.kind, a.value] if isinstance(a, Scalar) else a for a in call.args]
-        calls.append([call.entry, list(call.grid), block, call.dynamic_smem_bytes, args])
+        maps = [[list(astuple(each)) for each in call.maps]] if call.maps else []
+        calls.append([call.entry, list(call.grid), block, call.dynamic_smem_bytes, args, *maps])
     return {
         "source": [str(s.path), dict(s.defines), list(s.flags), list(s.entries), s.isa], "calls": calls,
         "workspace_bytes": program.workspace_bytes,
@@ -39,9 +40,11 @@ def program_from_dict(d: Mapping[str, Any]) -> Program:
     path, defines, flags, entries, isa = d["source"]
     *inputs, output = (TensorSpec(name, tuple(shape), dtype, align) for name, shape, dtype, align in d["tensors"])
     calls = []
-    for entry, (x, y, z), block, smem_bytes, args in d["calls"]:
+    for entry, (x, y, z), block, smem_bytes, args, *maps in d["calls"]:
         scalars = tuple(Scalar(*a) if isinstance(a, list) else a for a in args)
-        calls.append(Call(entry, (x, y, z), tuple(block) if isinstance(block, list) else block, smem_bytes, scalars))
+        threads = tuple(block) if isinstance(block, list) else block
+        read = tuple(TensorMap(*_frozen(each)) for each in (maps[0] if maps else ()))
+        calls.append(Call(entry, (x, y, z), threads, smem_bytes, scalars, read))
     source = Source(Path(path), MappingProxyType(defines), tuple(flags), tuple(entries), isa)
     return Program(source, tuple(calls), d["workspace_bytes"], tuple(inputs), output)
 

@@ -524,7 +524,7 @@ def _smem_bytes(trial: Trial, found: Mapping[str, Any]) -> int:
     """The most shared memory that a block of any launch of a program takes, static and dynamic together."""
     static = {entry: r[1] for entry, r in found.get("resources", {}).items()}
     calls = trial.program["calls"] if trial.program is not None else []
-    return max((static.get(entry, 0) + dynamic for entry, _, _, dynamic, _ in calls), default=0)
+    return max((static.get(entry, 0) + dynamic for entry, _, _, dynamic, *_ in calls), default=0)
 
 
 def _taken(plan: Plan) -> str:

@@ -20,6 +20,7 @@ namespace carver {
 using i64 = long long;
 
 template <typename A, typename B> __host__ __device__ constexpr A ceil_div(A a, B b) { return (a + b - 1) / b; }
+__host__ __device__ constexpr bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 template <typename T> __host__ __device__ constexpr T least(T a, T b) { return a < b ? a : b; }
 template <typename T> __host__ __device__ constexpr T most(T a, T b) { return a < b ? b : a; }
 

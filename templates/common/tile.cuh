@@ -19,8 +19,8 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH, int ACROSS = TEAM> struct 
     static constexpr int kRowTrips = ROWS / kGroups, kColumnTrips = COLUMNS / (WIDTH * kLanes);
     static constexpr int kWarps = TEAM / 32;
     static_assert(TEAM % 32 == 0 && TEAM <= 1024, "whole warps, at most 1024 threads");
-    static_assert(WIDTH >= 1 && (WIDTH & (WIDTH - 1)) == 0 && (TEAM & (TEAM - 1)) == 0, "powers of two");
-    static_assert((ROWS & (ROWS - 1)) == 0 && (COLUMNS & (COLUMNS - 1)) == 0 && COLUMNS >= WIDTH, "powers of two");
+    static_assert(power_of_two(WIDTH) && power_of_two(TEAM) && power_of_two(ROWS) && power_of_two(kLanes), "powers of two");
+    static_assert(COLUMNS % (WIDTH * kLanes) == 0, "all lanes of a row have as many vectors");
     static_assert(kRowTrips >= 1 && kColumnTrips >= 1, "every thread has a vector of the tile");
 
     static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
@@ -83,6 +83,7 @@ template <int ROWS, int COLUMNS, int TEAM, int WIDTH, int ACROSS = TEAM> struct 
     static constexpr int kColumnSharedValues = kParts > 1 ? kParts * COLUMNS : 0;
     template <typename V>
     static __device__ __forceinline__ void combine_columns(V (&value)[kColumnTrips][WIDTH], V *shared) {
+        static_assert(power_of_two(COLUMNS), "threads share the columns evenly");
         if constexpr (kLanes < 32) {
 #pragma unroll
             for (int j = 0; j < kColumnTrips; ++j)

@@ -44,48 +44,11 @@ __device__ __forceinline__ void cluster_sync() {
 template <int COUNT> __device__ __forceinline__ void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> __device__ __forceinline__ void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 
-constexpr int kMapBytes = 128;
-
-// A dense tensor of three axes, the first contiguous, as the copy engine reads it: in boxes of `box_columns` x `box_rows`
-// elements, rows of a box SWIZZLE_BYTES long with their 16-byte chunks exchanged. What lies outside becomes zero. A warp
-// builds the map in shared memory and leaves it in global memory, where the engine looks for it.
-// Source: PTX ISA 9.0, tensormap.replace and its table of element types.
-template <int ELEMENT_TYPE, int SWIZZLE_BYTES>
-__device__ __forceinline__ void make_map(void *map, unsigned scratch, const void *base, i64 columns, i64 rows, i64 planes, i64 row_bytes,
-                                         int box_columns, int box_rows) {
-    const int lane = threadIdx.x % 32;
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(scratch + 4 * lane), "r"(0) : "memory");
-    __syncwarp();
-    if (lane == 0) {
-        const i64 at = scratch;
-#define CARVER_MAP(FIELD, BITS, AXIS, CONSTRAINT, VALUE) \
-    asm volatile("tensormap.replace.tile." FIELD ".shared::cta.b1024." BITS " [%0], " AXIS "%1;" ::"l"(at), CONSTRAINT(VALUE) : "memory");
-        CARVER_MAP("global_address", "b64", "", "l", base)
-        CARVER_MAP("rank", "b32", "", "n", 2)  // less one
-        CARVER_MAP("box_dim", "b32", "0, ", "r", box_columns)
-        CARVER_MAP("box_dim", "b32", "1, ", "r", box_rows)
-        CARVER_MAP("box_dim", "b32", "2, ", "r", 1)
-        CARVER_MAP("global_dim", "b32", "0, ", "r", static_cast<unsigned>(columns))
-        CARVER_MAP("global_dim", "b32", "1, ", "r", static_cast<unsigned>(rows))
-        CARVER_MAP("global_dim", "b32", "2, ", "r", static_cast<unsigned>(planes))
-        CARVER_MAP("global_stride", "b64", "0, ", "l", row_bytes)
-        CARVER_MAP("global_stride", "b64", "1, ", "l", row_bytes * rows)
-        CARVER_MAP("element_stride", "b32", "0, ", "r", 1)
-        CARVER_MAP("element_stride", "b32", "1, ", "r", 1)
-        CARVER_MAP("element_stride", "b32", "2, ", "r", 1)
-        CARVER_MAP("elemtype", "b32", "", "n", ELEMENT_TYPE)
-        CARVER_MAP("interleave_layout", "b32", "", "n", 0)
-        CARVER_MAP("swizzle_mode", "b32", "", "n", (SWIZZLE_BYTES == 128 ? 3 : 2))
-        CARVER_MAP("fill_mode", "b32", "", "n", 0)
-#undef CARVER_MAP
-    }
-    __syncwarp();
-    const i64 from = scratch;
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(map), "l"(from)
-                 : "memory");
-}
-// Before the first use of a map by the warp that copies.
-__device__ __forceinline__ void map_ready(const void *map) { asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory"); }
+// How the copy engine reads a dense tensor; the driver encodes it for a parameter of the kernel.
+struct __align__(64) TensorMap {
+    unsigned char encoded[128];
+};
+__device__ __forceinline__ void prefetch_map(const TensorMap &map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 // Of the block's barriers, the one of this number: THREADS meet there, of which those that only arrive do not wait.
 template <int THREADS> __device__ __forceinline__ void meet(int number) { asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(THREADS) : "memory"); }
@@ -94,15 +57,15 @@ template <int THREADS> __device__ __forceinline__ void arrive(int number) { asm 
 // Starts to copy a box to shared memory; the barrier counts its bytes. BLOCKS above 1: to as many blocks of the cluster, at
 // the same place of each, and to the barrier of each.
 template <int BLOCKS>
-__device__ __forceinline__ void copy_box(unsigned shared, const void *map, int column, int row, int plane, unsigned barrier) {
+__device__ __forceinline__ void copy_box(unsigned shared, const TensorMap &map, int column, int row, int plane, unsigned barrier) {
     if constexpr (BLOCKS == 1)
         asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared),
-                     "l"(map), "r"(column), "r"(row), "r"(plane), "r"(barrier)
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(barrier)
                      : "memory");
     else
         asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
                      " [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared),
-                     "l"(map), "r"(column), "r"(row), "r"(plane), "r"(barrier), "h"(static_cast<unsigned short>((1 << BLOCKS) - 1))
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(barrier), "h"(static_cast<unsigned short>((1 << BLOCKS) - 1))
                      : "memory");
 }
 

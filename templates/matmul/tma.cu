@@ -26,27 +26,20 @@ constexpr int kMultiplying = 32 * WARPS, kThreads = kMultiplying + 128;
 static_assert(!ALTERNATE || kGroups == 2, "two groups alternate");
 static_assert(CLUSTER == 1 || CLUSTER == 2, "one block or two");
 
-// The stages, the warps' slabs, barriers of both kinds, and room to build two maps.
-constexpr int kSlabsAt = STAGES * kStageBytes, kBarriersAt = kSlabsAt + WARPS * kSlabBytes, kMapAt = ceil_div(kBarriersAt + 16 * STAGES, 128) * 128;
-constexpr int kSmemBytes = kMapAt + 2 * kMapBytes;
+// The stages, the warps' slabs, and barriers of both kinds.
+constexpr int kSlabsAt = STAGES * kStageBytes, kBarriersAt = kSlabsAt + WARPS * kSlabBytes, kSmemBytes = kBarriersAt + 16 * STAGES;
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
 static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what the kernel uses");
 
-// Element types of the copy engine by width; tf32 is one that it converts to.
-constexpr int kMapType = A_DTYPE == CARVER_TF32 ? 11 : kElement == 1 ? 0 : kElement == 2 ? 1 : 2;
-
-// An operand of `size` elements of m or n; each of PARTS blocks of a cluster copies its share of every row of panels to all.
+// An operand as the copy engine brings it; each of PARTS blocks of a cluster copies its share of every row of panels to all.
 template <int BLOCK, bool K_CONTIGUOUS, int PARTS> struct Source : Layout<BLOCK, K_CONTIGUOUS> {
     using Here = Layout<BLOCK, K_CONTIGUOUS>;
     static constexpr int kColumns = Here::kRowBytes / kElement, kRows = Here::kRows / PARTS;
     static_assert(kRows % 8 == 0 && kRows <= 256, "whole patterns, and what a box may have");
 
-    static __device__ __forceinline__ void map(void *to, unsigned scratch, const void *base, i64 size, i64 k, i64 batches, i64 leading) {
-        make_map<kMapType, Here::kRowBytes>(to, scratch, base, K_CONTIGUOUS ? k : size, K_CONTIGUOUS ? size : k, batches, leading * kElement, kColumns, kRows);
-    }
-    static __device__ __forceinline__ void copy(unsigned stage, const void *map, i64 origin, i64 k, i64 batch, int part, unsigned barrier) {
+    static __device__ __forceinline__ void copy(unsigned stage, const TensorMap &map, i64 origin, i64 k, i64 batch, int part, unsigned barrier) {
         const int column = static_cast<int>(K_CONTIGUOUS ? k : origin), row = static_cast<int>(K_CONTIGUOUS ? origin : k) + part * kRows;
 #pragma unroll
         for (int panel = 0; panel < Here::kBytes / Here::kRowBytes; ++panel)
@@ -57,16 +50,16 @@ template <int BLOCK, bool K_CONTIGUOUS, int PARTS> struct Source : Layout<BLOCK,
 using SourceA = Source<BLOCK_M, kRowsA, 1>;
 using SourceB = Source<BLOCK_N, kRowsB, CLUSTER>;
 
-// The workspace: partial sums, copies of operands, and two maps a block, each on a multiple of 128 bytes.
+#if PACK_A || PACK_B
+// The workspace: partial sums, and copies of operands, each on a multiple of 128 bytes.
 struct Workspace {
-    i64 leading, a, b, maps;  // elements of a copied row; bytes from the start
-    static __device__ __forceinline__ i64 rounded(i64 bytes) { return ceil_div<i64>(bytes, kMapBytes) * kMapBytes; }
+    i64 leading, a, b;  // elements of a copied row; bytes from the start
+    static __device__ __forceinline__ i64 rounded(i64 bytes) { return ceil_div<i64>(bytes, 128) * 128; }
     __device__ __forceinline__ Workspace(i64 m, i64 n, i64 k, i64 batches)
         : leading(ceil_div<i64>(k * kElement, 16) * 16 / kElement), a(SPLIT_K > 1 ? rounded(SPLIT_K * batches * m * n * sizeof(Sum)) : 0),
-          b(a + (PACK_A ? rounded(batches * m * leading * kElement) : 0)), maps(b + (PACK_B ? rounded(batches * n * leading * kElement) : 0)) {}
+          b(a + (PACK_A ? rounded(batches * m * leading * kElement) : 0)) {}
 };
 
-#if PACK_A || PACK_B
 // Copies `size` x k elements, or k x `size` of them if TURN, into rows of k. A block takes kPackTile of both.
 constexpr int kPackTile = 64, kPackThreads = 256;
 template <bool TURN, typename T> __device__ __forceinline__ void pack(const T *from, T *to, i64 size, i64 k, i64 leading, i64 packed) {
@@ -115,16 +108,16 @@ struct Ring {
 extern __shared__ __align__(1024) unsigned char shared_memory[];
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(carver::kThreads, 1)
-carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__restrict__ b,
+carver_matmul(const __grid_constant__ carver::TensorMap map_a, const __grid_constant__ carver::TensorMap map_b,
               const carver::C::type *__restrict__ bias, carver::C::type *__restrict__ c,
-              carver::Sum *__restrict__ workspace, carver::i64 m, carver::i64 n, carver::i64 k, carver::i64 batches,
-              carver::i64 lda, carver::i64 ldb, carver::i64 ldc) {
+              carver::Sum *__restrict__ workspace, carver::i64 m, carver::i64 n, carver::i64 k, carver::i64 batches, carver::i64 ldc) {
     using namespace carver;
     constexpr int kHeight = BLOCK_M * CLUSTER;
     const unsigned shared = shared_address(shared_memory), full = shared + kBarriersAt, empty = full + 8 * STAGES;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     const unsigned tiles = static_cast<unsigned>(ceil_div(m, kHeight) * ceil_div(n, BLOCK_N) * SPLIT_K * batches);
     const unsigned first = blockIdx.x / CLUSTER, others = gridDim.x / CLUSTER;
+    if (threadIdx.x == kMultiplying) prefetch_map(map_a), prefetch_map(map_b);
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
@@ -141,28 +134,19 @@ carver_matmul(const carver::A::type *__restrict__ a, const carver::B::type *__re
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
     if (group == kGroups) {  // the last four warps copy; one thread does
         if constexpr (kGroups == 2) fewer_registers<40>();
-        const Workspace at(m, n, k, batches);
-        char *const start = reinterpret_cast<char *>(workspace), *const map_a = start + at.maps + blockIdx.x * 2 * kMapBytes, *const map_b = map_a + kMapBytes;
-        const int warp = threadIdx.x / 32 - WARPS;
-        if (warp == 0) SourceA::map(map_a, shared + kMapAt, PACK_A ? static_cast<const void *>(start + at.a) : a, m, k, batches, PACK_A ? at.leading : lda);
-        if (warp == 1) SourceB::map(map_b, shared + kMapAt + kMapBytes, PACK_B ? static_cast<const void *>(start + at.b) : b, n, k, batches, PACK_B ? at.leading : ldb);
-        if (warp <= 1) meet<64>(1);
-        if (warp == 0) {
-            map_ready(map_a), map_ready(map_b);
-            if (threadIdx.x % 32 == 0) {
-                Ring ring;
+        if (threadIdx.x == kMultiplying) {
+            Ring ring;
 #pragma unroll 1
-                for (unsigned tile = first; tile < tiles; tile += others) {
-                    const Work work = work_of<kHeight>(tile, m, n, k);
-                    i64 at = work.k0;
+            for (unsigned tile = first; tile < tiles; tile += others) {
+                const Work work = work_of<kHeight>(tile, m, n, k);
+                i64 at = work.k0;
 #pragma unroll 1
-                    for (int step = 0; step < work.steps; ++step, at += BLOCK_K, ring.next()) {
-                        const unsigned stage = shared + ring.stage * kStageBytes, arrived = full + 8 * ring.stage;
-                        barrier_wait(empty + 8 * ring.stage, ring.turn ^ 1);
-                        barrier_expect(arrived, kStageBytes);
-                        SourceA::copy(stage, map_a, work.m0 + rank * BLOCK_M, at, work.batch, 0, arrived);
-                        SourceB::copy(stage + LayoutA::kStageBytes, map_b, work.n0, at, work.batch, rank, arrived);
-                    }
+                for (int step = 0; step < work.steps; ++step, at += BLOCK_K, ring.next()) {
+                    const unsigned stage = shared + ring.stage * kStageBytes, arrived = full + 8 * ring.stage;
+                    barrier_wait(empty + 8 * ring.stage, ring.turn ^ 1);
+                    barrier_expect(arrived, kStageBytes);
+                    SourceA::copy(stage, map_a, work.m0 + rank * BLOCK_M, at, work.batch, 0, arrived);
+                    SourceB::copy(stage + LayoutA::kStageBytes, map_b, work.n0, at, work.batch, rank, arrived);
                 }
             }
         }
