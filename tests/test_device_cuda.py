@@ -406,6 +406,34 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
         assert kernel.registers is not None and kernel.smem_bytes >= hint.launch.smem_bytes
 
 
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize(("k", "trans_a", "trans_b"), [(304, False, True), (304, True, False), (301, False, False)])
+def test_tensor_maps_follow_the_tensors(gpu: cuda.CudaDevice, k: int, trans_a: bool, trans_b: bool) -> None:
+    """Through PyCUDA and through the driver; each launch has tensors of its own. k = 301: the maps are of copies."""
+    template = MatmulTemplate(520, 264, k, trans_A=trans_a, trans_B=trans_b, out_dtype="float32").with_arch(gpu.arch)
+    hint = next((h for h in template.recommend_hints(10_000, backend="cuda") if h.kernel == "tma"), None)
+    if hint is None:
+        pytest.skip("the GPU has no wgmma")
+    kernel, rng = compile_hint(hint, gpu), np.random.default_rng(4)
+    names = ("A", "B", "C", "workspace")
+    launched = gpu.launcher(kernel.binary, kernel.program, names)
+    room = gpu.empty((max(1, kernel.program.workspace_bytes),), "int8")
+    for _ in range(2):
+        a, b = (decode(encode(rng.standard_normal(t.shape), t.dtype), t.dtype) for t in kernel.program.inputs)
+        right = (a.swapaxes(1, 2) if trans_a else a).astype(np.float64) @ (b.swapaxes(1, 2) if trans_b else b)
+        inputs = [upload(gpu, x, "float16") for x in (a, b)]
+        for through_the_driver in (False, True):
+            c = gpu.empty((1, 520, 264), "float32")
+            gpu.fill(c, 0xFF)
+            if through_the_driver:
+                launched([each.pointer for each in (*inputs, c, room)])
+            else:
+                kernel(*inputs, c)
+            gpu.synchronize()
+            np.testing.assert_allclose(gpu.download(c), right, rtol=1e-3, atol=1e-3)
+
+
 def on_gpu(gpu: cuda.CudaDevice, template: Template, *inputs: np.ndarray, **defines: str) -> np.ndarray:
     """What the first recommended kernel of our own makes of the inputs."""
     hint = template.with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0]
