@@ -51,7 +51,7 @@ SAYS = {
     1: "unknown backend 'tritn'; did you mean 'triton' or 'triton_tma' or 'triton_walk'?",
     2: "the compiler's columns need 'num_stages'",
     4: "unknown key 'colour'",
-    8: "a list of whole numbers or an expression is wanted, got ['a']",
+    8: "a list of whole numbers or an expression is wanted, each number from 0 to 2^31, got ['a']",
     13: "'half' is used nowhere",
     16: "there is no 'BLOK_M'; did you mean 'BLOCK_M'",
     18: "does not parse",

@@ -15,7 +15,7 @@ from carver.base.errors import KernelError
 from carver.base.shipped import folder
 from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS
-from carver.kernels.declaration import Kernel, kernels, operators
+from carver.kernels.declaration import Kernel, kernels, load, operators
 from carver.kernels.expr import Expression
 from carver.kernels.scope import size_scope, static_scope
 from carver.problem.problem import Problem, notation
@@ -132,11 +132,36 @@ def test_columns_are_ordered_by_what_they_need(declaration: Callable[..., Kernel
         ("[schedule]", "[defaults]\nw = 1\n[schedule]", "default for 'w', which is no tunable"),
         ("[schedule]", "[[launches]]\nentree = 'f'\n[schedule]", r"\[\[launches\]\] has unknown key 'entree'"),
         ("[schedule]", "[schedule", "Expected ']'"),
+        ("x = [1, 2]", "x = [99999999999999999999]", "each number from 0 to 2.31, got"),
+        ("x = [1, 2]", "x = [-1]", "each number from 0 to 2.31, got"),
+        ("[schedule]", "[defaults]\nx = 1.5\n[schedule]", "a whole number from 0 to 2.31 is wanted, got 1.5"),
+        ("[schedule]", "[[launches]]\ngrid = 'x'\n[schedule]", "grid is a list, got 'x'"),
+        ("[schedule]", "[[launches]]\ngrid = [1, 1, 1, 1]\n[schedule]", "grid has at most three extents"),
+        ("[schedule]", "[[launches]]\nargs = 3\n[schedule]", "args is a list, got 3"),
+        ("[schedule]", "[workspace]\nbyte = 4\n[schedule]", r"\[workspace\] has unknown key 'byte'"),
+        ("[schedule]", "[fitted]\ndevice = 3\n[schedule]", "device must be a string, got 3"),
+        ("[schedule]", "[fitted]\ndevice = 'H200'\n[schedule]", "names a device, but lacks the date"),
+        ("[tunables]", "constants_of = 'matmul/toy'\n[tunables]", "'matmul/toy' leads back to this kernel"),
     ],
 )
 def test_a_wrong_declaration_is_refused_by_file_and_reason(
     declaration: Callable[..., Kernel], old: str, new: str, says: str
 ) -> None:
     assert old in TOY
-    with pytest.raises(KernelError, match=f"toy.toml: .*{says}"):
+    with pytest.raises(KernelError, match=f"toy.toml: .*{says}") as caught:
         declaration(TOY.replace(old, new))
+    faults = getattr(caught.value, "faults", ())
+    assert len(set(faults)) == len(faults)
+
+
+def test_constants_are_borrowed_through_other_borrowers(tmp_path: Path) -> None:
+    (tmp_path / "toys").mkdir()
+    lenders = {"first": "toys/second", "second": "matmul/triton", "third": "toys/fourth", "fourth": "toys/third"}
+    for name, of in lenders.items():
+        path = tmp_path / "toys" / f"{name}.toml"
+        own = "[constants]\ntail = 1.1\n" if name == "second" else ""
+        path.write_text(f'constants_of = "{of}"{TOY}{own}')
+    first, triton = load(tmp_path / "toys" / "first.toml"), kernels("matmul", "triton")[0]
+    assert first.constants == {**triton.constants, "tail": 1.1} and first.fitted == triton.fitted
+    with pytest.raises(KernelError, match="'toys/third' leads back to this kernel"):
+        load(tmp_path / "toys" / "third.toml")

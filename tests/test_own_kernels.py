@@ -129,3 +129,11 @@ def test_keys_of_ones_own_are_not_taken_for_other_spellings(config: dict[str, st
     assert {tuple(hint["config"]) for hint in ranked["hints"]} == {
         ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "GROUP", "num_warps", "num_stages")
     }
+
+
+def test_a_declaration_that_names_no_backend_is_not_passed_over(config: dict[str, str]) -> None:
+    path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
+    path.write_text(MINE.replace('backend = "triton"', ""))
+    command = [sys.executable, "-m", "carver", "recommend", "matmul", "64", "64", "64", "--arch", "h200", "-k", "1"]
+    done = subprocess.run(command, env=config, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {path}: missing backend")

@@ -15,15 +15,16 @@ was never fitted can borrow the constants of a similar one of the same compiler 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, own_files
-from ..base.given import is_number, shown, text_of, toml_of
+from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 from ..base.shipped import folder
 from ..problem.words import declared
 from . import expr
@@ -31,6 +32,10 @@ from .backends import BACKENDS
 from .compiler import COMPILERS, Derivation, Formula, filled
 from .expr import Expression
 
+MAX_TUNABLE = 2**31
+"""Largest value of a tunable, so that products of a few of them fit int64."""
+FITTED_KEYS = {"device": "str", "date": "str", "dtypes": "list[str]", "error_low": "float", "error_high": "float"}
+"""Types of the keys of [fitted] that predictions read, as annotations; other keys are for people."""
 KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "options", "let", "schedule", "rules",
     "launches", "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
@@ -206,6 +211,13 @@ def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
     return reader.kernel(), reader.faults
 
 
+class _Relative(NamedTuple):
+    """What a kernel borrows from another one."""
+
+    constants: Mapping[str, Any]
+    fitted: Mapping[str, Any]
+
+
 class _Reader:
     """Reads one declaration. It collects faults and goes on, so that all are reported at once."""
 
@@ -214,7 +226,8 @@ class _Reader:
         self.faults: list[Fault] = []
 
     def fault(self, table: str, key: str, says: str) -> None:
-        self.faults.append(Fault(table, key, says))
+        if (fault := Fault(table, key, says)) not in self.faults:  # some keys are read twice
+            self.faults.append(fault)
 
     def kernel(self) -> Kernel:
         path, raw = self.path, self.raw
@@ -223,8 +236,10 @@ class _Reader:
         if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
             self.fault("", "", f"missing {', '.join(sorted(missing))}")
         tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
-        defaults = {name: int(self.number("defaults", name, v)) for name, v in self.table("defaults").items()}
+        defaults = {name: self.default(name, value) for name, value in self.table("defaults").items()}
         options = {vendor: self.named(vendor, names, defaults) for vendor, names in self.table("options").items()}
+        for word in self.table("workspace").keys() - {"bytes"}:
+            self.fault("workspace", word, f"[workspace] has unknown key {word!r}; it has bytes")
         for name in defaults.keys() - tunables.keys():
             self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
         if (backend := self.text("backend")) not in BACKENDS:
@@ -253,10 +268,10 @@ class _Reader:
             launches=launches,
             workspace_bytes=self.expression("workspace", "bytes", self.table("workspace").get("bytes", 0)),
             constants=MappingProxyType({
-                **(relative.constants if relative else {}),
-                **{name: self.number("constants", name, v) for name, v in self.table("constants").items()},
+                name: self.number("constants", name, value)
+                for name, value in {**relative.constants, **self.table("constants")}.items()
             }),
-            fitted=MappingProxyType(dict(self.table("fitted") or (relative.fitted if relative else {}))),
+            fitted=MappingProxyType(self.fitted(self.table("fitted") or relative.fitted)),
             constants_of="" if "fitted" in raw else self.text("constants_of"),
         )  # fmt: skip
         self.helpers(kernel)
@@ -294,10 +309,25 @@ class _Reader:
     def tunable(self, name: str, values: object) -> tuple[int, ...] | Expression:
         if isinstance(values, str):
             return self.expression("tunables", name, values)
-        if isinstance(values, list) and values and all(type(v) is int for v in values):
+        if isinstance(values, list) and values and all(map(is_tunable, values)):
             return tuple(values)
-        self.fault("tunables", name, f"a list of whole numbers or an expression is wanted, got {values!r}")
+        wanted = "a list of whole numbers or an expression is wanted"
+        self.fault("tunables", name, f"{wanted}, each number from 0 to 2^31, got {shown(values)}")
         return (1,)
+
+    def default(self, name: str, value: object) -> int:
+        if is_tunable(value):
+            return value
+        self.fault("defaults", name, f"a whole number from 0 to 2^31 is wanted, got {shown(value)}")
+        return 0
+
+    def fitted(self, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        for key, kind in FITTED_KEYS.items():
+            if key in said and not fits(said[key], kind, {}):
+                self.fault("fitted", key, f"{key} must be {in_words(kind)}, got {shown(said[key])}")
+        if "device" in said and "date" not in said:
+            self.fault("fitted", "date", "[fitted] names a device, but lacks the date")
+        return said
 
     def named(self, vendor: str, names: object, defaults: Mapping[str, int]) -> tuple[str, ...]:
         if isinstance(names, list) and all(isinstance(name, str) and name in defaults for name in names):
@@ -305,15 +335,26 @@ class _Reader:
         self.fault("options", vendor, f"a list of tunables that have a default is wanted, got {names!r}")
         return ()
 
-    def relative(self) -> Kernel | None:
-        if not (name := self.text("constants_of")):
-            return None
-        try:
+    def relative(self) -> _Relative:
+        """The kernel that `constants_of` names, if any; it may borrow in its turn."""
+        name, constants, borrowers = self.text("constants_of"), dict[str, Any](), {self.path}
+        while name:
             beside = self.path.parent.parent / f"{name}.toml"
-            return load(beside if beside.is_file() else folder("templates") / f"{name}.toml")
-        except KernelError as error:
-            self.fault("", "constants_of", f"constants_of = {name!r}: {error}")
-            return None
+            path = beside if beside.is_file() else folder("templates") / f"{name}.toml"
+            if path in borrowers:
+                self.fault("", "constants_of", f"constants_of = {name!r} leads back to this kernel")
+                break
+            borrowers.add(path)
+            try:
+                other = _Reader(path, toml_of(text_of(path, KernelError), path, KernelError), self.operator)
+            except KernelError as error:
+                self.fault("", "constants_of", f"constants_of = {name!r}: {error}")
+                break
+            constants = {**other.table("constants"), **constants}
+            if "fitted" in other.raw:
+                return _Relative(constants, other.table("fitted"))
+            name = other.text("constants_of")
+        return _Relative(constants, {})
 
     def tables(self, name: str, value: object) -> list[Mapping[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
@@ -327,6 +368,13 @@ class _Reader:
             self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, LAUNCH_KEYS)}")
         if missing := {"entry", "grid", "block", "args"} - raw.keys():
             self.fault("launches", "entry", f"[[launches]] lacks {', '.join(sorted(missing))}")
+
+        for key in ("grid", "args"):
+            if not isinstance(raw.get(key, []), list):
+                self.fault("launches", key, f"{key} is a list, got {raw[key]!r}")
+                raw = {**raw, key: []}
+        if len(raw.get("grid", [])) > 3:
+            self.fault("launches", "grid", f"grid has at most three extents, got {raw['grid']}")
 
         def part(key: str, default: object) -> Expression:
             return self.expression("launches", key, raw.get(key, default))
@@ -388,6 +436,11 @@ class _Reader:
             self.fault("let", name, f"{name!r} is used nowhere; a column that the model reads stands under [schedule]")
 
 
+def is_tunable(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number that a tunable may have."""
+    return type(value) is int and 0 <= value <= MAX_TUNABLE
+
+
 @lru_cache(maxsize=1)
 def operators() -> Mapping[str, str]:
     """The index notation of every shipped operator, by its name."""
@@ -424,11 +477,11 @@ def backends(operator: str) -> Mapping[Path, str]:
 
 
 def _backend(path: Path) -> str:
-    try:
+    with suppress(KernelError):
         head = toml_of(text_of(path, KernelError).partition("\n[")[0], path, KernelError)
-    except KernelError:  # reported in full when the declaration is read
-        return load(path).backend
-    return str(head.get("backend"))
+        if isinstance(backend := head.get("backend"), str):
+            return backend
+    return load(path).backend  # raises with all that is wrong
 
 
 def own_folder() -> Path:

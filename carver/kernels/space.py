@@ -17,12 +17,9 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
 from ..base.types import BoolArray, IntArray
 from ..problem.problem import Problem
-from .declaration import Kernel
+from .declaration import MAX_TUNABLE, Kernel, is_tunable
 from .expr import Expression, parse
 from .scope import size_scope, static_scope
-
-MAX_TUNABLE = 2**31
-"""Largest value of a tunable, so that products of a few of them fit int64."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
     if missing := kernel.tunables.keys() - row.keys():
         raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")
     for name, value in row.items():
-        if type(value) is int and 0 <= value <= MAX_TUNABLE:
+        if is_tunable(value):
             continue
         # spreadsheets, and data frames with gaps, hold integers as floats
         plain = isinstance(value, bool | np.bool_) or (isinstance(value, float) and value.is_integer())
