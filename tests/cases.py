@@ -8,7 +8,8 @@ import carver
 from carver.base.errors import NoCandidates
 from carver.base.shipped import folder
 from carver.cost.models import MODELS
-from carver.kernels.declaration import Kernel, load, operators
+from carver.kernels.declaration import Kernel, load
+from carver.problem.operator_file import operator_files
 from carver.problem.problem import Problem
 from carver.ranking.offers import offered_kernels
 
@@ -19,7 +20,8 @@ PRICED = tuple(kernel for kernel in KERNELS if kernel.model in MODELS)
 """Kernels whose model is there."""
 
 BACKENDS = {
-    operator: sorted({kernel.backend for kernel in PRICED if kernel.operator == operator}) for operator in operators()
+    operator: sorted({kernel.backend for kernel in PRICED if kernel.operator == operator})
+    for operator in operator_files()
 }
 
 

@@ -25,7 +25,7 @@ from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns
 from carver.kernels.compiler import COMPILERS
 from carver.kernels.vocabulary import MEANINGS
-from carver.problem import words
+from carver.problem.operator_file import operator_files
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "kernels.md"
 MARK = "<!-- from here on made by: python tests/docs_kernels.py -->\n"
@@ -78,7 +78,7 @@ def reference() -> Iterator[str]:
     yield table("operator, notation, axes, options", (
         (f"`{name}`", f"`{w.computes}`", ", ".join(f"`{axis}` {said}" for axis, said in w.axes.items()),
          ", ".join(f"`{option}`" for option in w.options))
-        for name, w in words.declared().items()
+        for name, w in operator_files().items()
     ))  # fmt: skip
     yield "### Fields of a device\n"
     yield ", ".join(f"`arch.{name}`" for name in sorted(expr.device_fields())) + ".\n"

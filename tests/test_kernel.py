@@ -15,11 +15,11 @@ from carver.base.errors import KernelError
 from carver.base.shipped import folder
 from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS
-from carver.kernels.declaration import Kernel, kernels, load, operators
+from carver.kernels.declaration import Kernel, kernels, load
 from carver.kernels.expr import Expression
 from carver.kernels.scope import size_scope, static_scope
+from carver.problem.operator_file import operator_files
 from carver.problem.problem import Problem, notation
-from carver.problem.words import declared
 
 ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}
 DERIVED = {"threads", "smem_bytes", "registers"}
@@ -33,10 +33,10 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
 def problem_of(operator: str) -> Problem:
     if operator in FACES:
         return template(operator, 64, 64, 64).problem  # type: ignore[no-any-return]
-    statement = notation.parse(operators()[operator])
+    statement = notation.parse(operator_files()[operator].computes)
     types = {t.name: "float16" for t in statement.tensors}
-    words = declared()[operator]
-    options = dict.fromkeys((*words.options, *words.sized), 0)
+    file = operator_files()[operator]
+    options = dict.fromkeys((*file.options, *file.sized), 0)
     return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types, options=options)
 
 

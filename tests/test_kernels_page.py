@@ -9,7 +9,7 @@ from docs_kernels import BLOCK, PAGE, answered, written
 import carver
 from carver.kernels.scope import size_scope, static_scope
 from carver.kernels.vocabulary import meaning
-from carver.problem import words
+from carver.problem.operator_file import operator_files
 from carver.ranking.trial import example
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_the_example_says_what_the_page_says() -> None:
 
 def test_every_name_in_scope_is_described() -> None:
     arch = carver.CUDA("h200")
-    for operator, said in words.declared().items():
+    for operator, said in operator_files().items():
         problem = example(operator)
         for name in {*static_scope(problem, arch), *size_scope(problem)}:
             assert meaning(name) or name in {*problem.sizes, *problem.options, *said.options}, (operator, name)
@@ -39,7 +39,7 @@ def test_every_meaning_is_of_a_name_that_is_there() -> None:
     from carver.kernels.vocabulary import MEANINGS
 
     arch, there = carver.CUDA("h200"), set()
-    for operator in words.declared():
+    for operator in operator_files():
         problem = example(operator)
         there |= {*static_scope(problem, arch), *size_scope(problem)}
     for name in MEANINGS:

@@ -11,16 +11,16 @@ import pytest
 
 import carver
 from carver.base.errors import ProblemError
-from carver.kernels import declaration
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
+from carver.problem.operator_file import operator_files
 from carver.run import reference
 
 OPERATORS = list(operator.operators().values())
 
 
 def test_every_folder_of_kernels_has_its_operator() -> None:
-    assert set(declaration.operators()) <= set(operator.operators())
+    assert set(operator_files()) <= set(operator.operators())
 
 
 def test_an_unknown_operator_names_the_nearest() -> None:

@@ -21,7 +21,8 @@ from ..arch.file import to_toml
 from ..base.errors import ConfigError
 from ..base.folders import publish
 from ..cost.constants import CONSTANTS, resolve
-from ..kernels.declaration import Kernel, every, operators
+from ..kernels.declaration import Kernel, every
+from ..problem.operator_file import operator_files
 from .cuda import matrix_name, matrix_rows
 from .micro import Microbenchmarks
 
@@ -202,7 +203,7 @@ def unmoved(
 
 def fitted_elsewhere(arch: Arch, fields: Mapping[str, Any], constants: Mapping[str, float]) -> dict[str, Pairs]:
     """Tables of the kernels whose constants were fitted against the datasheet's fields."""
-    kernels = [k for operator in operators() for k in every(operator) if k.constants]
+    kernels = [k for operator in operator_files() for k in every(operator) if k.constants]
     here = [k for k in kernels if k.device_kind == arch.kind]
     return {f"{k.operator}/{k.name}": tuple(unmoved(k, arch, fields, constants).items()) for k in here}
 

@@ -15,8 +15,8 @@ from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import ProblemError
 from ..kernels.declaration import every
-from ..kernels.declaration import operators as notations
 from ..ops.operator import Argument, Operator, operators
+from ..problem.operator_file import operator_files
 from .options import Command, Group
 
 
@@ -32,7 +32,8 @@ class BackendOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         name = str(ctx.command.name).replace("-", "_")
-        found = {k.backend for operator in ([name] if name in notations() else notations()) for k in every(operator)}
+        asked = [name] if name in operator_files() else operator_files()
+        found = {k.backend for operator in asked for k in every(operator)}
         names, text = super().get_help_record(ctx) or ("", "")
         return names, text.replace("BACKENDS", ", ".join(sorted(found)))
 

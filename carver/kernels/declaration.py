@@ -26,7 +26,7 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 from ..base.shipped import folder
-from ..problem.words import declared
+from ..problem.operator_file import operator_files
 from . import expr
 from .backends import BACKENDS
 from .compiler import COMPILERS, Derivation, Formula, filled
@@ -441,12 +441,6 @@ def is_tunable(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= MAX_TUNABLE
 
 
-@lru_cache(maxsize=1)
-def operators() -> Mapping[str, str]:
-    """The index notation of every shipped operator, by its name."""
-    return {name: words.computes for name, words in declared().items()}
-
-
 @lru_cache(maxsize=256)
 def kernels(operator: str, backend: str) -> tuple[Kernel, ...]:
     """The kernels of an operator for a backend. Raises KernelError, which lists the backends that it has."""
@@ -469,8 +463,8 @@ def backends(operator: str) -> Mapping[Path, str]:
     A user's declaration replaces a shipped one of the same name. Folders are read once per process.
     """
     home = folder("templates") / operator
-    if operator not in operators():
-        raise KernelError(f"no operator {operator!r}; {nearest(operator, operators())}")
+    if operator not in operator_files():
+        raise KernelError(f"no operator {operator!r}; {nearest(operator, operator_files())}")
     own = {path.name: path for path in own_files(own_folder() / operator, KernelError) if path.name != "op.toml"}
     shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}
     return {path: _backend(path) for path in (shipped | own).values()}

@@ -18,7 +18,6 @@ from ..base.dtypes import BYTES, element_bytes
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
-from .declaration import operators
 
 
 def roles(problem: Problem) -> dict[str, int]:
@@ -63,7 +62,7 @@ def plain(problem: Problem) -> bool:
     (trans_b) swaps the last two dimensions of A (B). A convolution is not plain: the model prices it as a matmul, but
     carver's matmul kernels cannot read its input.
     """
-    s, declared = problem.statement, notation.parse(operators()[problem.operator])
+    s, declared = problem.statement, notation.parse(problem.operator_file.computes)
     if not s.reduced:
         return all(t.index in (s.output.index, s.output.index[-1:]) for t in s.inputs)
     if len(s.tensors) != len(declared.tensors):
@@ -92,7 +91,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     s = problem.statement
     scope: dict[str, Any] = {"arch": arch}
     # declarations use the tensor names of `op.toml`, whatever names the user's own statement has
-    declared = notation.parse(operators()[problem.operator]).tensors
+    declared = notation.parse(problem.operator_file.computes).tensors
     named = {tensor.name: tensor for tensor in s.tensors} | {"out": s.output}
     named |= {ours.name: theirs for ours, theirs in zip(declared, s.tensors, strict=False)}
     for name, tensor in named.items():
@@ -130,7 +129,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["keeps_shape"] = 0
     scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
     shared = ("trans_a", "trans_b", "bias", "activation", "static_shapes")
-    scope |= dict.fromkeys((*shared, *problem.words.options), 0) | dict(problem.options)
+    scope |= dict.fromkeys((*shared, *problem.operator_file.options), 0) | dict(problem.options)
     return MappingProxyType(scope)
 
 
@@ -159,7 +158,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
     }
-    sized = {name: problem.options.get(name, 1) for name in problem.words.sized}
+    sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
     return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})
 
 
@@ -236,7 +235,8 @@ def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
         "read_bytes": sum(elements[tensor.name] * first.itemsize(tensor.name) for tensor in s.inputs),
         "write_bytes": elements[out] * first.itemsize(out),
     }
-    sized = {name: np.array([problem.options.get(name, 1) for problem in problems]) for name in first.words.sized}
+    names = first.operator_file.sized
+    sized = {name: np.array([problem.options.get(name, 1) for problem in problems]) for name in names}
     every = {**sizes, **role, **traffic, **operands, **sized}
     return {name: np.broadcast_to(value, many) for name, value in every.items()}
 

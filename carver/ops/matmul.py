@@ -11,13 +11,13 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem import words
+from ..problem import operator_file
 from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
 from . import arrays
 from .operator import ACCUM_DTYPE, BATCH, BIAS, DTYPE, OUT_DTYPE, Argument, Operator, respelt
 from .template import Template, accumulator, output_type
 
-ACTIVATIONS = {word or "none": code for code, word in enumerate(words.of("matmul").options["activation"])}
+ACTIVATIONS = {word or "none": code for code, word in enumerate(operator_file.of("matmul").options["activation"])}
 """Code of each activation, as sources know it."""
 
 

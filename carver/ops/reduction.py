@@ -12,13 +12,13 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem import words
+from ..problem import operator_file
 from ..problem.problem import Problem, size
 from . import arrays
 from .operator import DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, wide
 
-REDUCTIONS = words.of("reduction").options["reduce_op"]
+REDUCTIONS = operator_file.of("reduction").options["reduce_op"]
 """By their codes, as sources know them."""
 NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
 """Those whose result has the shape of the input."""

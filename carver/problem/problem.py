@@ -12,7 +12,7 @@ from ..base import dtypes
 from ..base.errors import ProblemError, nearest
 from ..base.given import check_fields, index, shown
 from ..base.types import FrozenDict
-from . import notation, words
+from . import notation, operator_file
 from .notation import Statement, Tensor
 
 MAX_SIZE = 2**48
@@ -50,7 +50,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         s = self.statement
-        called = self.words.axes if self.sizes.keys() <= self.words.axes.keys() else {}
+        called = self.operator_file.axes if self.sizes.keys() <= self.operator_file.axes.keys() else {}
         sizes = {axis: size(called.get(axis, axis), value) for axis, value in self.sizes.items()}
         if sizes.keys() != set(s.axes):
             raise ProblemError(f"{s} has axes {', '.join(s.axes)}; got sizes for {', '.join(sizes) or 'none'}")
@@ -63,7 +63,7 @@ class Problem:
             raise ProblemError(f"option {min(clash)!r} has the name of an axis or a tensor of {s}")
         freeze = object.__setattr__
         freeze(self, "sizes", FrozenDict(sizes))
-        packed = self.words.packed
+        packed = self.operator_file.packed
         freeze(self, "dtypes", FrozenDict({t: dtypes.canonical(d, t in packed) for t, d in self.dtypes.items()}))
         freeze(self, "accumulate", dtypes.canonical(self.accumulate))
         freeze(self, "options", FrozenDict({k: int(v) for k, v in self.options.items()}))
@@ -93,7 +93,7 @@ class Problem:
         """The problem with every axis of length 1, but its own alignments: the cache key for what all shapes share."""
         return _sizeless(
             self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
-            tuple((name, n) for name, n in self.options.items() if name not in self.words.sized),
+            tuple((name, n) for name, n in self.options.items() if name not in self.operator_file.sized),
             tuple(self.align_bytes.items()),
         )  # fmt: skip
 
@@ -130,7 +130,7 @@ class Problem:
         if "flops_per_element" in self.options:
             return points * self.options["flops_per_element"]
         if len(self.statement.inputs) > 2:
-            return round(self._chained_flops() * self.words.pass_of(self.options)[0])
+            return round(self._chained_flops() * self.operator_file.pass_factors(self.options)[0])
         return points * (2 if len(self.statement.inputs) > 1 else 1)
 
     def _chained_flops(self) -> int:
@@ -142,13 +142,13 @@ class Problem:
             together = held | set(tensor.axes)
             total += 2 * prod(self.sizes[axis] for axis in together)
             held = together & {axis for t in (out, *inputs[i:]) for axis in t.axes}
-        pairs = prod(self.sizes[axis] for axis in self.words.mask)
+        pairs = prod(self.sizes[axis] for axis in self.operator_file.mask)
         return total * self.attended_pairs // pairs if self.masked else total
 
     @property
-    def words(self) -> words.Words:
-        """The description of the operator in its `op.toml`."""
-        return words.of(self.operator)
+    def operator_file(self) -> operator_file.OperatorFile:
+        """What `templates/<operator>/op.toml` says of the operator."""
+        return operator_file.of(self.operator)
 
     @property
     def masked(self) -> bool:
@@ -162,7 +162,7 @@ class Problem:
         With a causal mask, the last query sees every key and each query before it one fewer, but only the last `window`
         of them. With a block-sparse mask, every query sees `visited` keys.
         """
-        queries, keys = (self.sizes[axis] for axis in self.words.mask)
+        queries, keys = (self.sizes[axis] for axis in self.operator_file.mask)
         if "visited" in self.options:
             return queries * min(self.options["visited"], keys)
         if not self.options.get("causal"):
@@ -176,22 +176,22 @@ class Problem:
     def seen_keys(self) -> int | None:
         """Number of keys that some query sees, if a mask limits it; None if all keys are seen."""
         if "visited" in self.options:
-            return min(self.options["visited"], self.sizes[self.words.mask[1]])
+            return min(self.options["visited"], self.sizes[self.operator_file.mask[1]])
         if "window" in self.options:
-            queries, keys = (self.sizes[axis] for axis in self.words.mask)
+            queries, keys = (self.sizes[axis] for axis in self.operator_file.mask)
             return min(keys, queries + self.options["window"] - 1)
         return None
 
     @cached_property
     def compulsory_bytes(self) -> int:
         """Bytes to read each input once and write the output once. Of masked keys only those that are seen count."""
-        keys = self.words.mask[1] if self.seen_keys is not None else ""
+        keys = self.operator_file.mask[1] if self.seen_keys is not None else ""
         seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
         once = sum(
             ceil(ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
             for t in self.statement.tensors
         )
-        return round(once * self.words.pass_of(self.options)[1])
+        return round(once * self.operator_file.pass_factors(self.options)[1])
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
@@ -223,15 +223,15 @@ class Problem:
 
     def __str__(self) -> str:
         """Title, extents, types and options: "matmul M=64 N=64 K=64 (float16, trans_B)"."""
-        words, spoken = self.words, self.words.spoken(self.options)
-        usual = self.sizes.keys() <= words.axes.keys()
-        called = {**words.axes, **self.names} if usual else self.names
-        shown = {called.get(axis, axis): n for axis, n in words.sizes(self.sizes).items()}
-        shown |= {k: n for k, n in self.options.items() if words.options.get(k) == () and n != words.unsaid.get(k, 0)}
+        file, spoken = self.operator_file, self.operator_file.option_words(self.options)
+        usual = self.sizes.keys() <= file.axes.keys()
+        called = {**file.axes, **self.names} if usual else self.names
+        shown = {called.get(axis, axis): n for axis, n in file.shown_sizes(self.sizes).items()}
+        shown |= {k: n for k, n in self.options.items() if file.options.get(k) == () and n != file.unsaid.get(k, 0)}
         types = (self.dtypes[t.name] for t in (*self.statement.inputs, self.statement.output))
         said = ["sums in float16"] if self.accumulate == "float16" else []
-        said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in words.title]
-        title = words.title.format_map({name: name for name in words.options} | spoken)
+        said += [word for name, word in spoken.items() if word and f"{{{name}}}" not in file.title]
+        title = file.title.format_map({name: name for name in file.options} | spoken)
         if self.contracts and not usual:
             sums = any(len(index) > 1 for tensor in self.statement.inputs for index in tensor.index)
             title = "convolution" if sums else "contraction"

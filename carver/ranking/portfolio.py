@@ -167,7 +167,7 @@ class Portfolio:
 
     def __repr__(self) -> str:
         ends = [bucket.upto for bucket in self.table]
-        axis = {**self.problem.words.axes, **self.problem.names}.get(self.axis, self.axis)
+        axis = {**self.problem.operator_file.axes, **self.problem.names}.get(self.axis, self.axis)
         columns = [
             Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
             Column("to", tuple(map(str, ends))),
@@ -234,12 +234,11 @@ def portfolio(
 
 def _axis(problem: Problem, name: str) -> str:
     """The axis with this name, in any case. If both masked axes have one size, the name of either means both."""
-    sizes = problem.sizes
-    ours = {word: axis for axis, word in problem.words.axes.items() if axis in sizes} | {a: a for a in sizes}
+    sizes, words, mask = problem.sizes, problem.operator_file.axes, problem.operator_file.mask
+    ours = {word: axis for axis, word in words.items() if axis in sizes} | {a: a for a in sizes}
     ours |= {problem.names[axis]: axis for axis in sizes if axis in problem.names}
-    if len({sizes[axis] for axis in problem.words.mask}) == 1:  # self-attention: queries and keys are one sequence
-        word = problem.words.axes[problem.words.mask[0]]
-        ours[word] = word
+    if len({sizes[axis] for axis in mask}) == 1:  # self-attention: queries and keys are one sequence
+        ours[words[mask[0]]] = words[mask[0]]
     for word in (name, name.lower()):
         if word in ours:
             return ours[word]
@@ -247,7 +246,7 @@ def _axis(problem: Problem, name: str) -> str:
 
 
 def _varied(problem: Problem, axis: str) -> tuple[str, ...]:
-    return (axis,) if axis in problem.sizes else problem.words.mask
+    return (axis,) if axis in problem.sizes else problem.operator_file.mask
 
 
 def at(problem: Problem, axis: str, size: int) -> Problem:

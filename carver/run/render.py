@@ -275,8 +275,8 @@ def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
     shape = problem.stored(tensor).shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):
         return shape
-    declared = kernel.operators().get(problem.operator)
-    as_declared = declared is not None and tensor in notation.parse(declared).inputs
+    declared = problem.operator_file.computes
+    as_declared = bool(declared) and tensor in notation.parse(declared).inputs
     return (*shape[:-2], shape[-1], shape[-2]) if as_declared else shape
 
 

@@ -16,6 +16,7 @@ from ..base.errors import CarverError, KernelError, nearest
 from ..base.folders import cache_folder, existing, is_writable
 from ..base.host import cores_available
 from ..kernels import declaration
+from ..problem.operator_file import operator_files
 from ..run.bench import versions
 from ..run.compile import Compiler
 from ..run.device import c_compiler, cuda_compiler
@@ -134,7 +135,7 @@ def _said(ask: Callable[[], T], missing: list[str]) -> T | None:
 
 def _declared() -> list[str]:
     """The user's declarations. Raises KernelError where one is of no operator, or cannot be read."""
-    names, known = [], declaration.operators()
+    names, known = [], operator_files()
     for path in sorted(declaration.own_folder().glob("*/*.toml")):
         if (operator := path.parent.name) not in known:
             raise KernelError(f"{path}: no operator {operator!r}; {nearest(operator, known)}")

@@ -35,7 +35,7 @@ from ..base.types import FrozenDict
 
 
 @dataclass(frozen=True)
-class Words:
+class OperatorFile:
     computes: str = ""
     title: str = ""
     mask: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Words:
     unsaid: Mapping[str, int | str] = field(default_factory=FrozenDict)
     example: Mapping[str, int] = field(default_factory=FrozenDict)
 
-    def sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+    def shown_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes to show, by axis or product: without those in [unsaid]. All, if the statement has other axes."""
         if not sizes.keys() <= self.axes.keys():
             return dict(sizes)
@@ -59,26 +59,26 @@ class Words:
         usual = {axis: known.get(n) if isinstance(n, str) else n for axis, n in self.unsaid.items()}
         return {axis: n for axis, n in said.items() if n != usual.get(axis)}
 
-    def pass_of(self, options: Mapping[str, int]) -> tuple[float, float]:
+    def pass_factors(self, options: Mapping[str, int]) -> tuple[float, float]:
         """Factors of these options on the arithmetic and the bytes of the notation."""
         return next((each[options[name]] for name, each in self.passes.items() if name in options), (1.0, 1.0))
 
-    def spoken(self, options: Mapping[str, int]) -> dict[str, str]:
+    def option_words(self, options: Mapping[str, int]) -> dict[str, str]:
         """For each option that has one, the word for its value."""
         given = {name: (words, options[name]) for name, words in self.options.items() if name in options}
         return {name: words[value] for name, (words, value) in given.items() if 0 <= value < len(words)}
 
 
 @lru_cache(maxsize=1)
-def declared() -> Mapping[str, Words]:
-    """`Words` of every shipped operator. Raises a KernelError that names the file and the error."""
-    found, known = {}, {f.name for f in fields(Words)}
+def operator_files() -> Mapping[str, OperatorFile]:
+    """Those of every shipped operator, by its name. Raises a KernelError that names the file and the error."""
+    found, known = {}, {f.name for f in fields(OperatorFile)}
     for path in sorted(folder("templates").glob("*/op.toml")):
-        raw = tomllib.loads(path.read_text())
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
         if unknown := raw.keys() - known:
             raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), known)}")
         options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
-        found[path.parent.name] = Words(
+        found[path.parent.name] = OperatorFile(
             raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
             tuple(raw.get("sized", ())), tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
             FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
@@ -88,6 +88,6 @@ def declared() -> Mapping[str, Words]:
     return FrozenDict(found)
 
 
-def of(operator: str) -> Words:
-    """`Words` of an operator; empty ones if templates/ has no folder for it."""
-    return declared().get(operator, Words(title=operator))
+def of(operator: str) -> OperatorFile:
+    """That of an operator; an empty one if templates/ has no folder for it."""
+    return operator_files().get(operator, OperatorFile(title=operator))
