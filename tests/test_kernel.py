@@ -140,6 +140,7 @@ def test_columns_are_ordered_by_what_they_need(declaration: Callable[..., Kernel
         ("[schedule]", "[[launches]]\ngrid = 'x'\n[schedule]", "grid is a list, got 'x'"),
         ("[schedule]", "[[launches]]\ngrid = [1, 1, 1, 1]\n[schedule]", "grid has at most three extents"),
         ("[schedule]", "[[launches]]\nargs = 3\n[schedule]", "args is a list, got 3"),
+        ("[schedule]", "[[launches]]\n[[launches.maps]]\nbox = 3\n[schedule]", "box is a list, got 3"),
         ("[schedule]", "[workspace]\nbyte = 4\n[schedule]", r"\[workspace\] has unknown key 'byte'"),
         ("[schedule]", "[fitted]\ndevice = 3\n[schedule]", "device must be a string, got 3"),
         ("[schedule]", "[fitted]\ndevice = 'H200'\n[schedule]", "names a device, but lacks the date"),

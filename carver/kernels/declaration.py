@@ -363,29 +363,32 @@ class _Reader:
         self.fault(".".join(table), key, f"{key} are tables, each under [[{name}]]")
         return []
 
+    def listed(self, table: str, key: str, raw: Mapping[str, Any]) -> list[Any]:
+        value = raw.get(key, [])
+        if isinstance(value, list):
+            return value
+        self.fault(table, key, f"{key} is a list, got {value!r}")
+        return []
+
     def launch(self, raw: Mapping[str, Any]) -> Launch:
         for word in sorted(raw.keys() - LAUNCH_KEYS):
             self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, LAUNCH_KEYS)}")
         if missing := {"entry", "grid", "block", "args"} - raw.keys():
             self.fault("launches", "entry", f"[[launches]] lacks {', '.join(sorted(missing))}")
 
-        for key in ("grid", "args"):
-            if not isinstance(raw.get(key, []), list):
-                self.fault("launches", key, f"{key} is a list, got {raw[key]!r}")
-                raw = {**raw, key: []}
-        if len(raw.get("grid", [])) > 3:
-            self.fault("launches", "grid", f"grid has at most three extents, got {raw['grid']}")
+        if len(grid := self.listed("launches", "grid", raw)) > 3:
+            self.fault("launches", "grid", f"grid has at most three extents, got {grid}")
 
         def part(key: str, default: object) -> Expression:
             return self.expression("launches", key, raw.get(key, default))
 
         return Launch(
             str(raw.get("entry", "")),
-            tuple(self.expression("launches", "grid", extent) for extent in raw.get("grid", ())),
+            tuple(self.expression("launches", "grid", extent) for extent in grid),
             part("block", 1),
             part("dynamic_smem_bytes", 0),
             tuple(self.map(each) for each in self.tables("launches.maps", raw.get("maps", []))),
-            tuple(self.argument(str(arg)) for arg in raw.get("args", ())),
+            tuple(self.argument(str(arg)) for arg in self.listed("launches", "args", raw)),
             part("when", 1),
         )
 
@@ -399,7 +402,9 @@ class _Reader:
             return self.expression("launches.maps", key, raw.get(key, 0))
 
         def each(key: str) -> tuple[Expression, ...]:
-            return tuple(self.expression("launches.maps", key, extent) for extent in raw.get(key, ()))
+            return tuple(
+                self.expression("launches.maps", key, extent) for extent in self.listed("launches.maps", key, raw)
+            )
 
         tensor = str(raw.get("tensor", ""))
         return Map(tensor, part("copied"), part("copied_at"), each("sizes"), part("row_bytes"), each("box"))
