@@ -127,6 +127,20 @@ def added(x, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def counted(x, y, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y + tl.arange(0, BINS), tl.histogram(tl.load(x + i), BINS), sem="relaxed")
+
+
+@triton.jit
+def turned(x, y, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
+    r = tl.program_id(0) * BR + tl.arange(0, BR)
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    tile = tl.load(x + r[:, None] * columns + c[None, :])
+    tl.store(y + c[:, None] * rows + r[None, :], tl.trans(tile))
+
+
+@triton.jit
 def scanned(x, y, steps, BLOCK: tl.constexpr):
     """One row after another, of which each thread holds many columns again: a loop that nobody unrolls."""
     i = tl.arange(0, BLOCK)

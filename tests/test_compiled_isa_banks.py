@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carver.compiled.isa.banks import conflicts
+from carver.compiled.isa.banks import atomic_sectors, conflicts
 from carver.compiled.isa.code import Instruction
 
 TID = ("S2R", "R0, SR_TID.X")
@@ -29,6 +29,7 @@ def code(*lines: tuple[str, str]) -> list[Instruction]:
         (("LOP3.LUT", "R1, R0, 0xd, RZ, 0xc0, !PT"), ("LDS.64", "R8, [R1]"), 0.5),  # lanes i and i^2 do
         (("LOP3.LUT", "R1, R0, 0xb, RZ, 0xc0, !PT"), ("LDS.64", "R8, [R1]"), 1.0),  # lanes i and i^4
         (("LOP3.LUT", "R1, R0, 0x10, RZ, 0xc0, !PT"), ("STS.128", "[R1], R8"), 1.0),
+        (("IMAD.SHL.U32", "R1, R0, 0x20, RZ"), ("ATOMS.ADD", "RZ, [R1+UR4+0x4], R9"), 8.0),
     ],
 )
 def test_lanes_that_meet_in_a_bank_take_turns(
@@ -76,3 +77,26 @@ def test_a_way_out_between_does_not_hide_what_an_address_is_made_of() -> None:
     lines[2] = lines[2]._replace(predicate="P1", target=0x50)
     lines[4] = lines[4]._replace(target=0x60)
     assert conflicts(lines) == {5: 2.0}
+
+
+@pytest.mark.parametrize(
+    ("address", "access", "sectors"),
+    [
+        (("IMAD.WIDE", "R2, R0, 0x4, R2"), "desc[UR6][R2.64]", 4),
+        (("LEA", "R2, P0, R0, UR4, 0x4"), "desc[UR6][R2.64+0x4]", 16),  # a thread owns 16 bytes, adds to 4 at a time
+        (("IADD3", "R2, P0, R0, UR4, RZ"), "desc[UR6][R2.64]", 4),  # 4 lanes on each word of one
+        (("LOP3.LUT", "R2, R0, 0x0, RZ, 0xc0, !PT"), "desc[UR6][R2.64]", 32),  # one word for all
+        (("IMAD.WIDE.U32", "R2, R0, 0x80, R2"), "[R2.64]", 32),  # rows of 128 bytes
+    ],
+)
+def test_atomics_touch_sectors(address: tuple[str, str], access: str, sectors: int) -> None:
+    assert atomic_sectors(code(TID, address, ("REDG.E.ADD.STRONG.GPU", f"{access}, R9"))) == {2: sectors}
+
+
+def test_atomics_of_four_words_a_lane() -> None:
+    address, access = ("IMAD.WIDE", "R2, R0, 0x10, R2"), ("REDG.E.ADD.F32x4.FTZ.RN", "desc[UR6][R2.64], R8")
+    assert atomic_sectors(code(TID, address, access)) == {2: 16}
+
+
+def test_nothing_is_said_of_atomics_where_what_is_loaded_says() -> None:
+    assert atomic_sectors(code(TID, ("LDG.E", "R2, desc[UR4][R0.64]"), ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}

@@ -22,7 +22,15 @@ from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.triton import Target, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
-from carver.cost.models.compiled import PRIORS, fits, price_compiled, priors, shape_of
+from carver.cost.models.compiled import (
+    ATOMIC_CLK,
+    PRIORS,
+    SLICE_RUN_BYTES,
+    fits,
+    price_compiled,
+    priors,
+    shape_of,
+)
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -654,6 +662,39 @@ def test_a_cache_behind_l2_spares_dram_what_it_holds() -> None:
     with_cache, without = (price_compiled([again], arch)[0] for arch in (MI300X, none))
     assert with_cache.facts["dram_bytes"][0] < 0.1 * without.facts["dram_bytes"][0]
     assert with_cache.l3_bytes[0] == without.l3_bytes[0]
+
+
+def counted(bins: int, warps: int) -> Any:
+    args = {"x": carver.Tensor("int32", (1 << 25,)), "y": carver.Tensor("int32", (bins,))}
+    config = {"BLOCK": 256, "BINS": bins, "num_warps": warps}
+    return carver.inspect(kernels.counted, args=args, config=config, arch=H100, grid=(1 << 17,))
+
+
+@pytest.mark.parametrize(("bins", "warps", "sectors"), [(16, 2, 2), (64, 2, 8), (256, 8, 32), (256, 2, 128)])
+def test_atomics_of_all_programs_take_turns_at_the_slices(bins: int, warps: int, sectors: int) -> None:
+    """Threads that own 4 counters side by side add to one of them at a time: a sector is asked four times."""
+    facts = counted(bins, warps)
+    assert facts.atomic_bytes == 4 * bins
+    turns = sectors * facts.programs / max(4 * bins / SLICE_RUN_BYTES, 1.0)
+    l2 = price_compiled([facts], H100)[1].rows["L2"][0] * max(facts.programs / (H100.sm_count * facts.resident), 1.0)
+    assert l2 == pytest.approx(ATOMIC_CLK * turns, rel=0.15)
+
+
+def test_counters_that_are_apart_do_not_wait_for_each_other() -> None:
+    facts = counted(256, 2)
+    alike = [replace(facts, atomic_bytes=float(size)) for size in (512, 1 << 12, 1 << 20, 1 << 30)]
+    seconds = price_compiled(alike, H100)[1].seconds
+    assert seconds[0] / seconds[1] == pytest.approx(8.0, rel=0.05) and seconds[2] == seconds[3] < seconds[1]
+
+
+def test_sectors_that_are_stored_in_parts_move_again() -> None:
+    args = {"x": half(4096, 4096), "y": half(4096, 4096), "rows": 4096, "columns": 4096}
+    moved = []
+    for rows in (8, 16, 32):
+        config = {"BR": rows, "BC": 64}
+        facts = carver.inspect(kernels.turned, args=args, config=config, arch=H100, grid=(4096 // rows, 64))
+        moved.append(price_compiled([facts], H100)[0].facts["dram_bytes"][0])
+    assert moved[1] == moved[2] and 1.8 < moved[0] / moved[1] < 2.0
 
 
 def test_configurations_that_are_not_given_are_those_of_autotune() -> None:

@@ -36,6 +36,7 @@ class Total:
     bytes: Mapping[str, float]
     instructions: float
     barriers: float
+    atomic_sectors: float
     alone_clk: tuple[float, ...]
     cached_clk: tuple[float, ...]
     tensor_clk: float
@@ -71,6 +72,7 @@ def added(parts: Sequence[tuple[float, Span]]) -> Total:
 
     return Total(
         passes=sum(times for times, _ in parts), instructions=of("instructions"), barriers=of("barriers"),
+        atomic_sectors=of("atomic_sectors"),
         pipe_clk=over("pipe_clk"), bytes=over("bytes"), matrix=over("matrix"), block_matrix=over("block_matrix"),
         factor_bytes=of("factor_bytes"), block_factor_bytes=of("block_factor_bytes"),
         alone_clk=at_each_latency("alone_clk"), cached_clk=at_each_latency("cached_clk"), tensor_clk=of("tensor_clk"),
@@ -155,6 +157,8 @@ class Facts:
     """Distinct bytes that the programs of neighbouring SMs read, summed over all neighbourhoods of the grid."""
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
+    atomic_bytes: float = 0.0
+    """Distinct bytes on which the grid's atomics work."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -216,7 +220,7 @@ def gathered(
         read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
         wave_bytes=reads.waves(slots)[0], live_bytes=touched.all.waves(slots)[1],
         sm_bytes=sm_bytes, sm_live_bytes=sm_live_bytes, again_bytes=reads.again(),
-        near_bytes=reads.waves(max(arch.l2_merge_sms, 1))[0],
+        near_bytes=reads.waves(max(arch.l2_merge_sms, 1))[0], atomic_bytes=sum(touched.atomics.distinct().values()),
     )  # fmt: skip
 
 

@@ -184,11 +184,12 @@ class Touched:
     reads: Footprint
     writes: Footprint
     all: Footprint
+    atomics: Footprint
 
     @classmethod
     def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:
-        loads, stores = ("load",), ("store", "atomic")
-        return cls(*(Footprint(trace, kinds, sizes) for kinds in (loads, stores, loads + stores)))
+        loads, stores, atomics = ("load",), ("store", "atomic"), ("atomic",)
+        return cls(*(Footprint(trace, kinds, sizes) for kinds in (loads, stores, loads + stores, atomics)))
 
 
 def _distinct(walks: _Walks) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
-from .isa.banks import conflicts
+from .isa.banks import atomic_sectors, conflicts
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
 from .isa.matrix import rate as rate_of
@@ -59,6 +59,8 @@ class Span:
     exposed_products: int = 0
     exponentials: int = 0
     """Numbers to whose power 2 is raised, by all lanes."""
+    atomic_sectors: float = 0.0
+    """Sectors that its atomics on global memory touch, each instruction for itself."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,13 @@ def read_machines(
     cubins = [code for code in codes if isinstance(code, bytes)]
     read = [gcn.read(code, kernel) for code in codes if isinstance(code, str)]
     if cubins:
-        read = [replace(each, conflicts=conflicts(each.instructions)) for each in sass.read_many(cubins, kernel)]
+        read = [_laid_out(each) for each in sass.read_many(cubins, kernel)]
     return [_machine(each, isa, matrix) for each in read]
+
+
+def _laid_out(read: Code) -> Code:
+    """With what the addresses of a warp's lanes say."""
+    return replace(read, conflicts=conflicts(read.instructions), sectors=atomic_sectors(read.instructions))
 
 
 def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
@@ -205,5 +212,5 @@ def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table
         barriers=demand.barriers, unknown=demand.unknown, exponentials=demand.exponentials,
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached), tensor_clk=tensor,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
-        exposed_products=waits.serial_matrix_waits,
+        exposed_products=waits.serial_matrix_waits, atomic_sectors=demand.atomic_sectors,
     )  # fmt: skip

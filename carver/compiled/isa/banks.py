@@ -1,14 +1,15 @@
-"""Shared memory bank conflicts in NVIDIA's machine code, from the addresses that the lanes of a warp compute.
+"""Bank conflicts of shared memory and sectors of atomics in NVIDIA's machine code, from the addresses of lanes.
 
 The integer instructions of a kernel are executed once, in the order of the code, for the 32 lanes of its first warp.
 Both sides of a branch start from the same state. An unknown value that is the same in all lanes is taken to be 0, since
-it moves all addresses alike. Accesses whose addresses depend on loaded data are assumed to be free of conflicts.
+it moves all addresses alike. Accesses whose addresses depend on loaded data are assumed to be free of conflicts, and of
+atomics whose addresses do nothing is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +18,10 @@ from .code import Instruction
 from .sass import registers
 from .summary import width_bytes
 
-LANES, BANKS, WORD_BYTES, LINE_BYTES = 32, 32, 4, 128
-SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS"})
+LANES, BANKS, WORD_BYTES, SECTOR_BYTES, LINE_BYTES = 32, 32, 4, 32, 128
+SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOMS"})
+ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
+"""Of global memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
 Lanes: TypeAlias = Any
 """One integer per lane, as a NumPy array; None if lanes differ in an unknown way."""
@@ -42,26 +45,48 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
     """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
     of the instruction -> their ratio. It is above 1 where lanes meet in a bank, and 0.5 where pairs of lanes read the
     same address."""
+    found = ((i, _passes(instructions[i], held)) for i, held in _reached(instructions, SHARED))
+    return {i: passes for i, passes in found if passes != 1.0}
+
+
+def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Sectors of global memory that the lanes of a warp touch, by the index of the atomic; one counts as often as lanes
+    meet on a word of it. None where lanes differ in an unknown way."""
+    if not any(each.mnemonic in ATOMIC for each in instructions):
+        return {}
+    found = {}
+    for i, held in _reached(instructions, ATOMIC):
+        each = instructions[i]
+        if (address := _address(each, held)) is not None:
+            words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
+            places, lanes = np.unique(words, return_counts=True)
+            sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
+            most = np.zeros(int(sector.max()) + 1, np.int64)
+            np.maximum.at(most, sector, lanes)
+            found[i] = int(most.sum())
+    return found
+
+
+def _reached(instructions: Sequence[Instruction], kinds: Set[str]) -> Iterator[tuple[int, dict[str, Lanes]]]:
+    """Indices of the accesses of these kinds, and what the registers of their addresses hold there."""
     held: dict[str, Lanes] = {}
     elsewhere: dict[int, dict[str, Lanes]] = {}
     """Register contents at the targets of forward branches, by address."""
-    found = {}
-    for i in _addressing(instructions):
+    for i in _addressing(instructions, kinds):
         each = instructions[i]
         if each.mnemonic in BRANCHES:
             if each.target is not None and each.target > each.address:
                 elsewhere.setdefault(each.target, dict(held))
             if not _conditional(each) and i + 1 < len(instructions):  # another branch reaches the next instruction
                 held = dict(elsewhere.get(instructions[i + 1].address, held))
-        elif each.mnemonic not in SHARED:
+        elif each.mnemonic in kinds:
+            yield i, held
+        else:
             _run(each, held)
-        elif (passes := _passes(each, held)) != 1.0:
-            found[i] = passes
-    return found
 
 
-def _addressing(instructions: Sequence[Instruction]) -> list[int]:
-    """Indices of the shared memory accesses, of the instructions that compute their addresses, and of the branches."""
+def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[int]:
+    """Indices of the accesses of these kinds, of the instructions that compute their addresses, and of the branches."""
     needed: set[str] = set()
     """Registers that the code after the current instruction reads."""
     there: dict[int, set[str]] = {}
@@ -77,10 +102,9 @@ def _addressing(instructions: Sequence[Instruction]) -> list[int]:
             ends = not _conditional(each) and (each.target is None or each.target > each.address)
             needed = (set() if ends else needed) | there.get(each.target or 0, set())
             continue
-        if each.mnemonic in SHARED:
+        if each.mnemonic in kinds:
             found.append(i)
-            if place := BASE.search(each.operands):
-                needed.update(REGISTERS.findall(place[1]))
+            needed.update(REGISTERS.findall(_place(each)))
         if not _may_write(each, needed):
             continue
         reads, writes = registers(each.opcode, each.operands)
@@ -90,7 +114,7 @@ def _addressing(instructions: Sequence[Instruction]) -> list[int]:
             continue
         if not each.predicate:
             needed.difference_update(writes)
-        if each.mnemonic not in SHARED:
+        if each.mnemonic not in kinds:
             found.append(i)
             needed.update(name for name in (*reads, each.predicate.lstrip("!")) if REGISTER.match(name))
     return found[::-1]
@@ -110,16 +134,28 @@ def _may_write(each: Instruction, needed: set[str]) -> bool:
     return any(f"R{first + n}" in needed for n in range(4))
 
 
-def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
-    place = BASE.search(each.operands)
-    if place is None:
-        return 1.0
+def _place(each: Instruction) -> str:
+    """The sum that is an access's address: of a copy that in shared memory, which is named first, and of an atomic that
+    in global memory, which follows its descriptor."""
+    found = BASE.findall(each.operands)
+    return str(found[-1 if each.mnemonic in ATOMIC else 0]) if found else ""
+
+
+def _address(each: Instruction, held: Mapping[str, Lanes]) -> Lanes:
+    """That of each lane, as far as lanes differ; None where they do in an unknown way."""
     address = SAME
-    for part in re.split(r"\+(?=[^+])", place[1]):
-        value = _operand(part, held)
+    for part in re.split(r"\+(?=[^+])", _place(each)):
+        value = _operand(part.removesuffix(".64"), held)
         if value is None:
-            return 1.0
+            return None
         address = address + value
+    return address
+
+
+def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
+    address = _address(each, held)
+    if address is None or not _place(each):
+        return 1.0
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
@@ -154,6 +190,8 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     if not writes or writes[0].startswith("U"):
         return
     parts = [part.strip() for part in SPLIT.split(each.operands)]
+    if kind in CARRYING and ".X" not in each.opcode:  # low words: that they carry does not change them
+        parts = [parts[0], *(part for part in parts[1:] if not PREDICATE.match(part))]
     given = [_operand(part, held) for part in parts]
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
@@ -173,6 +211,8 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
 
 
 PREDICATE = re.compile(r"^P\d$")
+CARRYING = ("IADD3", "LEA")
+"""Their second operand may be the predicate that takes the carry of an address's low word."""
 
 
 def _same(value: Lanes) -> bool:
@@ -215,7 +255,7 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
         case "IMAD":
             if ".MOV" in opcode:
                 value = c
-            elif ".SHL" in opcode or ".IADD" in opcode or opcode in ("IMAD", "IMAD.U32"):
+            elif ".SHL" in opcode or ".IADD" in opcode or opcode in ("IMAD", "IMAD.U32", "IMAD.WIDE", "IMAD.WIDE.U32"):
                 value = a * b + c
         case "LEA" if not PREDICATE.match(parts[1]):
             shift = next((int(part, 0) for part in reversed(parts) if IMMEDIATE.match(part)), 0)

@@ -98,6 +98,7 @@ class Code:
     optional: stretches that a forward branch may skip
     conflicts: index of a shared memory access -> passes over the banks, relative to those it needs without conflicts;
         only where it is known not to be 1
+    sectors: index of an atomic on global memory -> sectors that a warp touches; only where they are known
     """
 
     isa: str
@@ -109,6 +110,7 @@ class Code:
     straight: tuple[int, ...]
     optional: tuple[tuple[int, ...], ...] = ()
     conflicts: Mapping[int, float] = field(default_factory=dict)
+    sectors: Mapping[int, int] = field(default_factory=dict)
 
     def all_loops(self) -> list[Loop]:
         """All loops in the order of the code, outer loops before their inner loops."""

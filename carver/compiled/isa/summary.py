@@ -42,6 +42,7 @@ class Demand:
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
     barriers: block-wide barriers
     exponentials: powers of two that are taken, of all lanes
+    atomic_sectors: sectors of global memory that atomics touch; those of their bytes where addresses are not known
     unknown: opcodes that no table lists; each is priced as one issue
     """
 
@@ -56,6 +57,7 @@ class Demand:
     bulk: dict[str, int]
     barriers: int
     exponentials: int
+    atomic_sectors: float
     unknown: dict[str, int]
 
     @property
@@ -69,6 +71,7 @@ class Demand:
 
 
 NEVER = ("!PT", "!UPT")
+SECTOR_BYTES = 32
 EXPONENTIAL = ("MUFU.EX2", "v_exp_")
 """How opcodes that raise two to a power begin."""
 
@@ -107,6 +110,11 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
             pipes["lsu"] += (passes - 1.0) * dict(pipe_clk(table.group(opcode), opcode, code.warp_size))["lsu"]
+    sectors = 0.0
+    for i in indices:
+        opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
+        if table.group(opcode).access == ("atomic", "global") and not never:
+            sectors += code.sectors.get(i, width_bytes(opcode) * code.warp_size / SECTOR_BYTES)
     block = defaultdict[Matrix, float](float)
     for each in instructions:
         role = table.group(each.opcode).role
@@ -122,7 +130,8 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
     return Demand(
         instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
         block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
-        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials, unknown=dict(unknown),
+        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials, atomic_sectors=sectors,
+        unknown=dict(unknown),
     )  # fmt: skip
 
 

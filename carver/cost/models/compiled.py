@@ -65,11 +65,25 @@ blocks on an SM take 1480 clocks, of which DRAM latency and their instructions t
 TURNED = 0.145
 """Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
 Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`)."""
+REWRITTEN = 2.0
+"""Times that the part of its sectors which a store leaves out is moved to and from DRAM besides: the sector is read to
+fill it, and written again by whoever stores the rest. Source: transposes that store rows of 16 bytes on an H100
+(`zoo_more.jsonl.gz` in `tests/data/h100`), 1.2 to 3.8 in 8 measurements that nothing else bounds."""
 LINE_BYTES = 128
 """Line of L1. A pass of the load/store port moves bytes of one line, so rows of 64 bytes take twice as many passes as
 rows of 128 bytes. Source: lists timed by Inductor and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`,
 `zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 % longer than the other terms explain. Nothing
 is fitted."""
+ATOMIC_CLK = 1.3
+"""Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
+words of it they are on. Sources: one operation a clock on one address (NVIDIA's Kepler GK110 whitepaper, 2012);
+histograms on an H100 (`zoo_more.jsonl.gz` in `tests/data/h100`), 1.2 to 1.3 where counters are in one slice and 1.4 in
+two; `carver calibrate` there, 1.55 for additions of float32 to all of L2."""
+SLICE_BYTES_PER_CLK = 64
+"""Rate of a slice of L2, by which their number follows from that of all. Source: NVIDIA's A100 whitepaper, 2020."""
+SLICE_RUN_BYTES = 512
+"""Addresses that lie together by less share a slice of L2. Source: in the same table, counters of 256 bytes take their
+atomics as slowly as those of 64 bytes, and those of 1 KiB 1.8 times as fast."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
@@ -95,6 +109,8 @@ class Shape:
     """Bytes of spilled registers, stored and loaded. They are counted as missing L1. Source: times of the zoo's kernels
     that spill."""
     store_bytes: float
+    atomic_sectors: float
+    """Sectors of which L2 works off atomics, those of each warp instruction for themselves."""
 
 
 def shape_of(facts: Facts, arch: Arch) -> Shape:
@@ -121,9 +137,17 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)), port_clk=sum(pipes(PORT)) + factors + passes,
         between_clk=_between(total, tensor, issue, turns + 1.0),
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
-        load_bytes=moved["load"], store_bytes=moved["store"] + moved["atomic"],
+        load_bytes=moved["load"], store_bytes=moved["store"], atomic_sectors=_atomic_sectors(facts, total, moved, arch),
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
+
+
+def _atomic_sectors(f: Facts, total: Total, moved: Mapping[str, float], arch: Arch) -> float:
+    """Of the sectors that the code touches, the share that masks let through; the program knows the runs of addresses
+    that the code computes from loaded numbers."""
+    coded = total.bytes.get("atomic global", 0.0)
+    spread = total.atomic_sectors / coded * f.bytes_of("atomic") if coded else 0.0
+    return max(spread, moved["atomic"] / arch.sector_bytes)
 
 
 def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) -> float:
@@ -185,7 +209,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     spilled, loads, stores = each("local_bytes"), each("load_bytes"), each("store_bytes")
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes)
     read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
-    written = fact("written_bytes")
+    written = fact("written_bytes") * np.array([_rewritten(f, arch) for f in candidates])
     moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     asked = np.array([f.bytes_of("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
@@ -214,7 +238,17 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     near_l1 = [_cached(f, arch) for f in candidates]
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, near_l1, strict=True)]
-    return replace(work, apart_clk=(np.array(lone) * uneven + BLOCK_START_CLK) / steps)
+    atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
+    apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
+    return replace(work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics)
+
+
+def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
+    """Bytes that L2 moves in the time for which the atomics of a warp instruction on one sector hold it up. It is long
+    where they meet on few addresses, which few slices have. No warp waits for them."""
+    rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
+    slices = max(arch.l2_bytes_per_s / arch.clock_hz / SLICE_BYTES_PER_CLK, 1.0)
+    return ATOMIC_CLK * rate / min(max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0), slices)
 
 
 def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float) -> float:
@@ -261,6 +295,17 @@ def _pages(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
         a.program_bytes / a.density * (1.0 + k["dram_run_bytes"] / max(a.span_bytes, arch.sector_bytes)) for a in loads
     )
     return read / asked if asked else 1.0
+
+
+def _rewritten(f: Facts, arch: Arch) -> float:
+    """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part."""
+    stores = [a for a in f.accesses if a.kind == "store"]
+    asked = sum(a.program_bytes for a in stores)
+    waste = (
+        float(sector_waste(np.array(a.span_bytes), np.array(a.align_bytes), arch.sector_bytes)) - 1.0 for a in stores
+    )
+    beyond = sum(a.program_bytes * w for a, w in zip(stores, waste, strict=True))
+    return 1.0 + REWRITTEN * beyond / asked if asked else 1.0
 
 
 def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
