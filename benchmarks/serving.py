@@ -404,9 +404,15 @@ def routed(p: Matmul, topk: int) -> Any:
 
 
 def aligned(experts_of: Any, p: Matmul, height: int) -> dict[str, Any]:
+    """`placed`, on the GPU."""
+    import torch
+
+    return {n: x if n == "slots" else torch.from_numpy(x).cuda() for n, x in placed(experts_of, p, height).items()}
+
+
+def placed(experts_of: Any, p: Matmul, height: int) -> dict[str, Any]:
     """Slots by expert, those of each padded to whole tiles. As many as any routing may need, as engines have them."""
     import numpy as np
-    import torch
 
     flat = experts_of.reshape(-1)
     counts = np.bincount(flat, minlength=p.experts)
@@ -420,8 +426,7 @@ def aligned(experts_of: Any, p: Matmul, height: int) -> dict[str, Any]:
             slots[at : at + count] = order[start : start + count]
             owner[at // height : (at + tall) // height] = expert
             at, start = at + tall, start + count
-    on = {"slot": slots, "expert": owner, "used": np.array([at], np.int32)}
-    return {name: torch.from_numpy(each).cuda() for name, each in on.items()} | {"slots": room}
+    return {"slot": slots, "expert": owner, "used": np.array([at], np.int32), "slots": room}
 
 
 def weights(kind: str, experts: int, n: int, k: int) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _errors(driver: Any, what: str) -> Iterator[None]:
 class CudaProgram:
     """A loaded module and the prepared functions of one program."""
 
-    def __init__(self, driver: Any, binary: Binary, program: Program) -> None:
+    def __init__(self, driver: Any, binary: Binary, program: Program, ordinal: int) -> None:
         self.program = program
         self._driver = driver
         resources: dict[str, Resources] = {}
@@ -96,19 +96,26 @@ class CudaProgram:
                 if call.dynamic_smem_bytes:
                     attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
                     function.set_attribute(attribute, call.dynamic_smem_bytes)
-                function.prepare(f"{launch.MAP_BYTES}s" * len(call.maps) + "".join(map(_letter, call.args)))
+                function.prepare("".join(_letter(arg) for arg in call.args))
                 resources[call.entry] = Resources(
                     function.num_regs, function.shared_size_bytes, function.local_size_bytes
                 )
                 self._calls.append((function, call))
         self.resources: Mapping[str, Resources] = resources
+        # PyCUDA passes arguments as one buffer that begins with the first. A parameter as aligned as a tensor map may
+        # lie behind a gap, of which only the driver knows.
+        self._names = (*(t.name for t in program.tensors), "workspace")
+        maps = any(call.maps for call in program.calls)
+        self._launch = launch.launcher(binary, program, self._names, ordinal) if maps else None
 
     def launch(self, pointers: Mapping[str, int]) -> None:
+        if self._launch is not None:
+            self._launch([pointers[name] for name in self._names])
+            return
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
-                maps = (launch.encoded(each, pointers[each.base]) for each in call.maps)
                 args = (passed(arg, pointers) for arg in call.args)
-                function.prepared_call(call.grid, call.threads, *maps, *args, shared_size=call.dynamic_smem_bytes)
+                function.prepared_call(call.grid, call.threads, *args, shared_size=call.dynamic_smem_bytes)
 
 
 def _letter(arg: str | int | Scalar | None) -> str:
@@ -139,7 +146,7 @@ class CudaDevice:
         return compiling.compile_source(source, compiling.cuda_compiler())
 
     def load(self, binary: Binary, program: Program) -> CudaProgram:
-        return CudaProgram(self._driver, binary, program)
+        return CudaProgram(self._driver, binary, program, self._ordinal)
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
         return launch.launcher(binary, program, names, self._ordinal)

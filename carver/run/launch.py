@@ -29,7 +29,7 @@ C_TYPES: dict[str, Any] = {
 """By the letters of Python's `struct`."""
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 """CUfunction_attribute in cuda.h of CUDA 13.0."""
-MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
+_MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
 _MAP_TYPES = {"float16": 6, "bfloat16": 9, "float32": 7, "tf32": 11, "float8_e4m3": 0, "float8_e5m2": 0, "int8": 0}
 _L2_PROMOTION_128_BYTES = 2
 """CUtensorMapDataType and CUtensorMapL2promotion of cuda.h; the latter is what a miss brings into L2."""
@@ -66,7 +66,7 @@ def encoded(tensor: TensorMap, base: int) -> bytes:
     rank, wide = len(tensor.sizes), _MAP_TYPES[tensor.dtype]
     item_bytes = dtypes.BYTES[tensor.dtype]
     strides = [tensor.row_bytes * prod(tensor.sizes[1:axis]) for axis in range(1, rank)]
-    room = ctypes.create_string_buffer(MAP_BYTES + _MAP_ALIGN_BYTES)
+    room = ctypes.create_string_buffer(_MAP_BYTES + _MAP_ALIGN_BYTES)
     at = -(-ctypes.addressof(room) // _MAP_ALIGN_BYTES) * _MAP_ALIGN_BYTES
     code = _library().cuTensorMapEncodeTiled(
         ctypes.c_void_p(at), wide, rank, ctypes.c_void_p(base + tensor.start_bytes),
@@ -75,7 +75,7 @@ def encoded(tensor: TensorMap, base: int) -> bytes:
         0, SWIZZLES[tensor.box[0] * item_bytes], _L2_PROMOTION_128_BYTES, 0,
     )  # fmt: skip
     _checked(code, f"a tensor map of {tensor}")
-    return ctypes.string_at(at, MAP_BYTES)
+    return ctypes.string_at(at, _MAP_BYTES)
 
 
 def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any, list[Any], Call]]:
@@ -116,7 +116,7 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
             self.kept: list[Any] = []
             self.maps: list[tuple[TensorMap, Any, Any]] = []
             for function, extents, call in fixed:
-                maps = [ctypes.create_string_buffer(MAP_BYTES) for _ in call.maps]
+                maps = [ctypes.create_string_buffer(_MAP_BYTES) for _ in call.maps]
                 self.maps += [(each, at[each.base], room) for each, room in zip(call.maps, maps, strict=True)]
                 values = maps + [
                     at[arg] if isinstance(arg, str)
