@@ -43,6 +43,7 @@ DATA = Path(__file__).parent / "data"
         ("h100/tma.json.gz", 1.045, 1.006),
         ("h100/types.json.gz", 1.04, 1.004),
         ("h100/memory.json.gz", 1.015, 1.005),
+        ("h100/memory_copy.json.gz", 1.035, 1.002),
         ("h100/normalise.json.gz", 1.07, 1.003),
         ("h100/attention.csv", 1.04, 1.006),
         ("h100/triton_matmul.csv", 1.06, 1.012),
