@@ -9,9 +9,9 @@ import pytest
 
 from carver.base.errors import KernelError, ProblemError
 from carver.compiled import ttir
-from carver.compiled.footprint import Footprint, Stretch, align_bytes, density, tile_elements
+from carver.compiled.footprint import Footprint, Stretch, Touched, align_bytes, density, tile_elements
 from carver.compiled.program import evaluate
-from carver.compiled.sampling import MOST_PROGRAMS
+from carver.compiled.sampling import MORE, MOST_PROGRAMS
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
@@ -63,9 +63,9 @@ def test_what_programs_share_is_read_once() -> None:
     trace = evaluate(CAUSAL, [("k", None), ("seq", 256)], (4, 1, 1))
     reads = Footprint(trace, ("load",), {"k": 512.0})
     assert reads.distinct() == {"k": 512.0}
-    everything, _ = reads.waves(1)  # each program its own wave: 64 + 128 + 192 + 256 elements
+    everything = reads.waves(1).total_bytes  # each program its own wave: 64 + 128 + 192 + 256 elements
     assert everything == pytest.approx(2 * (64 + 128 + 192 + 256))
-    assert reads.waves(4)[0] == pytest.approx(512.0)
+    assert reads.waves(4).total_bytes == pytest.approx(512.0)
 
 
 TILES = module(
@@ -299,9 +299,65 @@ def test_a_pointer_that_is_advanced_walks() -> None:
 
 def test_of_a_large_grid_a_part_is_evaluated() -> None:
     trace = evaluate(TILES, [("a", None), ("m", 10**8), ("stride", 64)], (10**6, 1, 1))
-    assert trace.programs <= MOST_PROGRAMS
+    assert trace.programs <= MOST_PROGRAMS * MORE
+    looped = evaluate(CAUSAL, [("k", None), ("seq", 200)], (10**6, 1, 1))
+    assert looped.programs <= MOST_PROGRAMS
     read = Footprint(trace, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct()["a"]
     assert read == pytest.approx(2.0 * 64 * 16 * 10**6)
+
+
+ROUND = module(
+    f"%a: {POINTER}, %b: {POINTER}, %period: i32",
+    """
+    %c64 = arith.constant 64 : i32
+    %pid = tt.get_program_id x : i32
+    %place = arith.remsi %pid, %period : i32
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %own = arith.muli %pid, %c64 : i32
+    %first = tt.splat %own : i32 -> tensor<64xi32>
+    %at = arith.addi %first, %range : tensor<64xi32>
+    %base = tt.splat %a : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %where = tt.addptr %base, %at : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %x = tt.load %where : tensor<64x!tt.ptr<f16>>
+    %shared = arith.muli %place, %c64 : i32
+    %second = tt.splat %shared : i32 -> tensor<64xi32>
+    %there = arith.addi %second, %range : tensor<64xi32>
+    %other = tt.splat %b : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %which = tt.addptr %other, %there : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %y = tt.load %which : tensor<64x!tt.ptr<f16>>
+""",
+)
+TILE_BYTES = 128
+
+
+def reused(period: int, programs: int, at_once: int) -> tuple[float, float, float]:
+    """Of all that waves read again: the bytes, and the least and the largest distance of nine tenths of them, in tiles.
+
+    Each program reads a tile of its own and one of `period` that all take turns at.
+    """
+    trace = evaluate(ROUND, [("a", None), ("b", None), ("period", period)], (programs, 1, 1))
+    touched = Touched.of(trace, {"a": TILE_BYTES * programs * 1.0, "b": TILE_BYTES * period * 1.0})
+    parts = touched.reuse(at_once)
+    every = sum(n for n, _ in parts)
+    most = [meanwhile / TILE_BYTES for n, meanwhile in parts if n > 0.1 * every]
+    return every / TILE_BYTES, min(most), max(most)
+
+
+@pytest.mark.parametrize(
+    ("period", "programs", "at_once"),
+    [(640, 6400, 20), (640, 6400, 200), (2000, 8000, 100), (40_000, 2_000_000, 1000)],
+)
+def test_what_comes_back_is_as_far_as_what_is_touched_meanwhile(period: int, programs: int, at_once: int) -> None:
+    """A tile comes back after `period` programs, which touch twice as many tiles; the last grid is seen in parts that
+    are shorter."""
+    tiles, least, largest = reused(period, programs, at_once)
+    assert tiles == pytest.approx(programs - period, rel=0.05)
+    assert period < least and largest < 4 * period
+
+
+def test_what_the_next_wave_reads_comes_back_at_once() -> None:
+    tiles, least, largest = reused(100, 2000, 100)
+    assert tiles == pytest.approx(1900) and least == largest == 200
 
 
 def test_text_that_is_no_ir_is_refused() -> None:

@@ -147,6 +147,9 @@ class Facts:
     """Distinct bytes that a wave of resident blocks reads, summed over all waves."""
     live_bytes: float
     """Distinct bytes that one wave reads or writes."""
+    reuse: tuple[tuple[float, float], ...]
+    """Bytes that later waves read again, each with the bytes that are touched meanwhile; in all `wave_bytes` less
+    `read_bytes`."""
     sm_bytes: float
     """Distinct bytes that the programs on one SM read at a time, summed over the whole grid."""
     sm_live_bytes: float
@@ -210,7 +213,7 @@ def gathered(
         resident = min(blocks_that_fit(arch, -(-warps // 2), shared_bytes, registers), 1)
     resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
     reads, slots = touched.reads, max(arch.sm_count * resident, 1)
-    sm_bytes, sm_live_bytes = reads.waves(max(resident, 1))
+    on_sm = reads.waves(max(resident, 1))
     return Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=code, resident=resident,
@@ -218,9 +221,11 @@ def gathered(
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
         imbalance=float(work.max() / work.mean()), dot_flops=dots,
         read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
-        wave_bytes=reads.waves(slots)[0], live_bytes=touched.all.waves(slots)[1],
-        sm_bytes=sm_bytes, sm_live_bytes=sm_live_bytes, again_bytes=reads.again(),
-        near_bytes=reads.waves(max(arch.l2_merge_sms, 1))[0], atomic_bytes=sum(touched.atomics.distinct().values()),
+        wave_bytes=reads.waves(slots).total_bytes, live_bytes=touched.all.waves(slots).live_bytes,
+        reuse=touched.reuse(slots),
+        sm_bytes=on_sm.total_bytes, sm_live_bytes=on_sm.live_bytes, again_bytes=reads.again(),
+        near_bytes=reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
+        atomic_bytes=sum(touched.atomics.distinct().values()),
     )  # fmt: skip
 
 

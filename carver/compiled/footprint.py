@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from ..base.types import FloatArray
 from .trace import Access, Trace
 
 WALK = ("start", "stride", "count", "program", "round")
+ENOUGH_WAVES = 4
+"""Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
 
@@ -98,6 +101,23 @@ class _Walks:
     """Which of the program's loads or stores of this geometry it is."""
 
 
+class Waves(NamedTuple):
+    """Bytes that waves touch, each counted once a wave."""
+
+    by_argument: Mapping[str, float]
+    """Of all waves of the grid."""
+    live_bytes: float
+    """Of one."""
+    waves: float
+    """How many the grid has."""
+    length: float
+    """Waves of full length that one is in the mean: the last of a run of programs is cut off."""
+
+    @property
+    def total_bytes(self) -> float:
+        return sum(self.by_argument.values())
+
+
 @dataclass(frozen=True)
 class Footprint:
     """Loads, or stores, of all programs that were evaluated."""
@@ -106,7 +126,7 @@ class Footprint:
     kinds: tuple[str, ...]
     sizes: Mapping[str, float]
     """Bytes of each tensor."""
-    _waves: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _waves: dict[tuple[int, int], Waves] = field(default_factory=dict)
 
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
@@ -151,30 +171,32 @@ class Footprint:
                 total += g.tile_bytes * float(each - _distinct_by(g, program).sum())
         return total * self.scale
 
-    def waves(self, at_once: int) -> tuple[float, float]:
-        """Bytes that waves of so many consecutive programs touch, each counted once a wave: of all waves, and of one.
+    @cached_property
+    def rounds(self) -> int:
+        """Iterations of a loop around loops, as persistent programs have them. Each is a wave of its own."""
+        return 1 + max((int(access.round.max(initial=0)) for access in self.trace.accesses), default=0)
 
-        In a loop around loops, as persistent programs have them, each of its iterations is a wave of its own.
-        """
-        if at_once not in self._waves:
-            self._waves[at_once] = self._by_wave(at_once)
-        return self._waves[at_once]
+    def waves(self, at_once: int, merged: int = 1) -> Waves:
+        """Bytes that waves of so many consecutive programs touch; `merged`: so many waves are taken as one."""
+        if (at_once, merged) not in self._waves:
+            self._waves[at_once, merged] = self._by_wave(at_once, merged)
+        return self._waves[at_once, merged]
 
-    def _by_wave(self, at_once: int) -> tuple[float, float]:
-        window = np.zeros(self.trace.programs, np.int64)
-        windows = 0
+    def _by_wave(self, at_once: int, merged: int) -> Waves:
+        first, wave = np.zeros((2, self.trace.programs), np.int64)
+        count = 0
         for begin, end in self.trace.ranges:
-            window[begin:end] = windows + np.arange(end - begin) // at_once
-            windows += -(-(end - begin) // at_once)
-        total, rounds = 0.0, 1
+            first[begin:end], wave[begin:end] = count, np.arange(end - begin) // at_once * self.rounds
+            count += -(-(-(-(end - begin) // at_once) * self.rounds) // merged)
+        total = dict.fromkeys(self.walks, 0.0)
         for argument, groups in self.walks.items():
             size = self.sizes.get(argument, math.inf)
             for g in groups:
-                around = int(g.round.max(initial=0)) + 1
-                which = window[g.program.astype(np.int64)] * around + g.round.astype(np.int64)
-                total += float(np.minimum(g.tile_bytes * _distinct_by(g, which), size).sum())
-                rounds = max(rounds, around)
-        return total * self.scale, total / max(windows * rounds, 1)
+                program = g.program.astype(np.int64)
+                which = first[program] + (wave[program] + g.round.astype(np.int64)) // merged
+                total[argument] += float(np.minimum(g.tile_bytes * _distinct_by(g, which), size).sum()) * self.scale
+        length = self.trace.programs / at_once * self.rounds / count
+        return Waves(total, sum(total.values()) / (count * self.scale), count * self.scale, length)
 
 
 @dataclass(frozen=True)
@@ -185,6 +207,40 @@ class Touched:
     writes: Footprint
     all: Footprint
     atomics: Footprint
+
+    def reuse(self, at_once: int) -> tuple[tuple[float, float], ...]:
+        """Bytes that later waves read again, and the bytes that are touched meanwhile, the nearest first.
+
+        Where n waves touch f(n) bytes, those that one more adds, f(n + 1) - f(n), were not touched in the n before it.
+        As n grows, it adds fewer by those that come back after n waves, when f(n) bytes were touched. Source: Xiang et
+        al., HOTL: a higher order theory of locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come
+        back are taken to do so evenly over the grid; after one wave, where runs are shorter than ENOUGH_WAVES.
+        """
+        reads, every = self.reads, self.reads.waves(at_once)
+        longest = max(-(-(end - begin) // at_once) for begin, end in reads.trace.ranges) * reads.rounds
+        merged = [1]
+        while merged[-1] < longest:
+            merged.append(min(2 * merged[-1], longest))
+        once = reads.distinct()
+        again = {name: n - once[name] for name, n in every.by_argument.items() if n > once[name]}
+        if not again:
+            return ()
+        found = [reads.waves(at_once, n) for n in merged]
+        live = [self.all.waves(at_once, n).live_bytes for n in merged]
+        waves = every.waves * every.length
+        out: defaultdict[float, float] = defaultdict(float)
+        for name, bytes_ in again.items():
+            touched = [each.by_argument[name] / each.waves for each in found]
+            new = [touched[0] / found[0].length]
+            for (near, far), (less, more) in zip(pairwise(found), pairwise(touched), strict=True):
+                new.append(min(max((more - less) / (far.length - near.length), 0.0), new[-1]))
+            parts = [(n, x - y) for n, (x, y) in zip(live, pairwise(new), strict=False)]
+            evenly = self.all.waves(at_once).total_bytes * once[name] / max(new[-1] * waves, 1.0)
+            parts.append((evenly if longest >= ENOUGH_WAVES else live[0], max(new[-1] - once[name] / waves, 0.0)))
+            share = bytes_ / max(sum(part for _, part in parts), 1e-9)
+            for meanwhile, part in parts:
+                out[meanwhile] += part * share
+        return tuple((n, meanwhile) for meanwhile, n in sorted(out.items()) if n > 0.0)
 
     @classmethod
     def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:

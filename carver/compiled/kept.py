@@ -111,5 +111,6 @@ def _facts(plain: Mapping[str, Any]) -> Facts:
         "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in plain["loops"]),
         "asides": tuple((times, span_of(span)) for times, span in plain["asides"]),
         "straight": span_of(plain["straight"]),
+        "reuse": tuple((float(n), float(meanwhile)) for n, meanwhile in plain["reuse"]),
         "accesses": tuple(AccessFacts(**access) for access in accesses),
     })  # fmt: skip

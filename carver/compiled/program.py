@@ -50,6 +50,7 @@ MOST_BOUND = 2**62
 MOST_STEPS = 20_000
 """Iterations of a loop whose counters are not affine, one by one."""
 
+LOOPS = ("scf.for", "scf.while")
 _SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
 _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
 
@@ -64,7 +65,8 @@ def evaluate(
     Raises ProblemError where a loop or a branch depends on what the kernel loads and `values` does not say.
     """
     functions = ttir.parse(text)
-    programs, ranges = sampled(int(np.prod(grid)))
+    loops = any(op.name in LOOPS for function in functions.values() for op in ttir.walk(function.body))
+    programs, ranges = sampled(int(np.prod(grid)), loops)
     evaluator = _Evaluator(functions, grid, programs, values or {}, Trace(grid, len(programs), ranges))
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
     entry = ttir.entry(functions)
@@ -522,7 +524,7 @@ class _Evaluator:
 
 def _nests(body: Block) -> bool:
     """Whether a loop's body holds loops."""
-    return any(op.name in ("scf.for", "scf.while") for op in ttir.walk((body,)))
+    return any(op.name in LOOPS for op in ttir.walk((body,)))
 
 
 def _undecided(what: str, value: Value) -> ProblemError:

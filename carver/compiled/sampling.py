@@ -8,20 +8,23 @@ import numpy as np
 
 from ..base.types import FloatArray
 
-MOST_PROGRAMS, RUN_OF_PROGRAMS = 4224, 1056
-"""Grids up to the first are evaluated whole, of others as many runs of consecutive programs as come to it."""
+MOST_PROGRAMS, RUNS = 4224, 4
+"""Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
+MORE = 8
+"""So many times as many, where the programs have no loops and cost little each."""
 MOST_LANES = 30_000
 
 
-def sampled(count: int) -> tuple[Any, tuple[tuple[int, int], ...]]:
+def sampled(count: int, loops: bool = True) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
-    consecutive ones."""
-    if count <= MOST_PROGRAMS:
+    consecutive ones. `loops`: whether programs have any."""
+    most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
+    if count <= most:
         return np.arange(count), ((0, count),)
-    parts = MOST_PROGRAMS // RUN_OF_PROGRAMS
-    starts = np.linspace(0, count - RUN_OF_PROGRAMS, parts).astype(np.int64)
-    ranges = tuple((i * RUN_OF_PROGRAMS, (i + 1) * RUN_OF_PROGRAMS) for i in range(parts))
-    return np.concatenate([np.arange(s, s + RUN_OF_PROGRAMS) for s in starts]), ranges
+    run = most // RUNS
+    starts = np.linspace(0, count - run, RUNS).astype(np.int64)
+    ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
+    return np.concatenate([np.arange(s, s + run) for s in starts]), ranges
 
 
 def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any]]:
