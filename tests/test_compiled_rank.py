@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
+from carver.compiled.facts import _unevenness
 from carver.compiled.triton import Target, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
@@ -695,6 +697,18 @@ def test_sectors_that_are_stored_in_parts_move_again() -> None:
         facts = carver.inspect(kernels.turned, args=args, config=config, arch=H100, grid=(4096 // rows, 64))
         moved.append(price_compiled([facts], H100)[0].facts["dram_bytes"][0])
     assert moved[1] == moved[2] and 1.8 < moved[0] / moved[1] < 2.0
+
+
+@pytest.mark.parametrize(
+    ("work", "slots", "ends"),
+    [
+        ([3, 3, 3, 3], 2, 6), ([4, 1, 1, 1, 1], 2, 4), ([1, 1, 1, 1, 4], 2, 6), ([5, 1, 1, 1], 4, 5),
+        ([8, 0, 0, 0], 1, 8), ([8, 0, 0, 0], 2, 8),
+    ],
+)  # fmt: skip
+def test_what_sticks_out_of_the_last_wave_depends_on_the_order(work: list[int], slots: float, ends: float) -> None:
+    equal = np.mean(work) * math.ceil(len(work) / slots)
+    assert _unevenness(np.array(work, float), slots) == pytest.approx(ends / equal)
 
 
 def test_l2_keeps_less_of_what_comes_back_later() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from ..base.table import several
+from ..base.types import FloatArray
 from .footprint import Stretch, Touched, align_bytes, density, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -132,8 +134,8 @@ class Facts:
     working: float
     """Share of the programs that run that, and do not return before."""
     accesses: tuple[AccessFacts, ...]
-    imbalance: float
-    """Work of the busiest program over the mean."""
+    unevenness: float
+    """Time of the grid's programs, which begin in order as blocks end, over that of as many that do the mean work."""
     dot_flops: float
     """Of the mean program."""
     read_bytes: float
@@ -219,7 +221,7 @@ def gathered(
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=code, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
-        imbalance=float(work.max() / work.mean()), dot_flops=dots,
+        unevenness=_unevenness(work, arch.sm_count * resident * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
         wave_bytes=reads.waves(slots).total_bytes, live_bytes=touched.all.waves(slots).live_bytes,
         reuse=touched.reuse(slots),
@@ -227,6 +229,19 @@ def gathered(
         near_bytes=reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         atomic_bytes=sum(touched.atomics.distinct().values()),
     )  # fmt: skip
+
+
+def _unevenness(work: FloatArray, slots: float) -> float:
+    """Of programs in the order of the grid, of which `slots` run at a time, all equally fast: a new one begins as one
+    ends. Below 1 where short ones fill what the last wave of equal ones would leave idle."""
+    mean, count = float(work.mean()), max(round(slots), 1)
+    if work.max() == work.min():
+        return 1.0
+    ends = [float(first) for first in work[:count]]
+    heapify(ends)
+    for own in work[count:]:
+        heapreplace(ends, ends[0] + float(own))
+    return max(ends) / (mean * -(-len(work) // count))
 
 
 def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> AccessFacts:

@@ -198,8 +198,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         return np.array([float(getattr(f, name)) for f in candidates])
 
     grid, held = fact("programs"), np.maximum(fact("resident"), 1.0)
-    waves = grid / (arch.sm_count * held)
-    uneven = 1.0 + (fact("imbalance") - 1.0) / np.maximum(waves, 1.0)
+    uneven = fact("unevenness")
     steps = np.array([s.steps for s in shapes]) * uneven
 
     def each(name: str) -> FloatArray:
