@@ -85,7 +85,7 @@ def test_a_way_out_between_does_not_hide_what_an_address_is_made_of() -> None:
         (("IMAD.WIDE", "R2, R0, 0x4, R2"), "desc[UR6][R2.64]", 4),
         (("LEA", "R2, P0, R0, UR4, 0x4"), "desc[UR6][R2.64+0x4]", 16),  # a thread owns 16 bytes, adds to 4 at a time
         (("IADD3", "R2, P0, R0, UR4, RZ"), "desc[UR6][R2.64]", 4),  # 4 lanes on each word of one
-        (("LOP3.LUT", "R2, R0, 0x0, RZ, 0xc0, !PT"), "desc[UR6][R2.64]", 32),  # one word for all
+        (("LOP3.LUT", "R2, R0, 0x4, RZ, 0xc0, !PT"), "desc[UR6][R2.64]", 16),  # two words for all
         (("IMAD.WIDE.U32", "R2, R0, 0x80, R2"), "[R2.64]", 32),  # rows of 128 bytes
     ],
 )
@@ -98,5 +98,7 @@ def test_atomics_of_four_words_a_lane() -> None:
     assert atomic_sectors(code(TID, address, access)) == {2: 16}
 
 
-def test_nothing_is_said_of_atomics_where_what_is_loaded_says() -> None:
+def test_nothing_is_said_of_atomics_where_what_is_loaded_or_given_says() -> None:
+    masked = ("LOP3.LUT", "R2, R0, UR4, RZ, 0xc0, !PT")
+    assert atomic_sectors(code(TID, masked, ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
     assert atomic_sectors(code(TID, ("LDG.E", "R2, desc[UR4][R0.64]"), ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}

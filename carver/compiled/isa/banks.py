@@ -51,13 +51,14 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
 
 def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
     """Sectors of global memory that the lanes of a warp touch, by the index of the atomic; one counts as often as lanes
-    meet on a word of it. None where lanes differ in an unknown way."""
+    meet on a word of it. None where lanes differ in an unknown way, or seem not to: a single thread's atomic looks like
+    that, and so do indices under a mask that is an argument."""
     if not any(each.mnemonic in ATOMIC for each in instructions):
         return {}
     found = {}
     for i, held in _reached(instructions, ATOMIC):
         each = instructions[i]
-        if (address := _address(each, held)) is not None:
+        if (address := _address(each, held)) is not None and not _same(address):
             words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
             places, lanes = np.unique(words, return_counts=True)
             sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
