@@ -297,7 +297,7 @@ def test_the_rules_allow_what_is_compiled_here(case: int) -> None:
         ("wgmma", SQUARE, wgmma(128, 128, 64, 6, 3), "one or two groups"),
         ("tma", SQUARE, tma(128, 128, 64, 1, 4, alternate=1), "two groups alternate"),
         ("tma", SQUARE, tma(128, 128, 64, 2, 4, cluster=3), "one block or two"),
-        ("tma", SQUARE, tma(320, 64, 64, 1, 4), "at most 256 rows"),
+        ("tma", SQUARE, tma(64, 160, 64, 1, 4), "come in 128 bytes"),
         ("simt", FP32, simt(128, 128, 16, 8, 8, 3), "one or two buffers"),
         ("simt", FP32, simt(16, 16, 16, 4, 8, 1), "whole warps"),
         ("reduce", SUM, tile(1, 1024, 256, 8, split=1), "every thread has a vector"),

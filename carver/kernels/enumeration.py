@@ -124,9 +124,27 @@ class Fixed:
 
     @cached_property
     def ascending(self) -> bool:
-        """Whether the order of `index` is the lexicographic order of the tunables, as declared."""
-        lists = [values for values in self.kernel.tunables.values() if not isinstance(values, Expression)]
-        return all(list(values) == sorted(set(values)) for values in lists)
+        """Whether the order of `index` is the lexicographic order of the tunables, as declared: lists ascend, and what
+        is computed follows from tunables that were declared before."""
+        before: set[str] = set()
+        for name, values in self.kernel.tunables.items():
+            if isinstance(values, Expression):
+                if not self._listed(values) <= before:
+                    return False
+            elif list(values) != sorted(set(values)):
+                return False
+            else:
+                before.add(name)
+        return True
+
+    def _listed(self, formula: Formula) -> set[str]:
+        """The tunables with a list that a formula uses, by itself or through others."""
+        formulas = {**self.kernel.derived, **self.kernel.tunables}
+        found: set[str] = set()
+        for name in formula.names & formulas.keys():
+            its = formulas[name]
+            found |= {name} if isinstance(its, tuple) else self._listed(its)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy is enumerated again
         return fixed_candidates, (self.kernel, self.arch, self.problem)
