@@ -250,6 +250,7 @@ def test_tensor_maps_say_how_the_copy_engine_reads_each_operand(problem: Problem
     [
         ("box", '["24", "128"]', "a row of a box has 32, 64 or 128 bytes, got 24 elements of 2"),
         ("box", '["64", "512"]', "a box has 1 to 256 elements along an axis, got 64 x 512"),
+        ("box", "[]", "1 to 5 sizes, and a box of at most as many extents, got 3 and 0"),
         ("row_bytes", '"k + 3"', "rows start on multiples of 16 bytes, got rows of 307"),
     ],
 )

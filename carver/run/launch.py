@@ -30,7 +30,8 @@ C_TYPES: dict[str, Any] = {
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 """CUfunction_attribute in cuda.h of CUDA 13.0."""
 _MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
-_MAP_TYPES = {"float16": 6, "bfloat16": 9, "float32": 7, "tf32": 11, "float8_e4m3": 0, "float8_e5m2": 0, "int8": 0}
+_MAP_TYPES = {"float64": 8, "float32": 7, "tf32": 11, "float16": 6, "bfloat16": 9, "float8_e4m3": 0, "float8_e5m2": 0,
+              "int8": 0, "int32": 3}  # fmt: skip
 _L2_PROMOTION_128_BYTES = 2
 """CUtensorMapDataType and CUtensorMapL2promotion of cuda.h; the latter is what a miss brings into L2."""
 

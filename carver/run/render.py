@@ -47,8 +47,8 @@ _WIDEST_LOAD_BYTES = 16
 
 SWIZZLES = {32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle of cuda.h, by the bytes of a box's row."""
-_MOST_OF_A_BOX, _ROW_ALIGN_BYTES = 256, 16
-"""Of cuTensorMapEncodeTiled: elements of a box along an axis, and what the strides are multiples of."""
+_MOST_AXES, _MOST_OF_A_BOX, _ROW_ALIGN_BYTES = 5, 256, 16
+"""Of cuTensorMapEncodeTiled: axes, elements of a box along an axis, and what the strides are multiples of."""
 
 
 @dataclass(frozen=True)
@@ -326,17 +326,22 @@ def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap
     copied, dtype = bool(declared.copied(names)), problem.dtypes[declared.tensor]
     sizes = tuple(int(size(names)) for size in declared.sizes)
     box = tuple(int(extent(names)) for extent in declared.box)
-    row_bytes, item_bytes = int(declared.row_bytes(names)), dtypes.BYTES[dtype]
+    row_bytes, item_bytes = int(declared.row_bytes(names)), dtypes.BYTES.get(dtype, 0)
+
+    def refuse(rule: str, got: str) -> ConfigError:
+        return ConfigError(f"tensor map of {declared.tensor}: {rule}, got {got}")
+
+    if not item_bytes:
+        raise refuse("elements have a whole number of bytes", dtype)
+    if not 1 <= len(box) <= len(sizes) <= _MOST_AXES:
+        raise refuse(f"1 to {_MOST_AXES} sizes, and a box of at most as many extents", f"{len(sizes)} and {len(box)}")
     if not all(1 <= extent <= _MOST_OF_A_BOX for extent in box):
-        most = f"a box has 1 to {_MOST_OF_A_BOX} elements along an axis"
-        raise ConfigError(f"tensor map of {declared.tensor}: {most}, got {' x '.join(map(str, box))}")
+        raise refuse(f"a box has 1 to {_MOST_OF_A_BOX} elements along an axis", " x ".join(map(str, box)))
     if box[0] * item_bytes not in SWIZZLES:
         *some, last = map(str, SWIZZLES)
-        rows = f"a row of a box has {', '.join(some)} or {last} bytes"
-        raise ConfigError(f"tensor map of {declared.tensor}: {rows}, got {box[0]} elements of {item_bytes}")
+        raise refuse(f"a row of a box has {', '.join(some)} or {last} bytes", f"{box[0]} elements of {item_bytes}")
     if row_bytes % _ROW_ALIGN_BYTES:
-        starts = f"rows start on multiples of {_ROW_ALIGN_BYTES} bytes"
-        raise ConfigError(f"tensor map of {declared.tensor}: {starts}, got rows of {row_bytes}")
+        raise refuse(f"rows start on multiples of {_ROW_ALIGN_BYTES} bytes", f"rows of {row_bytes}")
     base, start_bytes = ("workspace", int(declared.copied_at(names))) if copied else (declared.tensor, 0)
     return TensorMap(base, start_bytes, dtype, sizes, row_bytes, box + (1,) * (len(sizes) - len(box)))
 
