@@ -3,17 +3,19 @@
     python benchmarks/captured.py [--arch h100,mi300x] [--only NAME] [--out FILE.jsonl]
 
 Calls operators of flash-linear-attention (`fla-core`), Liger and Conch (`conch-triton-kernels`), forward and backward,
-with tensors of the CPU. A launch of a Triton kernel is not done but noted; its first configurations are then compiled
-for each device, read and priced, and the products that the machine's code does are held against those of the program.
-Printed are refusals, and kernels whose code multiplies far less or more than the program: small tiles that several
-warps repeat do more, a compiler that leaves out what is masked does less. Needs torch, and of the libraries those that
-are installed.
+and products with weights of few bits of GemLite (`gemlite`), with tensors of the CPU. A launch of a Triton kernel is
+not done but noted; its first configurations are then compiled for each device, read and priced, and the products that
+the machine's code does are held against those of the program. Printed are refusals, and kernels whose code multiplies
+far less or more than the program: small tiles that several warps repeat do more, a compiler that leaves out what is
+masked does less. Needs torch, and of the libraries those that are installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
+import itertools
 import json
 import sys
 import time
@@ -59,14 +61,21 @@ def noted(kernel: Any, grid: Any) -> Callable[..., None]:
     def launch(*args: Any, **options: Any) -> None:
         function = function_of(kernel)
         given = dict(zip(function.arg_names, args, strict=False))
-        given |= {name: options.pop(name) for name in [*options] if name in function.arg_names}
+        keywords = dict(options)
+        given |= {name: options.pop(name) for name in keywords if name in function.arg_names}
         tuner = kernel
         while not isinstance(tuner, Autotuner | JITFunction):
             tuner = tuner.fn
-        configs = list(tuner.configs) if isinstance(tuner, Autotuner) else [options]
+        configs = pruned(tuner, args, keywords) if isinstance(tuner, Autotuner) else [options]
         LAUNCHED.setdefault(f"{function.__module__}.{function.__name__}", Launched(kernel, given, grid, configs))
 
     return launch
+
+
+def pruned(tuner: Autotuner, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """Of the tuner's list what a launch with these arguments would time."""
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    return list(tuner.prune_configs(keywords))
 
 
 class Absent:
@@ -177,6 +186,30 @@ def calls(
     yield of(f"{conch}normalization.rms_norm.rms_norm_launcher", row, row, weight, 1e-6)
     yield of(f"{conch}vision.nms.nms_launcher", (4096, 4), weight, lambda: torch.zeros(row, dtype=torch.bool),
              lambda: torch.zeros(4096, dtype=torch.bool), 0.5)  # fmt: skip
+    yield from few_bits()
+
+
+LAYERS = {"qkv": (6144, 4096), "o": (4096, 4096), "up": (28672, 4096), "down": (4096, 14336)}
+"""Outputs and inputs of Llama-3-8B's layers, joined where they read the same."""
+
+
+def few_bits() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """GemLite's products of 1 to 512 rows of float16 with weights of 4 bits, in groups of 128, and of 8 bits."""
+
+    def product(bits: int, rows: int, outputs: int, inputs: int) -> Any:
+        gemlite = importlib.import_module("gemlite")
+        gemlite.reset_config()  # of what it ships for some GPUs, in place of its lists
+        x = torch.randn(rows, inputs).half()
+        if bits == 8:
+            layer = gemlite.helper.A16W8_INT8(device=x.device).from_weights((torch.randn(outputs, inputs) / 20).half())
+        else:
+            weights = torch.randint(0, 16, (outputs, inputs), dtype=torch.uint8)
+            scales, zeros = (torch.full((outputs * inputs // 128, 1), n).half() for n in (0.01, 8.0))
+            layer = gemlite.helper.A16Wn(device=x.device).from_weights(weights, scales, zeros, bits, 128)
+        return layer(x)
+
+    for bits, (name, sizes), rows in itertools.product((4, 8), LAYERS.items(), (1, 8, 64, 512)):
+        yield f"gemlite.W{bits}A16.{name}.{rows}", functools.partial(product, bits, rows, *sizes)
 
 
 def capture() -> None:
