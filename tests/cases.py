@@ -14,7 +14,10 @@ from carver.problem.problem import Problem
 from carver.ranking.offers import offered_kernels
 
 KERNELS: tuple[Kernel, ...] = tuple(
-    load(path) for path in sorted(folder("templates").glob("*/*.toml")) if path.name != "op.toml"
+    load(path)
+    for operator in sorted(operator_files())
+    for path in sorted((folder("templates") / operator).glob("*.toml"))
+    if path.name != "op.toml"
 )
 PRICED = tuple(kernel for kernel in KERNELS if kernel.model in MODELS)
 """Kernels whose model is there."""

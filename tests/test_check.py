@@ -184,6 +184,58 @@ def faults(tmp_path: Path, text: str) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
+MINE = """\
+backend = "triton"
+compiler = "triton"
+model = "contraction"
+constants_of = "matmul/triton"
+extends = ["triton_dot", "{extended}"]
+[tunables]
+M = [32, 64]
+num_warps = [4]
+num_stages = [3]
+[schedule]
+tile_m = "M"
+tile_n = "64"
+tile_k = "32"
+"""
+
+
+def extending(folder: Path, extended: str, common: str = "", more: str = "") -> Path:
+    """A declaration that extends a file of that content and triton_dot."""
+    for name, text in ("common/mine.toml", common), ("matmul/x.toml", MINE.replace("{extended}", extended) + more):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder / "matmul/x.toml"
+
+
+def test_a_declaration_extends_files_of_its_own_folder_and_shipped_ones(tmp_path: Path) -> None:
+    common = '[tunables]\nGROUP = [1, 8]\n[schedule]\ngroup = "GROUP"\n[rules]\n"M divides m" = "m % M == 0"\n'
+    kernel = checked(extending(tmp_path, "mine", common))
+    assert list(kernel.tunables) == ["M", "num_warps", "num_stages", "GROUP"]
+    assert list(kernel.rules) == ["Triton tiles are powers of two", "num_warps is a power of two", "M divides m"]
+    assert kernel.schedule["group"].text == "GROUP" and "accumulators spill registers" in kernel.avoid
+
+
+@pytest.mark.parametrize(
+    ("extended", "common", "more", "says"),
+    [
+        ("triton_dott", "", "", "there is no 'triton_dott' in common/ to extend; did you mean 'triton_dot'"),
+        ("mine", '[rules]\n"num_warps is a power of two" = "1"', "", "[rules] num_warps is a power of two: of 'mine'"),
+        ("mine", '[schedule]\ngroup = "1"', 'group = "8"', "of 'mine', which is extended: stands here already, or"),
+        ("triton_dot", "", "", "of 'triton_dot', which is extended: stands here already, or in another file"),
+        ("mine", 'extends = ["triton_dot"]', "", "of 'mine', which is extended: unknown key 'extends'; known: avoid"),
+        ("mine", "rules = 3", "", "of 'mine', which is extended: [rules] is a table of keys and values, got 3"),
+        ("mine", "rules = ", "", "extends 'mine': "),
+        ("mine", '[rules]\nwide = "N > 8"', "", "[rules] wide: there is no 'N'"),
+    ],
+)
+def test_faults_of_what_is_extended(tmp_path: Path, extended: str, common: str, more: str, says: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        checked(extending(tmp_path, extended, common, more))
+    assert says in str(caught.value)
+
+
 def test_a_requirement_of_sizes_belongs_under_rules(tmp_path: Path) -> None:
     told = "is a size, a tunable or a column: a condition on one stands under [rules]"
     found = faults(tmp_path, CUDA)

@@ -12,6 +12,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from cases import KERNELS
 
 from carver.arch import devices as arch
 from carver.arch.descriptor import Arch
@@ -45,11 +46,7 @@ from carver.run.travel import program_from_dict, program_to_dict
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
 
-DECLARATIONS = [
-    k
-    for path in sorted(folder("templates").glob("*/*.toml"))
-    if path.name != "op.toml" and (k := kernel.load(path)).source is not None
-]
+DECLARATIONS = [k for k in KERNELS if k.source is not None]
 
 PROBLEMS = {
     "matmul": [

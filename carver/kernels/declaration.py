@@ -8,6 +8,8 @@ A declaration says
 - which combinations cannot run (`rules`), and which are never worth recommending (`avoid`);
 - how the kernel is launched.
 
+What several declarations say alike stands once, in `templates/common/<name>.toml`: `extends = ["triton_dot"]` adds it.
+
 Kernels of other tools have a declaration without a source, which is enough to rank their configurations. A kernel that
 was never fitted can borrow the constants of a similar one of the same compiler (`constants_of = "matmul/triton"`).
 """
@@ -38,8 +40,12 @@ FITTED_KEYS = {"device": "str", "date": "str", "dtypes": "list[str]", "error_low
 """Types of the keys of [fitted] that predictions read, as annotations; other keys are for people."""
 KEYS = {
     "backend", "model", "title", "source", "requires", "tunables", "defaults", "options", "let", "schedule", "rules",
-    "launches", "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler",
+    "launches", "avoid", "workspace", "constants", "fitted", "constants_of", "isa", "compiler", "extends",
 }  # fmt: skip
+COMMON = "common"
+"""The folder of what declarations extend, beside those of the operators."""
+COMMON_TABLES = ("requires", "tunables", "defaults", "options", "let", "schedule", "rules", "avoid")
+"""Those that a file may have which declarations extend; it has no other keys."""
 LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "maps", "args", "when"}
 MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
@@ -208,6 +214,7 @@ def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
     except KernelError as e:
         raise DeclarationError(path, [Fault("", "", str(e).removeprefix(f"{path}: "))]) from None
     reader = _Reader(path, raw, operator or path.parent.name)
+    reader.extend()
     return reader.kernel(), reader.faults
 
 
@@ -222,8 +229,32 @@ class _Reader:
     """Reads one declaration. It collects faults and goes on, so that all are reported at once."""
 
     def __init__(self, path: Path, raw: Mapping[str, Any], operator: str) -> None:
-        self.path, self.raw, self.operator = path, raw, operator
+        self.path, self.raw, self.operator = path, dict(raw), operator
         self.faults: list[Fault] = []
+
+    def extend(self) -> None:
+        """Add to each table, after its own keys, those of the files that `extends` names."""
+        folders = self.path.parent.parent / COMMON, folder("templates") / COMMON
+        known = {path.stem: path for home in reversed(folders) for path in sorted(home.glob("*.toml"))}
+        for name in map(str, self.listed("", "extends", self.raw)):
+            if name not in known:
+                self.fault("", "extends", f"there is no {shown(name)} in {COMMON}/ to extend; {nearest(name, known)}")
+                continue
+            try:
+                raw = toml_of(text_of(known[name], KernelError), known[name], KernelError)
+            except KernelError as error:
+                self.fault("", "extends", f"extends {name!r}: {error}")
+                continue
+            common = _Reader(known[name], raw, self.operator)
+            for word in sorted(raw.keys() - {*COMMON_TABLES}):
+                common.fault("", word, f"unknown key {word!r}; {nearest(word, COMMON_TABLES)}")
+            for table in (table for table in COMMON_TABLES if table in raw):
+                own, its = self.table(table), common.table(table)
+                for key in sorted(own.keys() & its.keys()):
+                    common.fault(table, key, "stands here already, or in another file that is extended: leave one out")
+                self.raw[table] = {**own, **its}
+            for fault in common.faults:
+                self.fault(fault.table, fault.key, f"of {name!r}, which is extended: {fault.says}")
 
     def fault(self, table: str, key: str, says: str) -> None:
         if (fault := Fault(table, key, says)) not in self.faults:  # some keys are read twice

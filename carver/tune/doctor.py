@@ -137,7 +137,9 @@ def _declared() -> list[str]:
     """The user's declarations. Raises KernelError where one is of no operator, or cannot be read."""
     names, known = [], operator_files()
     for path in sorted(declaration.own_folder().glob("*/*.toml")):
-        if (operator := path.parent.name) not in known:
+        if (operator := path.parent.name) == declaration.COMMON:
+            continue
+        if operator not in known:
             raise KernelError(f"{path}: no operator {operator!r}; {nearest(operator, known)}")
         names.append(f"{operator}/{declaration.load(path).name}")
     return names
