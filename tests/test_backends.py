@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from cases import KERNELS
 
 import carver
-from carver.base.errors import KernelError
+from carver.arch import devices
+from carver.base.errors import ConfigError, KernelError
 from carver.calibrate.fitting import predict_case
+from carver.compiled.triton import Target
 from carver.evaluate.cases import Case
 from carver.evaluate.tables import read
 from carver.kernels.backends import BACKENDS, preferred
@@ -47,6 +50,16 @@ def test_what_is_recommended_where_none_is_named(device: str, there: tuple[str, 
 )  # fmt: skip
 def test_where_a_backend_runs(backend: str, device: str, runs: bool) -> None:
     assert BACKENDS[backend].runs_on(carver.load_arch(device)) is runs
+
+
+def test_the_backend_and_the_compiler_agree_on_what_triton_compiles_for() -> None:
+    compiled = []
+    for name in devices.names():
+        with suppress(ConfigError):
+            Target.of(carver.load_arch(name))
+            compiled.append(name)
+    assert {"v100_sxm2", "t4", "mi100"} <= {*compiled}
+    assert compiled == [name for name in devices.names() if BACKENDS["triton"].runs_on(carver.load_arch(name))]
 
 
 def test_every_backend_has_a_kernel_and_every_source_a_backend() -> None:

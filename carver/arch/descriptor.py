@@ -21,6 +21,10 @@ VENDORS = {"nvidia": "CUDA", "amd": "HIP", "apple": "Apple", "x86": "CPU", "arm"
 """Vendor -> the constructor that takes its devices."""
 ISAS = {"nvidia": (r"sm_\d{2,3}", "sm_89"), "amd": (r"gfx[0-9a-f]{3,4}", "gfx942"), "apple": (r"apple\d+", "apple8")}
 """How GPU vendors write an ISA, and an example."""
+TRITON_LEAST_CC = 7, 0
+"""Oldest compute capability that Triton compiles for. Source: Triton 3.6 makes SASS of sm_70 and sm_75."""
+TRITON_LACKS = "gfx803", "gfx900", "gfx906"
+"""AMD's ISAs that Triton 3.6 calls unsupported."""
 WARPS = (1, 16, 32, 64)
 INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 ACCUMULATES_IN = {"float64": "float64", "int8": "int32", "int32": "int32"}

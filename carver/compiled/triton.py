@@ -14,7 +14,7 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
 from ..base.errors import CompileError, ConfigError, DeviceError, nearest
 from ..base.given import index, shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
@@ -37,12 +37,13 @@ class Target:
     @classmethod
     def of(cls, arch: Arch) -> Target:
         """Raises ConfigError for devices that Triton has no compiler for."""
-        if arch.cc and arch.cc >= (7, 5):
+        if arch.cc and arch.cc >= TRITON_LEAST_CC:
             return cls("cuda", arch.cc[0] * 10 + arch.cc[1], arch.warp_size)
-        if arch.vendor == "amd" and arch.isa.startswith("gfx"):
+        if arch.vendor == "amd" and arch.isa not in TRITON_LACKS:
             return cls("hip", arch.isa, arch.warp_size)
         raise ConfigError(
-            f"Triton compiles for NVIDIA from compute capability 7.5 on and for AMD, not for {arch.title}"
+            f"Triton compiles for NVIDIA from compute capability {'.'.join(map(str, TRITON_LEAST_CC))} on, and for AMD "
+            f"but {', '.join(TRITON_LACKS)}, not for {arch.title} ({arch.isa})"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
 
 _TILES = {
     "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
@@ -58,7 +58,10 @@ def _triton(
     name: str, title: str, *, vendors: tuple[str, ...] = ("nvidia",), least_cc: tuple[int, int] = (8, 0), **more: Any
 ) -> Backend:
     """A tool that writes kernels in Triton, with the options of its launches and the usual names of tiles."""
-    return Backend(name, title, vendors=vendors, least_cc=least_cc, aliases=_TILES, options=_LAUNCH, **more)
+    return Backend(
+        name, title, vendors=vendors, least_cc=least_cc, without_isas=TRITON_LACKS, aliases=_TILES, options=_LAUNCH,
+        **more,
+    )  # fmt: skip
 
 
 BACKENDS: Mapping[str, Backend] = MappingProxyType({
@@ -66,14 +69,15 @@ BACKENDS: Mapping[str, Backend] = MappingProxyType({
     for backend in (
         Backend("cuda", "carver's CUDA", vendors=("nvidia",), source="cuda", by_default=True),
         _triton(
-            "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=(7, 0),
-            without_isas=("gfx803", "gfx900", "gfx906"), by_default=True, unpriced=_UNPRICED,
+            "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=TRITON_LEAST_CC, by_default=True,
+            unpriced=_UNPRICED,
         ),
         Backend("kernel_tuner", "Kernel Tuner's CUDA", vendors=("nvidia",), by_default=True),
         Backend("kernel_tuner_hip", "Kernel Tuner's HIP", vendors=("amd",), by_default=True),
         Backend("cpu", "carver's CPU", device_kind="cpu", source="c", by_default=True),
         _triton(
-            "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=(7, 0), unpriced=_UNPRICED,
+            "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=TRITON_LEAST_CC,
+            unpriced=_UNPRICED,
         ),
         _triton("triton_tma", "Triton's with tensor descriptors", least_cc=(9, 0)),
         _triton("triton_walk", "Triton's in one launch"),
