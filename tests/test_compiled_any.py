@@ -43,11 +43,23 @@ def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -
         assert " us, " in said, said
 
 
-@pytest.mark.parametrize("title", ["ragged", "a lock", "early return"])
+@pytest.mark.parametrize("title", ["ragged", "early return"])
 def test_a_value_that_is_missing_is_named(title: str, pool: Pool) -> None:
     case = kernels.CASES[title]
     said = kernels.outcome(case._replace(values={}), MI300X, pool)
     assert said.startswith("ProblemError") and next(iter(case.values)) in said
+
+
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool: Pool) -> None:
+    """Whatever the lock and the flag hold: what is around runs as often as it says."""
+    case = kernels.IN_TURN
+    for values in ({}, {"lock_ptr": 1, "seen_ptr": 0}):
+        [hint] = carver.rank_kernel(
+            case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, values=values, pool=pool
+        )
+        loop = max(hint.facts.loops, key=lambda each: each.trips)
+        assert loop.trips == 9 and loop.span.bytes["store global"] > 0
 
 
 def test_a_branch_on_a_product_asks_for_no_values(pool: Pool) -> None:

@@ -21,6 +21,34 @@ def matters(op: Op) -> bool:
     return name in ("for", "while", "dot", "load", "store", "call") or name.startswith(("atomic", "descriptor", "dot_"))
 
 
+def waits(op: Op) -> bool:
+    """Whether a while loop only reads the same words again, until another program stores what it waits for."""
+    inside = [each for region in op.regions for each in ttir.walk(region)]
+    reads = [each for each in inside if each.name in READS or "pure = false" in each.text]
+    if len(op.regions) != 2 or not reads or any(matters(each) for each in inside if each not in reads):
+        return False
+    before, after = (region[0] for region in op.regions)
+    last, again = before.ops[-1], after.ops[-1]
+    feeds = {result: set(each.operands) for each in inside for result in each.results}
+    moving = {*op.operands[0::2], *after.args}
+
+    def behind(names: Iterable[str], around: bool) -> set[str]:
+        """What these depend on, in earlier iterations too if `around`."""
+        carried = [*zip(after.args, last.operands[1:], strict=False)]
+        carried += zip(op.operands[0::2], again.operands, strict=False) if again.name == "scf.yield" else []
+        links = {**feeds, **({name: {given} for name, given in carried} if around else {})}
+        found, left = set[str](), set(names)
+        while left:
+            found |= left
+            left = {source for name in left for source in links.get(name, ())} - found
+        return found
+
+    addressed = behind((name for each in reads for name in each.operands), False)
+    tested = behind(last.operands[:1], True)
+    return not moving & addressed and any(tested & set(each.results) for each in reads)
+
+
+READS = ("tt.load", "tt.atomic_rmw", "tt.atomic_cas")
 STAYING = frozenset({
     "constant", "addi", "subi", "muli", "shli", "extsi", "extui", "trunci", "index_cast", "splat", "broadcast",
     "expand_dims", "divsi", "remsi", "minsi", "maxsi", "select", "cmpi",

@@ -38,9 +38,10 @@ def shallow(machine: Machine, trace: Trace) -> Machine:
     """The machine's code without loops that nest deeper than the program's.
 
     They are of mathematical functions, for arguments that are rare: sines of large numbers, remainders of far larger
-    dividends.
+    dividends; or wait for other programs, or never run for these arguments.
     """
-    deepest = max((len(_ancestors(trace.loops, i)) for i in range(len(trace.loops))), default=-1)
+    running = [i for i, loop in enumerate(trace.loops) if loop.trips.sum() > 0]
+    deepest = max((len(_ancestors(trace.loops, i)) for i in running), default=-1)
     places = [j for j in range(len(machine.loops)) if len(_ancestors(machine.loops, j)) <= deepest]
     if len(places) == len(machine.loops):
         return machine
@@ -206,7 +207,7 @@ def _unrolled(
     if len(parts) == 1:
         return {main: loop.trips / at_once}, {}
     found: tuple[dict[int, FloatArray], dict[int, FloatArray]] = {}, {}
-    for copies, repeats, n in sorted(parts, key=lambda part: (-part[0], not part[1])):
+    for copies, repeats, n in sorted(parts, key=lambda part: (-part[0], not part[1], part[2] != main)):
         times = np.floor(left / copies + 1e-6)
         times = times if repeats else np.minimum(times, 1.0)
         left = left - times * copies
@@ -319,7 +320,8 @@ def _ancestors(loops: Sequence[MachineLoop] | Sequence[LoopTrace], j: int) -> li
 
 
 def _is_leaf(trace: Trace, i: int) -> bool:
-    return all(loop.parent != i for loop in trace.loops)
+    """Whether no loop runs inside this one."""
+    return all(loop.parent != i or not loop.trips.any() for loop in trace.loops)
 
 
 def dot_flops(trace: Trace) -> list[float]:

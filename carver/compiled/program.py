@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import matters, staying, steps, straight, wanted_by
+from .carried import matters, staying, steps, straight, waits, wanted_by
 from .frames import Frame, iterated, spread, within
 from .sampling import iterations, sampled
 from .trace import Access, Dot, LoopTrace, Trace, joined
@@ -295,6 +295,12 @@ class _Evaluator:
         before, after = op.regions[0][0], op.regions[1][0]
         names, inits, nests = op.operands[0::2], op.operands[1::2], _nests(after)
         values = [frame.get(n) for n in inits]
+        if waits(op):  # no values tell for how long: what it waits for is taken to be there
+            inner = frame.child(np.arange(frame.lanes))
+            inner.env.update(zip(names, values, strict=True))
+            last = self.block(inner, before)
+            frame.env.update((r, inner.get(n)) for r, n in zip(op.results, last.operands[1:], strict=True))
+            return
         finals: list[Any] = []
         active, place = np.arange(frame.lanes), -1
         for t in range(MOST_STEPS):
