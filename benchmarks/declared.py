@@ -1,7 +1,7 @@
 """Measure kernels that serving and training engines write otherwise: one launch over groups of rows, attention with
 tensor descriptors and backwards, decoding with split keys in pages (`kernels/triton_more.py`), weights of few bits and
 operands of 8 with a scale a row (`kernels/triton_low_bits.py`), experts of weights of few bits
-(`kernels/triton_moe.py`).
+(`kernels/triton_moe.py`), a persistent matmul with tensor descriptors (`kernels/triton_zoo.py`).
 
     python benchmarks/declared.py --out declared.csv --device h200 --rep 8 [--only walk]
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import triton
-from kernels import triton_low_bits, triton_moe, triton_more
+from kernels import triton_low_bits, triton_moe, triton_more, triton_zoo
 from serving import Matmul, aligned, routed
 from triton_table import Config, Launch, Row, main
 
@@ -27,6 +27,7 @@ import carver
 MOST, PAGE, SMS, GROUP = 72, 16, 132, 128
 SMEM_BYTES = 227 << 10
 LOG2_E = 1.44269504
+TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float8_e4m3": torch.float8_e4m3fn}
 TILES: dict[str, dict[str, tuple[int, ...]]] = {
     "walk": {"BLOCK_M": (32, 64, 128), "BLOCK_N": (64, 128, 256), "BLOCK_K": (32, 64, 128), "num_warps": (4, 8),
              "num_stages": (2, 3, 4), "PER_SM": (1, 2)},
@@ -41,6 +42,8 @@ TILES: dict[str, dict[str, tuple[int, ...]]] = {
                 "num_warps": (4, 8), "num_stages": (2, 3, 4), "GROUP_M": (1, 16)},
     "backward": {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (16, 32, 64, 128), "num_warps": (4, 8),
                  "num_stages": (1, 2, 3)},
+    "persistent": {"BLOCK_M": (64, 128, 256), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (32, 64, 128),
+                   "num_warps": (4, 8), "num_stages": (2, 3, 4), "GROUP_M": (8,)},
 }  # fmt: skip
 PROBLEMS: list[Row] = [
     *({"kernel": "walk", "counts": counts, "N": n, "K": k} for counts, n, k in (
@@ -84,6 +87,13 @@ PROBLEMS: list[Row] = [
         (4, 16, 1024, 128, True), (1, 16, 8192, 128, True), (2, 32, 2048, 128, False), (1, 8, 2048, 128, False),
         (4, 32, 1024, 64, True), (2, 12, 4096, 64, True), (16, 8, 512, 64, True),
     )),
+    *({"kernel": "persistent", "type": kind, "M": m, "N": n, "K": k} for kind, m, n, k in (
+        ("float16", 3072, 3072, 3072), ("float16", 512, 14336, 4096), ("float16", 256, 28672, 8192),
+        ("float16", 5000, 4104, 2056), ("bfloat16", 1024, 1024, 8192), ("bfloat16", 16384, 2048, 512),
+        ("bfloat16", 2048, 6144, 4096), ("bfloat16", 6144, 6144, 6144), ("bfloat16", 96, 8192, 8192),
+        ("bfloat16", 32768, 768, 768), ("float8_e4m3", 4096, 4096, 4096), ("float8_e4m3", 1024, 8192, 7168),
+        ("float8_e4m3", 128, 24576, 1536), ("float8_e4m3", 8192, 2112, 7168),
+    )),
 ]  # fmt: skip
 
 
@@ -112,6 +122,10 @@ def fits(p: Row, c: Config) -> bool:
         held = (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * ahead
         few = c["BLOCK_M"] <= 64 if p["M"] <= 64 else c["BLOCK_M"] >= 64
         return few and held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
+    if p["kernel"] == "persistent":  # tensor descriptors: a buffer a stage, and the result's
+        each = TYPES[p["type"]].itemsize
+        held = (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * c["num_stages"] * each + c["BLOCK_M"] * c["BLOCK_N"] * 2
+        return held <= SMEM_BYTES and 8 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
     held = (2 * c["BLOCK_M"] + 2 * c["BLOCK_N"]) * c["BLOCK_K"] * ahead
     return held <= SMEM_BYTES and 2 <= c["BLOCK_M"] * c["BLOCK_N"] // threads <= 256
 
@@ -121,7 +135,7 @@ def words(p: Row, c: Config) -> Row:
     runtime = ("PER_SM", "GROUP_M") if p["kernel"] == "experts" else ("PER_SM",)
     own = {name: value for name, value in c.items() if name not in runtime}
     more = {
-        "walk": {}, "attention": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
+        "walk": {}, "persistent": {}, "attention": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
         "decode": {"HEAD": p.get("head_dim"), "PAGE": PAGE},
         "backward": {"HEAD": p.get("head_dim"), "CAUSAL": p.get("causal")},
         "weights": {"BITS": 8, "GROUP": 0, "ZEROS": False} if p.get("type") == "int8" else
@@ -159,6 +173,9 @@ class Declared:
                 size = {"rows": p["tokens"], "N": p["N"], "K": p["K"], "experts": p["experts"], "chosen": p["chosen"]}
                 types |= {"b_dtype": p["type"], "scale_block": f"1x{p['group']}"}
                 return {"operator": "grouped_matmul"} | size | types
+            case "persistent":
+                types = {"in_dtype": p["type"], "out_dtype": result_of(p), "trans_B": 1}
+                return {"operator": "matmul", "backend": "triton_tma"} | {name: p[name] for name in "MNK"} | types
             case "rows_scaled":
                 size = {name: p[name] for name in "MNK"} | {"in_dtype": "float8_e4m3", "out_dtype": "bfloat16"}
                 return {"operator": "scaled_matmul", "scale_block": "row" if p["per_row"] else "tensor"} | size
@@ -201,6 +218,9 @@ class Declared:
             case "experts":
                 types = (torch.bfloat16, torch.uint8, *[torch.bfloat16] * 2, torch.uint8, number, *[torch.int32] * 3)
                 triton_moe.grouped_weights.warmup(*types, *expert_sizes(p, c, 16), grid=(1,), **words(p, c))
+            case "persistent":
+                given = (*[TYPES[p["type"]]] * 2, TYPES[result_of(p)], *(p[name] for name in "MNK"))
+                triton_zoo.matmul_persistent.warmup(*given, grid=(1,), **words(p, c))
             case "rows_scaled":
                 given = (torch.float8_e4m3fn, torch.float8_e4m3fn, number, number, torch.bfloat16)
                 triton_low_bits.rows_scaled.warmup(*given, p["M"], p["N"], p["K"], grid=(1,), **words(p, c))
@@ -208,7 +228,7 @@ class Declared:
     def launch(self, p: Row) -> Launch:
         torch.manual_seed(0)
         triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
-        launches = (walk, attention, decode, backward, weights, rows_scaled, experts)
+        launches = (walk, attention, decode, backward, weights, rows_scaled, experts, persistent)
         return {launch.__name__: launch for launch in launches}[p["kernel"]](p)
 
 
@@ -337,6 +357,22 @@ def rows_scaled(p: Row) -> Launch:
     def run(c: Config) -> Any:
         grid = (triton.cdiv(m, c["BLOCK_M"]) * triton.cdiv(n, c["BLOCK_N"]),)
         return triton_low_bits.rows_scaled[grid](a, b, rows, columns, out, m, n, k, **words(p, c))
+
+    return Launch(run, lambda: worst(out, want), 2e-2)
+
+
+def result_of(p: Row) -> str:
+    return "bfloat16" if p["type"] == "float8_e4m3" else str(p["type"])
+
+
+def persistent(p: Row) -> Launch:
+    a, b = (draw(p[rows], p["K"]).to(TYPES[p["type"]]) for rows in "MN")
+    out = torch.empty(p["M"], p["N"], device="cuda", dtype=TYPES[result_of(p)])
+    want = a.bfloat16() @ b.bfloat16().T if p["type"] == "float8_e4m3" else a @ b.T
+
+    def run(c: Config) -> Any:
+        grid = (min(SMS, triton.cdiv(p["M"], c["BLOCK_M"]) * triton.cdiv(p["N"], c["BLOCK_N"])),)
+        return triton_zoo.matmul_persistent[grid](a, b, out, p["M"], p["N"], p["K"], **words(p, c))
 
     return Launch(run, lambda: worst(out, want), 2e-2)
 

@@ -254,7 +254,7 @@ def test_what_does_not_fit_the_parameters_is_said() -> None:
         specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**64}, {}, {"BLOCK": 32}, target)
     with pytest.raises(ConfigError, match="neither a parameter"):
         specialise(kernels.copy, {}, {}, {"num_warp": 4}, target)
-    with pytest.raises(ConfigError, match=r"compute capability 7\.5"):
+    with pytest.raises(ConfigError, match=r"compute capability 7\.0"):
         Target.of(carver.load_arch("gtx 1080"))
 
 
@@ -686,7 +686,16 @@ def test_counters_that_are_apart_do_not_wait_for_each_other() -> None:
     facts = counted(256, 2)
     alike = [replace(facts, atomic_bytes=float(size)) for size in (512, 1 << 12, 1 << 20, 1 << 30)]
     seconds = price_compiled(alike, H100)[1].seconds
-    assert seconds[0] / seconds[1] == pytest.approx(8.0, rel=0.05) and seconds[2] == seconds[3] < seconds[1]
+    assert seconds[0] / seconds[1] == pytest.approx(7.2, rel=0.05)  # eight runs, of which some meet in a slice
+    assert seconds[3] < seconds[2] < seconds[1] and seconds[2] == pytest.approx(seconds[3], rel=0.05)
+
+
+def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
+    """An H100's rates over that of 128 bytes, by size (`atomics.txt`)."""
+    measured = {4096: 7.9, 8192: 12.8, 16384: 22.9, 32768: 37.1, 65536: 41.5}
+    facts = [replace(counted(256, 2), atomic_bytes=float(size)) for size in (128, *measured)]
+    l2 = price_compiled(facts, H100)[1].rows["L2"]
+    assert l2[0] / l2[1:] == pytest.approx([*measured.values()], rel=0.2)
 
 
 def test_sectors_that_are_stored_in_parts_move_again() -> None:

@@ -76,14 +76,15 @@ rows of 128 bytes. Source: lists timed by Inductor and the zoo's matmuls on an H
 is fitted."""
 ATOMIC_CLK = 1.3
 """Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
-words of it they are on. Sources: one operation a clock on one address (NVIDIA's Kepler GK110 whitepaper, 2012);
-histograms on an H100 (`zoo_more.jsonl.gz` in `tests/data/h100`), 1.2 to 1.3 where counters are in one slice and 1.4 in
-two; `carver calibrate` there, 1.55 for additions of float32 to all of L2."""
+words of it they are on. Sources: one operation a clock on one address (NVIDIA's Kepler GK110 whitepaper, 2012); on an
+H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`), 1.2 to 1.4 in histograms
+(`zoo_more.jsonl.gz`), 1.55 for additions of float32 to all of L2 (`carver calibrate`)."""
 SLICE_BYTES_PER_CLK = 64
 """Rate of a slice of L2, by which their number follows from that of all. Source: NVIDIA's A100 whitepaper, 2020."""
 SLICE_RUN_BYTES = 512
-"""Addresses that lie together by less share a slice of L2. Source: in the same table, counters of 256 bytes take their
-atomics as slowly as those of 64 bytes, and those of 1 KiB 1.8 times as fast."""
+"""Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2 to
+16 KiB keep 0.9 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice what
+this says); where there are more runs, they meet in the same slices."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
@@ -244,10 +245,12 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
 
 def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     """Bytes that L2 moves in the time for which the atomics of a warp instruction on one sector hold it up. It is long
-    where they meet on few addresses, which few slices have. No warp waits for them."""
+    where they meet on few addresses, which few slices have. Runs of addresses are dealt out to slices as if at random:
+    the fullest slice decides, so that as many runs as slices keep half of them busy. No warp waits for them."""
     rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
     slices = max(arch.l2_bytes_per_s / arch.clock_hz / SLICE_BYTES_PER_CLK, 1.0)
-    return ATOMIC_CLK * rate / min(max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0), slices)
+    runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
+    return ATOMIC_CLK * rate * (1 / runs + 1 / slices)
 
 
 def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float) -> float:
