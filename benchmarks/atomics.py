@@ -4,8 +4,8 @@
 
 Warps add to 32 counters side by side, four sectors, all programs to the same few. Printed for counters of 128 bytes to
 4 MiB in all: sectors a second, and over those of the smallest, which are in one slice. `ATOMIC_CLK` and
-`SLICE_RUN_BYTES` of `carver/cost/models/compiled.py` say what this is expected to be: clock / 1.3 in one slice, and with
-more of them 1 / (512 / bytes + 1 / slices) times as much. Needs PyTorch, Triton and a GPU for two seconds.
+`SLICE_RUN_BYTES` of `carver/cost/models/compiled.py` say what this is expected to be: clock / 1.3 in one slice, and
+1 / (512 / bytes + 1 / slices) times as much in more of them. Needs PyTorch, Triton and a GPU for two seconds.
 """
 
 from __future__ import annotations

@@ -82,9 +82,9 @@ H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`), 
 SLICE_BYTES_PER_CLK = 64
 """Rate of a slice of L2, by which their number follows from that of all. Source: NVIDIA's A100 whitepaper, 2020."""
 SLICE_RUN_BYTES = 512
-"""Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2 to
-16 KiB keep 0.9 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice what
-this says); where there are more runs, they meet in the same slices."""
+"""Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
+to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
+what this says); where there are more runs, they meet in the same slices."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
