@@ -16,6 +16,7 @@ from carver.compiled.sampling import MORE, MOST_PROGRAMS
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
 POINTER = "!tt.ptr<f16> {tt.divisibility = 16 : i32}"
+INDEX = "!tt.ptr<i32> {tt.divisibility = 16 : i32}"
 
 
 def module(params: str, body: str) -> str:
@@ -185,6 +186,44 @@ PERSISTENT = module(
     }
 """,
 )
+
+
+SELECTED = module(
+    f"%a: {POINTER}, %i: {INDEX}, %m: i32",
+    """
+    %c16 = arith.constant dense<16> : tensor<32xi32>
+    %c0 = arith.constant dense<0> : tensor<32xi32>
+    %range = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %base = tt.splat %a : !tt.ptr<f16> -> tensor<32x!tt.ptr<f16>>
+    %bound = tt.splat %m : i32 -> tensor<32xi32>
+    %half = arith.cmpi sge, %range, %c16 : tensor<32xi32>
+    %back = arith.subi %range, %c16 : tensor<32xi32>
+    %wrapped = arith.select %half, %back, %range : tensor<32xi1>, tensor<32xi32>
+    %w = tt.addptr %base, %wrapped : tensor<32x!tt.ptr<f16>>, tensor<32xi32>
+    %x = tt.load %w : tensor<32x!tt.ptr<f16>>
+    %inside = arith.cmpi slt, %range, %bound : tensor<32xi32>
+    %clamped = arith.select %inside, %range, %c0 : tensor<32xi1>, tensor<32xi32>
+    %v = tt.addptr %base, %clamped : tensor<32x!tt.ptr<f16>>, tensor<32xi32>
+    %y = tt.load %v : tensor<32x!tt.ptr<f16>>
+    %index = tt.splat %i : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>>
+    %places = tt.addptr %index, %range : tensor<32x!tt.ptr<i32>>, tensor<32xi32>
+    %loaded = tt.load %places : tensor<32x!tt.ptr<i32>>
+    %odd = arith.cmpi slt, %loaded, %c16 : tensor<32xi32>
+    %either = arith.select %odd, %back, %range : tensor<32xi1>, tensor<32xi32>
+    %u = tt.addptr %base, %either : tensor<32x!tt.ptr<f16>>, tensor<32xi32>
+    %z = tt.load %u : tensor<32x!tt.ptr<f16>>
+""",
+)
+
+
+def test_what_a_mask_selects_steps_as_most_of_it_does() -> None:
+    """Halves of a rotary embedding, rows behind the end that read the first one, and one of two by what is loaded."""
+    trace = evaluate(SELECTED, [("a", None), ("i", None), ("m", 30)], (1, 1, 1))
+    wrapped, clamped, _, either = trace.accesses
+    assert (wrapped.coef, clamped.coef, either.coef) == ((1.0,), (1.0,), (1.0,))
+    assert clamped.start.tolist() == [0.0] and np.isnan(either.start).all()
+    few = evaluate(SELECTED, [("a", None), ("i", None), ("m", 3)], (1, 1, 1)).accesses[1]
+    assert few.coef == (0.0,)
 
 
 def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:

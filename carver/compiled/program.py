@@ -400,7 +400,7 @@ class _Evaluator:
                 if inner & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
                     return Value(given[0].base, (0.0,) * rank)
             case "select":
-                return selected(given[0], given[1], given[2], rank)
+                return selected(given[0], given[1], given[2], out)
             case "load" | "atomic_rmw" | "atomic_cas":
                 return self.loaded(given[0], rank)
             case "make_tensor_descriptor":

@@ -309,13 +309,32 @@ def transposed(v: Value, text: str) -> Value:
     return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, repeat)
 
 
-def selected(test: Value, a: Value, b: Value, rank: int) -> Value:
-    """`a` where the test is true, else `b`; unknown unless the test has one value in all elements of a lane."""
+def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
+    """`a` where the test is true, else `b`.
+
+    Of the elements of a tensor some may come from `a` and some from `b`: it steps as those do that are more, or as both
+    do where they step alike, as if one had wrapped around.
+    """
+    rank = len(out.shape)
     if not all(isinstance(v, Value) for v in (test, a, b)):
         return unknown(rank)
+    loads, source = test.loads | a.loads | b.loads, a.source or b.source
     if test.base is not None and test.uniform and a.base is not None and b.base is not None:
-        coef = tuple(
-            x if np.array_equal(x, y) else np.where(test.base != 0, x, y) for x, y in zip(a.coef, b.coef, strict=True)
-        )
-        return Value(np.where(test.base != 0, a.base, b.base), coef, a.source or b.source)
-    return unknown(rank, test.loads | a.loads | b.loads | NOWHERE)
+        return _either(test.base != 0, a, b, loads)
+    if out.element == "i1" or not len(a.coef) == len(b.coef) == rank:
+        return unknown(rank, loads)
+    if test.box is not None:
+        return _either(share(test, out.shape) > 0.5, a, b, loads)
+    if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
+        return Value(None, a.coef, source, loads=loads)
+    return unknown(rank, loads)
+
+
+def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
+    """`a` in lanes where `first` is true, else `b`."""
+    coef = tuple(
+        x if np.array_equal(x, y) else _scalar(np.where(first, x, y)) for x, y in zip(a.coef, b.coef, strict=True)
+    )
+    known_ = a.base is not None and b.base is not None
+    base = np.where(first, a.base, b.base) if known_ else None
+    return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
