@@ -512,7 +512,7 @@ FORMS = (
     ("rank", "matmul", "64", "64", "64", "--arch", "h200", "--configs", "FILE"), ("explain", "hint", "FILE"),
     ("check", "FILE", "--operator", "matmul"), ("evaluate", "FILE", "--workers", "1"),
     ("records", "--database", "FILE", "list"), ("records", "import", "FILE"),
-    ("recommend", "--many", "FILE", "--arch", "h200"), ("arch", "show", "FILE"), ("cache", "ls"),
+    ("recommend", "--many", "FILE", "--arch", "h200"), ("arch", "show", "FILE"), ("cache", "list"),
     ("portfolio", "matmul", "64", "64", "64", "--arch", "h200", "--over", "m=1:9"),
     ("records", "prune", "--older-than", "3"), ("export", "triton", "matmul", "64", "64", "64", "--arch", "h200"),
     ("archs", "a100"), ("inspect", "FILE", "--args", "FILE", "--arch", "h200"),

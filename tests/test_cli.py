@@ -144,6 +144,7 @@ def test_explain() -> None:
     assert text.strip() == str(OP.recommend_hints(2, "triton").explain(1))
     assert "Where the time goes" in text
     found = answer("explain", *MATMUL, "--config", json.dumps(CONFIGS[0]))
+    assert found == answer("explain", *MATMUL, "--config", ", ".join(f"{name}={n}" for name, n in CONFIGS[0].items()))
     assert found["hint"]["config"] == {**CONFIGS[0], "GROUP_M": 8, "SPLIT_K": 1}
     assert sum(found["terms_ms"].values()) == pytest.approx(found["hint"]["predicted_ms"])
 
@@ -478,7 +479,11 @@ def test_what_is_no_command_is_told_by_the_nearest() -> None:
         (["records", "prune", "--older-than", "-1"], "--older-than must be a number"),
         (["export", "vllm-moe", "--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "512", "--dtype",
           "int4_w4a16"], "say --group-size, such as 128"),
-        (["explain", "matmul", "64", "64", "64", "--config", "BLOCK_M=64"], "--config, such as"),
+        (["explain", "matmul", "64", "64", "64", "--config", "BLOCK_M:64"],
+         "--config takes NAME=VALUE,NAME=VALUE or a JSON object; got 'BLOCK_M:64'"),
+        (["explain", "matmul", "64", "64", "64", "--config", '{"BLOCK_M"}'], "--config is not JSON: "),
+        (["explain", *MATMUL[:-2], "--backend", "triton", "--config", "BLOCK_M=wide,BLOCK_N=64,BLOCK_K=32"],
+         "BLOCK_M must be a whole number"),
         (["recommend", "moe", "64", "8", "2", "64", "-3"], "-3: a size is a whole number of at least 1"),
         (["recommend", "atention", "2", "0", "64", "64"], "has no 'atention'; did you mean 'attention'"),
     ],

@@ -328,7 +328,7 @@ def test_the_command_line_inspects(tmp_path: Path) -> None:
     )
     where = f"{Path(kernels.__file__)}:copy"
     done = CliRunner().invoke(
-        main, ["inspect", where, "--args", str(given), "--config", "BLOCK=256", "--arch", "mi300x"]
+        main, ["inspect", where, "--args", str(given), "--config", '{"BLOCK": 256}', "--arch", "mi300x"]
     )
     assert done.exit_code == 0, done.output
     assert "grid 4 x 1 x 1" in done.output and "load x_ptr" in done.output

@@ -432,10 +432,10 @@ def test_commands() -> None:
     tuner(scale, [{"ways": 1}], 50).run()
     broken = folders()[1]
     damage("truncated", broken)
-    listed = json.loads(run(main, ["cache", "ls", "--json"]).output)
+    listed = json.loads(run(main, ["cache", "list", "--json"]).output)
     assert [bool(row["problem"]) for row in listed] == [False, True]
     assert listed[0]["config"] == {"ways": 1} and listed[0]["kernel"] == "scale"
-    assert "unusable" in run(main, ["cache", "ls"]).output
+    assert "unusable" in run(main, ["cache", "list"]).output
     said = json.loads(run(main, ["doctor", "--json"]).output)
     assert said["caches"]["tuned"]["entries"] == 2 and len(said["caches"]["tuned"]["unusable"]) == 1
     assert said["compilers"]["C"] and "missing" in said and "CARVER_CPU_FRACTION" in said["settings"]

@@ -16,7 +16,7 @@ from ..base.table import Column, console, rich_table, screen_width
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
 from .operators import kernel_option, per_operator
-from .options import OUTPUT, PICTURE, Group, as_json, save_plot
+from .options import OUTPUT, PICTURE, Group, as_json, print_json, save_plot, topk_option
 
 if TYPE_CHECKING:
     from ..ranking.hint import Hint
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--learn", is_flag=True,
     help="Choose hints by what earlier runs with --learn taught, and keep what this run teaches.",
 )
-@click.option("--topk", "-k", default=10, help="How many hints to measure.")
+@topk_option
 @kernel_option
 def bench(
     template: Template, topk: int, kernel: str | None, learn: bool, device: str | None, vs_grid: bool, no_check: bool,
@@ -126,7 +126,7 @@ def list_records(store: Records, /, last: int, as_json: bool, **filters: str | N
     """List measurements, one per line."""
     found = store.find(problem=None, **filters)
     if as_json:
-        click.echo(json.dumps([m.to_dict() for m in found[-last:]], indent=1))
+        print_json([m.to_dict() for m in found[-last:]])
         return
     rows = [_cells(m) for m in found[-last:]]
     names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
@@ -153,7 +153,7 @@ def show_record(store: Records, /, id: str, as_json: bool) -> None:
     """Print one measurement in full, by the first characters of its id."""
     found = store.show(id).to_dict()
     if as_json:
-        click.echo(json.dumps(found, indent=1))
+        print_json(found)
         return
     for name, value in found.items():
         click.echo(printable(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}"))
@@ -178,7 +178,7 @@ def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
     """Read what `export` wrote; measurements that are here already are skipped."""
     added, skipped = store.import_(lines_from(file, ConfigError))
     counts = {"added": added, "skipped": skipped}
-    click.echo(json.dumps(counts) if as_json else f"{added} added, {skipped} here already")
+    print_json(counts) if as_json else click.echo(f"{added} added, {skipped} here already")
 
 
 @records.command("prune")
@@ -189,4 +189,4 @@ def import_records(store: Records, /, file: TextIO, as_json: bool) -> None:
 def prune_records(store: Records, /, older_than_days: float | None, as_json: bool, **filters: str | None) -> None:
     """Delete measurements that fit all the filters; at least one must be given."""
     count = store.prune(older_than_days=older_than_days, **filters)
-    click.echo(json.dumps({"deleted": count}) if as_json else f"{count} deleted")
+    print_json({"deleted": count}) if as_json else click.echo(f"{count} deleted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.table import console, scaled
 from .evaluate import tell_or_fail
-from .options import Command, as_json
+from .options import Command, as_json, print_json
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
@@ -89,7 +88,7 @@ def _device(
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
     path = keep(found.arch, out)
     if as_json:
-        click.echo(json.dumps({**found.to_dict(), "written": str(path)}, indent=1))
+        print_json({**found.to_dict(), "written": str(path)})
         return
     _print_device(found)
     click.echo(f"written: {path}")
@@ -171,7 +170,7 @@ def _tables(
         if not as_json:
             _print_fit(fit, row, toml, write)
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        print_json(rows)
 
 
 def _print_fit(fit: Fit, row: dict[str, Any], toml: bool, write: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ..base.given import MOST_BYTES
 from ..base.table import words
 from ..kernels.declaration import DeclarationError
 from ..ranking.trial import Trial, checked, example, line_of, trials
-from .options import as_json
+from .options import as_json, print_json
 
 
 @click.command()
@@ -35,14 +34,14 @@ def check(file: Path, operator: str | None, dtype: str, as_json: bool) -> None:
         faults = sorted({(line_of(text, fault) or 0, str(fault)) for fault in error.faults})
         if as_json:
             told = [{"line": line or None, "says": says} for line, says in faults]
-            click.echo(json.dumps({"faults": told, "trials": []}, indent=1))
+            print_json({"faults": told, "trials": []})
         for line, says in () if as_json else faults:
             click.echo(f"{file}:{line}: {says}" if line else f"{file}: {says}", err=True)
         sys.exit(2)
     found = list(trials(kernel, example(kernel.operator, dtype)))
     if as_json:
         rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
-        click.echo(json.dumps({"faults": [], "trials": rows}, indent=1))
+        print_json({"faults": [], "trials": rows})
     else:
         click.echo(f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}")
         click.echo(f"tunables {', '.join(kernel.tunables)}\n")

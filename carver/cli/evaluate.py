@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import printable
 from ..base.table import console, screen_width
-from .options import PICTURE, as_json, save_plot
+from .options import PICTURE, as_json, print_json, save_plot
 
 if TYPE_CHECKING:
     from ..evaluate.cases import Remark
@@ -59,7 +58,7 @@ def evaluate(
         save_plot(plot, lambda: summary.plot(rows, ks))
     if as_json:
         found = {"rows": [row.to_dict() for row in rows], "winners": [row.to_dict() for row in won]}
-        click.echo(json.dumps(found | {"remarks": [vars(remark) for remark in remarks]}, indent=1))
+        print_json(found | {"remarks": [vars(remark) for remark in remarks]})
     else:
         if rows:
             console().print(summary.table(rows, ks, screen_width(), by))

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from ..base.errors import ConfigError
-from ..base.given import json_of, text_from
+from ..base.given import text_from
 from ..ops.elsewise import explained
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from .operators import backend_option, device, kernel_option, per_operator
-from .options import PICTURE, as_json, print_json, save_plot
+from .options import PICTURE, as_json, config_option, print_json, save_plot
 
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 
 
 @per_operator
 @as_json
-@click.option("--config", metavar="JSON", help="Explain this configuration, given with the backend's keys.")
+@config_option("Explain this configuration, given with the backend's keys")
 @click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
 @plot_option
 @backend_option
 @kernel_option
 def explain(
-    template: Template, place: int | None, config: str | None, backend: str | None, kernel: str | None,
+    template: Template, place: int | None, config: dict[str, Any] | None, backend: str | None, kernel: str | None,
     plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Explain the predicted time of a configuration."""
@@ -42,8 +42,7 @@ def explain(
     else:
         assert template.arch is not None
         backend = backend or default_backend(template.problem, template.arch)
-        given = json_of(config, '--config, such as {"BLOCK_M": 128},', ConfigError)
-        found = template.rank([given], backend, kernel=kernel).explain(0)
+        found = template.rank([config], backend, kernel=kernel).explain(0)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

@@ -20,7 +20,7 @@ from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..run.records import Records
 from .operators import arch_option, backend_option, device, kernel_option, per_operator
-from .options import OUTPUT, Group, as_json, names_option, topk_option
+from .options import OUTPUT, Group, as_json, names_option, print_json, topk_option
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -103,7 +103,7 @@ def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
         if as_json:
             configs = {m: dict(c) for m, c in file.configs.items()}
             said = {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms)}
-            click.echo(json.dumps(said, indent=1))
+            print_json(said)
             return
         if explain:
             click.echo(_reasons(file))
@@ -176,7 +176,7 @@ def vllm_block_fp8(arch: Arch, **layer: Any) -> vllm.ConfigFile:
 @click.option("--measured", is_flag=True, help="Also print the loss in the times that the records hold.")
 @click.option("--uniform", is_flag=True, help="Give each size the same weight.  [default: each factor of size]")
 @click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies, and its range: m=1:8192.")
-@click.option("--configs", "-k", "count", type=click.IntRange(1), default=4, help="How many configurations.")
+@click.option("--topk", "-k", "count", type=click.IntRange(1), default=4, help="How many configurations.")
 def portfolio(
     template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
     output: Path | None, as_json: bool,

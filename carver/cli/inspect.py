@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,20 +19,19 @@ from ..ranking.kernel import Call
 from ..run.inspected import inspect
 from ..run.spec import Kernel
 from .operators import arch_option, device
-from .options import args_option, as_json
+from .options import args_option, as_json, config_option, print_json
 
 
 @click.command("inspect")
 @click.argument("kernel", metavar="FILE.py:NAME|FILE.cu:NAME")
 @args_option
-@click.option(
-    "--config", default="", show_default=False,
-    help="Values of the tunables (BLOCK_M=128,num_warps=8), or macros of a CUDA source.",
-)  # fmt: skip
+@config_option("Values of the tunables, or macros of a CUDA source")
 @click.option("--block", default=256, help="Threads per block of a CUDA source.")
 @arch_option
 @as_json
-def inspect_command(kernel: str, path: Path | None, config: str, block: int, arch: str, as_json: bool) -> None:
+def inspect_command(
+    kernel: str, path: Path | None, config: dict[str, Any] | None, block: int, arch: str, as_json: bool
+) -> None:
     """Compile one configuration of a kernel and print what the machine code contains. The kernel is a Triton function,
     FILE.py:NAME, or a function of a CUDA source, FILE.cu:NAME. The device need not be in the machine.
 
@@ -54,16 +52,16 @@ def inspect_command(kernel: str, path: Path | None, config: str, block: int, arc
         raise ConfigError(f"{kernel!r}: write FILE.cu:NAME, a source and a kernel in it")
     source, _, entry = kernel.rpartition(":")
     if source.endswith((".cu", ".cuh")):
-        found = inspect(Kernel(Path(source), entry, block=block, defines=_config(config)), arch=device(arch))
-        click.echo(json.dumps([asdict(each) for each in found], indent=1) if as_json else "\n".join(map(str, found)))
+        found = inspect(Kernel(Path(source), entry, block=block, defines=config or {}), arch=device(arch))
+        print_json([asdict(each) for each in found]) if as_json else click.echo("\n".join(map(str, found)))
         return
     call = call_of(kernel, path)
     assert isinstance(call.args, Mapping)
     facts = inspect(
-        call.kernel, args=call.args, config=_config(config), arch=device(arch), grid=call.grid,
+        call.kernel, args=call.args, config=config or {}, arch=device(arch), grid=call.grid,
         constants=call.constants, values=call.values,
     )  # fmt: skip
-    click.echo(json.dumps(asdict(facts), indent=1) if as_json else str(facts))
+    print_json(asdict(facts)) if as_json else click.echo(str(facts))
 
 
 def call_of(kernel: str, path: Path | None) -> Call:
@@ -111,19 +109,6 @@ def _argument(name: str, value: Any) -> Any:
         return Descriptor(tensor, value["block_shape"]) if "block_shape" in value else tensor
     except ConfigError as error:
         raise ConfigError(f"argument {name!r}: {error}") from None
-
-
-def _config(text: str) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for pair in filter(None, (word.strip() for word in text.split(","))):
-        name, equals, value = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise ConfigError(f"--config {text!r}: write NAME=VALUE,NAME=VALUE")
-        try:
-            config[name] = json.loads(value.lower() if value in ("True", "False") else value)
-        except json.JSONDecodeError:
-            config[name] = value
-    return config
 
 
 def _extent(given: Any, numbers: Mapping[str, Any]) -> int:

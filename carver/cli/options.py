@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ..base.errors import CarverError, ConfigError, nearest
+from ..base.given import json_of, shown
 from ..base.table import console, screen_width
 from ..ranking.ranking import Ranking
 from ..view.canvas import FORMATS, pyplot, save
@@ -85,7 +86,8 @@ class _Picture(_Output):
 OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-topk_option = click.option("--topk", "-k", default=10, help="How many hints.")
+topk_option = click.option("--topk", "-k", type=click.IntRange(1), default=10, help="How many hints.")
+most_option = click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
 args_option = click.option(
     "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
@@ -106,6 +108,29 @@ def configs_option(otherwise: str = "") -> Callable[[Callable[..., Any]], Callab
         help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
         f"- is standard input.  [default: {default}]",
     )  # fmt: skip
+
+
+def _config(ctx: click.Context, param: click.Parameter, given: str | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    if given.lstrip().startswith("{"):
+        return dict(json_of(given, "--config", ConfigError))
+    config: dict[str, Any] = {}
+    for pair in filter(None, (word.strip() for word in given.split(","))):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigError(f"--config takes NAME=VALUE,NAME=VALUE or a JSON object; got {shown(given)}")
+        try:
+            config[name] = json_of(value.lower() if value in ("True", "False") else value, name, ConfigError)
+        except ConfigError:  # a word, such as a macro's value
+            config[name] = value
+    return config
+
+
+def config_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One configuration."""
+    text = f"{what}: BLOCK_M=128,num_warps=8, or a JSON object."
+    return click.option("--config", callback=_config, metavar="NAME=VALUE,...|JSON", help=text)
 
 
 def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Path | None:

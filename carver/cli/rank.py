@@ -12,7 +12,17 @@ from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..ops.template import Template
 from .operators import BackendOption, arch_option, device, kernel_option, per_operator
-from .options import args_option, as_json, configs_option, names_option, plot_options, profile_option, save_plots, show
+from .options import (
+    args_option,
+    as_json,
+    configs_option,
+    most_option,
+    names_option,
+    plot_options,
+    profile_option,
+    save_plots,
+    show,
+)  # fmt: skip
 from .reading import read_configs
 
 
@@ -22,7 +32,7 @@ from .reading import read_configs
     "--backend", cls=BackendOption, default="triton", metavar="NAME",
     help="Backend whose keys the configurations have: BACKENDS.",
 )
-@click.option("--topk", "-k", type=int, help="How many to print.  [default: all]")
+@most_option
 @configs_option()
 @kernel_option
 @profile_option
@@ -44,8 +54,6 @@ def rank(
     **how: Any,
 ) -> None:  # fmt: skip
     """Rank your own configurations by their predicted times."""
-    if topk is not None and topk < 1:
-        raise ConfigError(f"topk must be at least 1, got {topk}")
     given = read_configs(text_from(configs, ConfigError))
     if compiled is not None or source or path:
         if compiled is None or not source or path is None:
@@ -68,7 +76,7 @@ def rank(
 @configs_option("those of the kernel's triton.autotune")
 @profile_option
 @arch_option
-@click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
+@most_option
 @click.option("--explain", "place", type=click.IntRange(1), metavar="N", help="Explain the predicted time of the N-th.")
 @as_json
 def rank_any_kernel(

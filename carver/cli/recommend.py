@@ -14,7 +14,7 @@ from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
 from .operators import arch_option, backend_option, device, kernel_option, per_operator, without_operator
-from .options import as_json, plot_options, profile_option, save_plots, show, told, topk_option
+from .options import as_json, plot_options, print_json, profile_option, save_plots, show, told, topk_option
 from .reading import read_problems
 
 
@@ -99,6 +99,6 @@ def moe(
              "down_ms": hint.down.predicted_ms, "bound": hint.bound}
             for hint in ranking
         ]  # fmt: skip
-        click.echo(json.dumps({"layer": ranking.title, "hints": hints}, ensure_ascii=False))
+        print_json({"layer": ranking.title, "hints": hints})
     else:
         click.echo(ranking[0].explain() if explain else repr(ranking))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from ..base.folders import cache_folder
 from ..base.given import number
 from ..base.table import Column, console, rich_table, screen_width, words
 from .evaluate import tell_or_fail
-from .options import OUTPUT, Group, as_json
+from .options import OUTPUT, Group, as_json, print_json
 
 
 @click.group(cls=Group)
@@ -23,7 +22,7 @@ def cache() -> None:
     """Manage tuned kernels on disk."""
 
 
-@cache.command("ls")
+@cache.command("list")
 @as_json
 def list_cache(as_json: bool) -> None:
     """List the entries: key, kernel, device, best configuration and time."""
@@ -38,7 +37,7 @@ def list_cache(as_json: bool) -> None:
         for e in entries()
     ]  # fmt: skip
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        print_json(rows)
         return
     for row in rows:
         if row["problem"]:
@@ -64,7 +63,7 @@ def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
     if binaries:
         for name in ("binaries", "sources"):
             shutil.rmtree(cache_folder() / name, ignore_errors=True)
-    click.echo(json.dumps({"deleted": len(gone)}) if as_json else f"{len(gone)} deleted")
+    print_json({"deleted": len(gone)}) if as_json else click.echo(f"{len(gone)} deleted")
 
 
 @cache.command("export")
@@ -80,7 +79,7 @@ def export_cache(file: Path, keys: tuple[str, ...], binaries: bool, as_json: boo
 
     done = export(file, keys, binaries)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
-    click.echo(json.dumps(asdict(done)) if as_json else said)
+    print_json(asdict(done)) if as_json else click.echo(said)
 
 
 @cache.command("import")
@@ -96,7 +95,7 @@ def import_cache(file: Path, sha256: str | None, replace: bool, as_json: bool) -
 
     done = load(file, sha256, replace)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
-    click.echo(json.dumps(asdict(done)) if as_json else said)
+    print_json(asdict(done)) if as_json else click.echo(said)
 
 
 @cache.command("trust")
@@ -110,7 +109,7 @@ def trust_cache(folder: Path | None, drop: bool, as_json: bool) -> None:
     if folder is not None:
         trust(folder, drop)
     if as_json:
-        click.echo(json.dumps([str(each) for each in trusted()]))
+        print_json([str(each) for each in trusted()])
         return
     for each in trusted():
         click.echo(each)
@@ -123,7 +122,7 @@ def trust_cache(folder: Path | None, drop: bool, as_json: bool) -> None:
 def why(key: str, other: str | None, as_json: bool) -> None:
     """Print what went into the KEY of an entry, or how two keys differ.
 
-    A key is known by its first characters, as "carver cache ls" prints them.
+    A key is known by its first characters, as "carver cache list" prints them.
     """
     from rich.table import Table
     from rich.text import Text
@@ -137,7 +136,7 @@ def why(key: str, other: str | None, as_json: bool) -> None:
         second, others = parts_of(other)
         headings, found = ("part", whole[:12], second[:12]), [*differences(parts, others)]
     if as_json:
-        click.echo(json.dumps([dict(zip(headings, row, strict=True)) for row in found], indent=1))
+        print_json([dict(zip(headings, row, strict=True)) for row in found])
     elif not found:
         click.echo("nothing: it is the same key")
     else:
@@ -165,7 +164,7 @@ def list_profiles(as_json: bool) -> None:
         rows = [{"name": path.stem, "problem": what} if isinstance(what, str) else
                 {"name": path.stem, "of": what.of, "device": what.device, "measurements": len(what.measured),
                  "problems": what.problems} for path, what in found]  # fmt: skip
-        click.echo(json.dumps(rows, indent=1))
+        print_json(rows)
         return
     for path, what in found:
         said = f"unusable: {what}" if isinstance(what, str) else str(what)
@@ -182,7 +181,7 @@ def show_profile(name: str, as_json: bool) -> None:
 
     found = read(named(name))
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=1))
+        print_json(found.to_dict())
         return
     click.echo(f"{found.of} on {found.device}: {found}")
     for constant, moved in found.constants.items():
@@ -198,7 +197,7 @@ def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
 
     for path in [named(name) for name in names]:
         path.unlink()
-    click.echo(json.dumps({"deleted": len(names)}) if as_json else f"{len(names)} deleted")
+    print_json({"deleted": len(names)}) if as_json else click.echo(f"{len(names)} deleted")
 
 
 @click.command("bench-call")
@@ -213,7 +212,7 @@ def bench_call(device: str, rounds: int, as_json: bool) -> None:
     least = found[0].median_us
     if as_json:
         rows = [{**asdict(cost), "over_us": cost.median_us - least} for cost in found]
-        click.echo(json.dumps({"device": name, "rounds": rounds, "calls": rows}, indent=1))
+        print_json({"device": name, "rounds": rounds, "calls": rows})
         return
     columns = [
         Column("call", tuple(cost.what for cost in found), is_text=True),
@@ -232,7 +231,7 @@ def doctor(as_json: bool) -> None:
     from ..tune.doctor import examine, report
 
     found = examine()
-    click.echo(json.dumps(found, indent=1) if as_json else report(found))
+    print_json(found) if as_json else click.echo(report(found))
 
 
 @click.command()
@@ -263,6 +262,6 @@ def simulate(
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
     traces = replay_all(cases, seeds, cost, searches or tuple(SEARCHES))
     if as_json:
-        click.echo(json.dumps(to_dict(traces), indent=1))
+        print_json(to_dict(traces))
         return
     console().print(table(traces, screen_width()))

@@ -183,7 +183,7 @@ def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
     entry of."""
     every = list(entries())
     if unknown := [key for key in keys if not any(e.key.startswith(key) for e in every)]:
-        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache ls' lists {len(every)}")
+        raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache list' lists {len(every)}")
     return [e for e in every if not keys or e.key.startswith(tuple(keys))]
 
 

@@ -21,7 +21,7 @@ def parts_of(key: str) -> tuple[str, dict[str, Any]]:
     every = [e for e in cache.entries() if e.key.startswith(key)]
     if len(every) != 1:
         count = f"{len(every)} entries begin with" if every else "no entry"
-        raise ConfigError(f"{count} {key!r}; 'carver cache ls' lists them")
+        raise ConfigError(f"{count} {key!r}; 'carver cache list' lists them")
     (entry,) = every
     if entry.problem:
         raise ConfigError(entry.problem)
