@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -281,6 +282,46 @@ def test_a_while_loop_is_run_and_its_result_used() -> None:
     assert trace.loops[0].trips.tolist() == [3, 3, 2, 2]
     store = next(access for access in trace.accesses if access.kind == "store")
     assert sorted(store.start.tolist()) == [10, 11, 12, 13]
+
+
+WAITING = module(
+    f"%a: {POINTER}, %flags: !tt.ptr<i32>",
+    """
+    %c0 = arith.constant 0 : i32
+    %pid = tt.get_program_id x : i32
+    %at = tt.addptr %flags, %pid : !tt.ptr<i32>, i32
+    %first = tt.load %at : !tt.ptr<i32>
+    %flag = scf.while (%i = %first) : (i32) -> i32 {
+      %more = arith.cmpi eq, %i, %c0 : i32
+      scf.condition(%more) %i : i32
+    } do {
+    ^bb0(%j: i32):
+      %next = tt.load %at : !tt.ptr<i32>
+      scf.yield %next : i32
+    }
+    %to = tt.addptr %a, %flag : !tt.ptr<f16>, i32
+    tt.store %to, %x0 : !tt.ptr<f16>
+""",
+)
+
+
+@pytest.mark.parametrize("held", [0, np.array([5, 0, 5, 0])])
+def test_a_wait_for_other_programs_is_refused_at_once(held: Any) -> None:
+    """Its passes change nothing, so that it would be followed to the last that is allowed, of every program."""
+    with pytest.raises(ProblemError, match=r"waits until another program changes what 'flags' holds.*values="):
+        evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": held})
+
+
+def test_a_wait_that_is_over_is_no_loop() -> None:
+    trace = evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7})
+    assert trace.loops[0].trips.tolist() == [0, 0, 0, 0]
+    assert [a.start.tolist() for a in trace.accesses if a.kind == "store"] == [[7, 7, 7, 7]]
+
+
+def test_a_loop_that_tests_the_same_for_ever_says_so() -> None:
+    text = WHILE.replace("scf.yield %next", "scf.yield %j")
+    with pytest.raises(ProblemError, match="never ends"):
+        evaluate(text.replace("%x = tt.load %at : !tt.ptr<f16>", ""), [("a", None), ("n", 10)], (4, 1, 1))
 
 
 RAGGED = module(

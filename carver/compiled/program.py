@@ -321,7 +321,10 @@ class _Evaluator:
             inner = frame.child(active, loop=place, round=rounds)
             inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
             last = self.block(inner, after)
-            values = iterated(frame.lanes, active, values, [inner.get(n) for n in last.operands])
+            carried = [inner.get(n) for n in last.operands]
+            if not _changed([v.take(active) for v in values], carried, len(active)).all():
+                raise _waiting(test_frame, inner, before, after)
+            values = iterated(frame.lanes, active, values, carried)
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
@@ -541,6 +544,36 @@ def _undecided(what: str, value: Value) -> ProblemError:
     first = min(value.loads)
     hint = f"values={{{first!r}: 2048}}, or an array where a program loads one number of it"
     return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")
+
+
+def _changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
+    """In which lanes a pass of a loop changed any number that it carries."""
+    out = np.zeros(lanes, bool)
+    for old, new in zip(before, after, strict=True):
+        if isinstance(old, Value) and isinstance(new, Value) and (old.base is None) == (new.base is None):
+            if old.base is not None:
+                out |= old.base != new.base
+            for a, b in zip(old.coef, new.coef, strict=True):
+                out |= ~np.isclose(a, b, rtol=0.0, atol=0.0, equal_nan=True)
+        else:
+            out[:] = True
+    return out
+
+
+def _waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:
+    """Why a loop is left that goes on for ever as long as its tensors hold what `values` says."""
+    found = set()
+    for frame, block in ((test, before), (inner, after)):
+        for op in block.ops:
+            if op.name in ("tt.load", "tt.atomic_cas", "tt.atomic_rmw"):
+                found.add(getattr(frame.get(op.operands[0]), "source", None))
+    names = sorted(name for name in found if name)
+    if not names:
+        return ProblemError("a while loop never ends: no pass of it changes what it tests")
+    return ProblemError(
+        f"a while loop waits until another program changes what {', '.join(map(repr, names))} holds; say what it holds "
+        f"at the end of the wait: values={{{names[0]!r}: 1}}"
+    )
 
 
 def _targets(op: Op) -> list[tuple[str, list[str]]]:
