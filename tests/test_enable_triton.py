@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import os
 import re
 import subprocess
@@ -17,6 +19,7 @@ import pytest
 
 import carver
 from carver.base.errors import CompileError, ConfigError
+from carver.compiled import forks
 from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
 from carver.integrations.autotune import (
@@ -194,6 +197,36 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=True).filled(4) == [0, 1, 2]
 
 
+def test_what_the_machine_lacked_is_asked_again() -> None:
+    """No memory for an assembler, say: that is said as it is, and not kept as the compiler's answer."""
+    raised = [OSError(errno.ENOMEM, "Cannot allocate memory", "ptxas"), MemoryError(), ValueError("no such tile")]
+
+    def run(place: int, **_: Any) -> Any:
+        raise RuntimeError("at 3:4") from raised[place]
+
+    target = Target.of(H100)
+    pool = Forks(lambda place: compile_launched(functools.partial(run, place), target, {}), H100, processes=2)
+    said = dict(pool.replies({str(i): pool.request(i, 3, H100) for i in range(3)}))
+    assert said["0"]["transient"] and "could not run" in said["0"]["refused"] and "ptxas" in said["0"]["refused"]
+    assert said["1"]["transient"] and "memory" in said["1"]["refused"]
+    assert said["2"] == {"refused": "ValueError: no such tile"}
+
+
+def test_a_copy_may_write_as_much_as_it_may_however_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that nobody has touched yet counts against a limit of what may be written to."""
+    monkeypatch.setattr(forks, "MEMORY_BYTES", 1 << 28)
+    mapped = np.empty(1 << 30, np.int8)
+
+    def build(place: int) -> Any:
+        np.ones(1 << (27 + 2 * place), np.int8)
+        raise CompileError("had it")
+
+    pool = Forks(build, H100, processes=2)
+    said = dict(pool.replies({str(i): pool.request(i, 2, H100) for i in range(2)}))
+    assert said["0"]["refused"] == "had it" and "memory" in said["1"]["refused"]
+    assert mapped.size == 1 << 30
+
+
 def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
     assert not worth(4, 3, 16, 0.08)  # starting a disassembler takes longer than timing one more
     assert worth(20, 3, 16, 0.08)
@@ -227,6 +260,7 @@ def test_enabled_once() -> None:
 def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
     wrapped = SimpleNamespace(data_ptr=lambda: 0, numel=lambda: 1)  # what a library passes in place of a tensor
     given = {"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3, "buffer": wrapped}
+    given["empty"] = Array((0,), "torch.int32")
     values = Values(given)
     assert list(values) == ["lengths", "g"]
 

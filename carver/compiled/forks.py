@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from ..arch.descriptor import Arch
 from ..base import warden
@@ -113,8 +114,7 @@ class Forks:
             for printed in (1, 2):  # what compilers warn of, for each configuration again
                 os.dup2(os.open(os.devnull, os.O_WRONLY), printed)
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
-            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            limit = used + MEMORY_BYTES
+            limit = _mapped_bytes() + MEMORY_BYTES
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
             with os.fdopen(into, "w", encoding="utf-8") as pipe:
                 lacking = transient("the compiler ran out of memory")
@@ -154,3 +154,11 @@ class Forks:
         """
         read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if count <= self.processes else {}
         return {"listed": place, "told": True, **read}
+
+
+def _mapped_bytes() -> int:
+    """That this process may write to, touched or not: what a limit of data counts."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
+    except OSError:  # no Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -293,9 +293,19 @@ def compile_triton(kernel: Any, given: Specialised, target: Target) -> Compiled:
     try:
         built = triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options))
     except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
-        log = str(error).strip()
-        raise CompileError(sentence(error), log) from error
+        raise _refusal(error) from error
     return out_of(built, target)
+
+
+def _refusal(error: Exception) -> CompileError:
+    """The answer of a compiler that raised this. Raises OSError or MemoryError where it was the machine that lacked
+    something, at whatever depth: that says nothing of the candidate."""
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, OSError | MemoryError):
+            raise inner
+        inner = inner.__cause__
+    return CompileError(sentence(error), str(error).strip())
 
 
 def out_of(built: Any, target: Target) -> Compiled:
@@ -318,7 +328,7 @@ def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str
     try:
         return out_of(run(**given, grid=(1,), warmup=True), target)
     except Exception as error:
-        raise CompileError(sentence(error), str(error).strip()) from error
+        raise _refusal(error) from error
 
 
 def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> None:

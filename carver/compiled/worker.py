@@ -179,6 +179,8 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
         return {"error": str(error)}
     except MemoryError:
         return lacking
+    except OSError as error:  # of the machine: no memory for another process, no room on the disk
+        return transient(f"the compiler could not run: {error}")
     except Exception as fault:
         return transient(own_fault(fault))
 

@@ -247,7 +247,7 @@ class Values(Mapping[str, Any]):
             name: value
             for name, value in args.items()
             if hasattr(value, "is_floating_point")  # a tensor, not what some library wraps one in
-            and value.numel() <= (MOST_FLOATS if value.is_floating_point() else MOST_VALUES)
+            and 0 < value.numel() <= (MOST_FLOATS if value.is_floating_point() else MOST_VALUES)
         }
 
     def __getitem__(self, name: str) -> Any:
