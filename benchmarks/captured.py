@@ -3,11 +3,11 @@
     python benchmarks/captured.py [--arch h100,mi300x] [--only NAME] [--out FILE.jsonl]
 
 Calls operators of flash-linear-attention (`fla-core`), Liger and Conch (`conch-triton-kernels`), forward and backward,
-and products with weights of few bits of GemLite (`gemlite`), with tensors of the CPU. A launch of a Triton kernel is
-not done but noted; its first configurations are then compiled for each device, read and priced, and the products that
-the machine's code does are held against those of the program. Printed are refusals, and kernels whose code multiplies
-far less or more than the program: small tiles that several warps repeat do more, a compiler that leaves out what is
-masked does less. Needs torch, and of the libraries those that are installed.
+products with weights of few bits of GemLite (`gemlite`) and FlagGems (`gems.py`), with tensors of the CPU. A launch of
+a Triton kernel is not done but noted; its first configurations are then compiled for each device, read and priced, and
+the products that the machine's code does are held against those of the program. Printed are refusals, and kernels whose
+code multiplies far less or more than the program: small tiles that several warps repeat do more, a compiler that leaves
+out what is masked does less. Needs torch, and of the libraries those that are installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import gems
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
@@ -38,7 +39,7 @@ import carver
 from carver.base.errors import CarverError
 from carver.compiled.pool import Pool
 from carver.compiled.triton import function_of
-from carver.integrations.autotune import Values
+from carver.integrations.autotune import MOST_VALUES, Values
 
 B, T, H, D = 2, 2048, 4, 128
 CONFIGS = 2
@@ -187,6 +188,7 @@ def calls(
     yield of(f"{conch}vision.nms.nms_launcher", (4096, 4), weight, lambda: torch.zeros(row, dtype=torch.bool),
              lambda: torch.zeros(4096, dtype=torch.bool), 0.5)  # fmt: skip
     yield from few_bits()
+    yield from gems.calls(zeros)
 
 
 LAYERS = {"qkv": (6144, 4096), "o": (4096, 4096), "up": (28672, 4096), "down": (4096, 14336)}
@@ -212,9 +214,24 @@ def few_bits() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"gemlite.W{bits}A16.{name}.{rows}", functools.partial(product, bits, rows, *sizes)
 
 
-def capture() -> None:
+def emptied(values: Iterable[Any]) -> None:
+    """Free the memory of tensors of which no element will be read; what computes a grid often holds them as well."""
+    for value in values:
+        tensor = value if isinstance(value, torch.Tensor) else getattr(value, "_base", None)  # of a view of FlagGems
+        if isinstance(tensor, torch.Tensor) and tensor.numel() > MOST_VALUES:
+            tensor.untyped_storage().resize_(0)
+
+
+def capture() -> dict[str, str]:
+    """Calls all operators. Returns which of them launched each kernel first."""
+    operators: dict[str, str] = {}
+    missing: set[str | None] = set()
     for path, call in calls():
+        if path.partition(".")[0] in missing:
+            continue
         try:
+            if path.startswith("flag_gems."):
+                gems.pretend()
             out = call()
             out = out[0] if isinstance(out, tuple) else out
             if isinstance(out, torch.Tensor) and out.requires_grad:
@@ -222,6 +239,11 @@ def capture() -> None:
         except Exception as error:  # of a library, or of torch in it; what was launched before is noted
             where = traceback.extract_tb(error.__traceback__)[-1]
             print(f"{path}: {type(error).__name__}: {str(error)[:120]} ({Path(where.filename).name}:{where.lineno})")
+            missing |= {error.name} if isinstance(error, ModuleNotFoundError) else set()
+        new = LAUNCHED.keys() - operators.keys()
+        operators |= dict.fromkeys(new, path)
+        emptied(value for name in new for value in LAUNCHED[name].args.values())
+    return operators
 
 
 def held(hint: Any) -> dict[str, float]:
@@ -239,16 +261,16 @@ def held(hint: Any) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="h100,mi300x")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="part of the name of an operator or kernel")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     pretend()
-    capture()
+    operators = capture()
     ranked = refused = 0
     with Pool() as pool:
         for name, each in LAUNCHED.items():
             values = Values(each.args)
-            for arch in options.arch.split(",") if options.only in name else ():
+            for arch in options.arch.split(",") if options.only in f"{operators[name]} {name}" else ():
                 row: dict[str, Any] = {"kernel": name, "arch": arch}
                 began = time.perf_counter()
                 try:

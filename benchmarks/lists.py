@@ -1,6 +1,7 @@
 """Time every configuration of the autotuned lists of libraries on this GPU, and score carver's ranking of each.
 
-    python benchmarks/lists.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--sizes 2,4096,16,128]
+    python benchmarks/lists.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--resume]
+                                       [--sizes 2,4096,16,128]
     python benchmarks/lists.py score FILE.jsonl [--again] [--only NAME,...] [--worst 20]
 
 `measure` calls the operators of `captured.py`, forward and backward, one after another. At the first call
@@ -18,14 +19,18 @@ import argparse
 import importlib
 import json
 import math
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import geometric_mean, median
+from types import SimpleNamespace
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -34,7 +39,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import carver  # noqa: E402
 from carver.base.errors import CarverError, ConfigError  # noqa: E402
 from carver.base.given import text_of  # noqa: E402
-from carver.compiled.triton import function_of  # noqa: E402
+from carver.compiled.triton import function_of, heuristics  # noqa: E402
 
 SIZES = "2,4096,16,128"
 MOST_S = 120.0
@@ -44,6 +49,8 @@ TIMED_S = 0.05
 CLEARED_BYTES = 1 << 28
 SLEEP_CLK = 300_000
 """For each run, while the host queues it."""
+LATE = "not compiled within"
+"""How the reason begins for what `carver.compiled.forks` gave up."""
 KEPT_VALUES = 4096
 """Integers of one tensor that are written beside its shape, for bounds of loops that are loaded from it."""
 
@@ -57,6 +64,9 @@ def noted(value: Any) -> Any:
         if not value.dtype.is_floating_point and value.numel() <= KEPT_VALUES:
             out["values"] = value.cpu().tolist()
         return out
+    if hasattr(value, "block_shape"):
+        laid = {"shape": [*value.shape], "strides": [*value.strides]}
+        return {"descriptor": noted(value.base) | laid, "block": [*value.block_shape]}
     if type(value).__module__ == "triton.language.core" and hasattr(value, "name"):
         return {"type": value.name}
     return value if isinstance(value, int | float | str | None) else {"other": repr(value)}
@@ -68,11 +78,20 @@ def handed(value: Any) -> Any:
         return value
     if "other" in value:
         raise ValueError(value["other"])
+    if "descriptor" in value:
+        base = handed(value["descriptor"])  # the block, of any rank, may be one that the configuration's hook replaces
+        return SimpleNamespace(base=base, shape=base.shape, strides=base.strides, block_shape=value["block"])
     if "type" in value:
         from triton.language import dtype
 
         return dtype(value["type"])
     return carver.Tensor(value["tensor"], tuple(value["shape"]), tuple(value["strides"]))
+
+
+def meta(kernel: Any, launched: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """What a launch's grid is computed from: arguments, the configuration, and what heuristics make of both."""
+    known = {**launched, **config.all_kwargs()}
+    return known | heuristics(kernel, known)
 
 
 def predicted(ranking: Any, count: int) -> list[float | None]:
@@ -122,7 +141,7 @@ def record(out: Path) -> list[str]:
     from carver.integrations import autotune
 
     running: list[str] = []
-    prune, bench, run, arch = Autotuner.prune_configs, Autotuner._bench, Autotuner.run, carver.CUDA("auto")
+    prune, bench, arch = Autotuner.prune_configs, Autotuner._bench, carver.CUDA("auto")
 
     def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
         configs = list(prune(self, kwargs, *rest))
@@ -133,7 +152,7 @@ def record(out: Path) -> list[str]:
             "operator": "".join(running), "kernel": f"{function.__module__}.{function.__name__}", "arch": arch.name,
             "args": {name: noted(value) for name, value in launched.items()},
             "configs": [dict(config.all_kwargs()) for config in configs],
-            "grids": [list(grid({**launched, **c.all_kwargs()}) if callable(grid) else grid) for c in configs],
+            "grids": [list(grid(meta(self.fn, launched, c)) if callable(grid) else grid) for c in configs],
         }  # fmt: skip
         began = time.perf_counter()
         try:
@@ -145,31 +164,32 @@ def record(out: Path) -> list[str]:
         except CarverError as error:
             row["refused"] = f"{type(error).__name__}: {error}"
         row["rank_s"] = time.perf_counter() - began
-        self._row, self._listed = row, configs
+        self._row, self._listed, self._times = row, configs, {}
         return configs
 
     def timed(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
-        """Of the kernel alone: the configuration's hook, which may clear what the kernel adds to, is called once."""
+        """Of the kernel alone: the configuration's hook, which may clear what the kernel adds to, is called once.
+
+        What was not compiled in time is not timed. The line is written with the last time of a list, whichever way a
+        library's own tuner calls this.
+        """
+        why = self._row.get("reasons", {}).get(self._listed.index(config), "")
         self.do_bench, hook = queued, config.pre_hook
         if hook is not None:
             hook({**self.nargs, **kwargs, **config.all_kwargs()})
         config.pre_hook = None
         try:
-            return bench(self, *args, config=config, **kwargs)
+            found = [math.inf] * 3 if why.startswith(LATE) else bench(self, *args, config=config, **kwargs)
         finally:
             config.pre_hook = hook
-
-    def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = run(self, *args, **kwargs)
-        row = self.__dict__.pop("_row", None)
-        if row is not None:
-            times = [self.configs_timings.get(config) for config in self._listed]
-            row["measured_ms"] = [t[0] if t is not None and math.isfinite(t[0]) else None for t in times]
+        self._times[config] = found[0] if math.isfinite(found[0]) else None
+        if self._times.keys() >= set(self._listed):
+            self._row["measured_ms"] = [self._times[each] for each in self._listed]
             with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        return result
+                file.write(json.dumps(self._row) + "\n")
+        return found
 
-    Autotuner.prune_configs, Autotuner._bench, Autotuner.run = prune_configs, timed, tuned
+    Autotuner.prune_configs, Autotuner._bench = prune_configs, timed
     return running
 
 
@@ -215,9 +235,13 @@ def measure(options: argparse.Namespace) -> None:
     import captured
 
     until = time.monotonic() + options.limit
-    nothing = (lambda *_, **__: None, (1, 1, 1, 1))
-    names = [name for name, _ in captured.calls(*nothing)]  # type: ignore[arg-type]
+    nothing: Callable[..., Any] = lambda *_, **__: None  # noqa: E731
+    names = [name for name, _ in captured.calls(nothing, (1, 1, 1, 1))]
+    without = {name for name, _ in captured.gems.untuned(captured.gems.Inputs(nothing))}  # a list
+    if options.resume and options.out.exists():
+        without |= {row["operator"] for row in rows(options.out)}
     left = [name for name in names if not options.only or any(word in name for word in options.only.split(","))]
+    left = [name for name in left if name not in without]
     while left and time.monotonic() < until - 5:
         command = [sys.executable, __file__, "measure", "--out", str(options.out), "--sizes", options.sizes]
         worker = subprocess.Popen([*command, "--operators", *left], stdout=subprocess.PIPE, text=True)
@@ -255,8 +279,10 @@ def again(row: dict[str, Any], pool: Any) -> None:
 
     values = {name: v["values"] for name, v in row["args"].items() if isinstance(v, dict) and "values" in v}
     args = {name: handed(value) for name, value in row["args"].items()}
+    known = [(config.all_kwargs(), config) for config in kernel.configs]  # with hooks that set descriptors' blocks
+    configs = [next((own for plain, own in known if plain == config), config) for config in row["configs"]]
     ranking = carver.rank_kernel(
-        kernel.fn, row["configs"], args=args, grid=grid, arch=row["arch"], values=values, pool=pool
+        kernel.fn, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool
     )
     row["predicted_ms"] = predicted(ranking, len(row["configs"]))
 
@@ -282,6 +308,8 @@ def score(options: argparse.Namespace) -> None:
 
         if not torch.cuda.is_available():
             captured.pretend()  # for libraries that ask the GPU when they are imported
+        with suppress(ImportError):
+            captured.gems.pretend()  # which finds the modules of its kernels
     found: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = defaultdict(list)
     refused: list[str] = []
     with Pool() as pool:
@@ -296,7 +324,7 @@ def score(options: argparse.Namespace) -> None:
             if "refused" in row:
                 refused.append(f"{row['kernel']}: {row['refused'][:200]}")
             elif (lost := losses(row)) is not None:
-                found[row["kernel"].partition(".")[0]].append((lost, row))
+                found[row["operator"].partition(".")[0]].append((lost, row))
     print(f"{'':24}  lists     k=1     k=3     k=5  random  predicted over measured")
     for name, every in found.items():
         gm = {key: geometric_mean(lost[key] for lost, _ in every) for key in ("k=1", "k=3", "k=5", "random")}
@@ -318,6 +346,7 @@ def main() -> None:
     measuring.add_argument("--out", type=Path, required=True)
     measuring.add_argument("--only", default="", help="parts of names, with commas")
     measuring.add_argument("--limit", type=float, default=540.0, help="seconds for all")
+    measuring.add_argument("--resume", action="store_true", help="leave out operators of which the file has a list")
     measuring.add_argument("--sizes", default=SIZES, help="batch, sequence, heads, width of a head")
     measuring.add_argument("--operators", nargs="*", help=argparse.SUPPRESS)
     scoring = commands.add_parser("score")
@@ -331,7 +360,9 @@ def main() -> None:
     elif options.operators:
         work(options.operators, options.sizes, options.out)
     else:
-        measure(options)
+        with tempfile.TemporaryDirectory() as empty:
+            os.environ["FLAGGEMS_CACHE_DIR"] = empty  # FlagGems times nothing of which it has kept a time
+            measure(options)
 
 
 if __name__ == "__main__":
