@@ -13,10 +13,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from carver.base.shipped import folder
 from carver.cost import estimate
 from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS
@@ -59,6 +61,13 @@ def reference() -> Iterator[str]:
         "Keys of a tensor map, in `[[launches.maps]]`: "
         f"{', '.join(f'`{key}`' for key in sorted(declaration.MAP_KEYS))}.\n"
     )
+    yield "## Files to extend\n"
+    yield table("file, what it says, its tables", (
+        (f"`{path.stem}`", " ".join(line[2:] for line in text.partition("\n[")[0].splitlines()),
+         ", ".join(f"`{name}`" for name in tomllib.loads(text)))
+        for path in sorted((folder("templates") / declaration.COMMON).glob("*.toml"))
+        for text in [path.read_text(encoding="utf-8")]
+    ))  # fmt: skip
     yield "## Backends\n"
     yield table("backend, kernels, runs on, by default", (
         (f"`{b.name}`", b.title.removesuffix("'s"), ", ".join(b.vendors) or f"any {b.device_kind.upper()}",
@@ -111,8 +120,11 @@ def reference() -> Iterator[str]:
     yield table("column, unit, default, meaning", described(Shown, False))
     for compiler, by_model in COMPILERS.items():
         yield f"## Columns that `compiler = \"{compiler}\"` fills in\n"
+        alike: dict[tuple[str, ...], list[str]] = {}
         for name, functions in by_model.items():
-            yield f"`{name}`: {', '.join(f'`{column}`' for column in functions)}.\n"
+            alike.setdefault(tuple(functions), []).append(f"`{name}`")
+        for names, models in alike.items():
+            yield f"{', '.join(models)}: {', '.join(f'`{column}`' for column in names)}.\n"
         optional = {
             p.name: None for fs in by_model.values() for f in fs.values()
             for p in inspect.signature(f).parameters.values() if p.default is not p.empty

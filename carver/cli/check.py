@@ -52,7 +52,7 @@ def check(file: Path, operator: str | None, dtype: str, as_json: bool) -> None:
 
 
 def _line(trial: Trial) -> str:
-    if not trial.candidates:
+    if trial.predicted_ms is None:
         return f"{trial.arch.name:<12} none: {trial.why}"
     return (
         f"{trial.arch.name:<12} {trial.candidates:>7,} candidates, first {trial.predicted_ms:.4g} ms: "

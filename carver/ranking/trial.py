@@ -39,7 +39,8 @@ class Trial:
     candidates: int
     config: Mapping[str, int]
     """The best configuration; empty if there is no candidate."""
-    predicted_ms: float
+    predicted_ms: float | None
+    """Its time; None if there is no candidate."""
     why: str
     """If there is no candidate, how many each rule removed."""
 
@@ -114,15 +115,15 @@ def trials(kernel: Kernel, problem: Problem) -> Iterator[Trial]:
 
 def trial(kernel: Kernel, problem: Problem, arch: Arch) -> Trial:
     if unmet := kernel.unmet(static_scope(problem, arch)):
-        return Trial(arch, 0, {}, 0.0, f"it requires that {'; '.join(unmet)}")
+        return Trial(arch, 0, {}, None, f"it requires that {'; '.join(unmet)}")
     try:
         space = enumerate_space(problem, arch, kernel)
         seconds = price(space).estimate.seconds
     except NoCandidates as none:
         told = (f"{count} by {rule!r}" for rule, count in none.removed.items())
-        return Trial(arch, 0, {}, 0.0, f"of its candidates are left out {', '.join(told)}")
+        return Trial(arch, 0, {}, None, f"of its candidates are left out {', '.join(told)}")
     except CarverError as error:
-        return Trial(arch, 0, {}, 0.0, str(error))
+        return Trial(arch, 0, {}, None, str(error))
     best = int(np.argmin(seconds))
     return Trial(arch, len(space), space.config(best), float(seconds[best]) * 1e3, "")
 
