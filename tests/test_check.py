@@ -148,7 +148,8 @@ def test_the_command_answers_in_json(faulty: Path) -> None:
     assert done.exit_code == 0 and json.loads(done.output)["trials"][0]["arch"] == "h200_sxm"
     wgmma = next(k for k in KERNELS if k.name == "wgmma")
     found = json.loads(CliRunner().invoke(main, ["check", str(wgmma.path), "--json"]).output)["trials"]
-    assert {row["arch"]: row["predicted_ms"] is None for row in found}.items() >= {"h200_sxm": False, "t4": True}.items()
+    unpriced = {row["arch"]: row["predicted_ms"] is None for row in found}
+    assert not unpriced["h200_sxm"] and unpriced["t4"]
 
 
 CUDA = """
