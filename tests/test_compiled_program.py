@@ -319,6 +319,17 @@ def test_a_wait_that_is_over_is_no_loop() -> None:
     assert [a.start.tolist() for a in trace.accesses if a.kind == "store"][-1] == [7, 7, 7, 7]
 
 
+def test_what_a_wait_ends_with_is_not_what_was_there_before() -> None:
+    """Zeros before the launch; at the end of the wait something else, of which only `values` that end it tell."""
+    text = WAITING.replace("tt.store %a, %x0 : !tt.ptr<f16>\n      scf", "scf")
+    loop = "scf.for %n = %c0 to %flag step %flag  : i32 {\n %x = tt.load %a : !tt.ptr<f16>\n }\n"
+    text = text.replace("%to =", f"{loop}%to =")
+    with pytest.raises(ProblemError, match=r"depends on what the kernel loads from 'flags'"):
+        evaluate(text, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 0})
+    trace = evaluate(text, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 3})
+    assert [loop.trips.tolist() for loop in trace.loops] == [[1, 1, 1, 1]]
+
+
 def test_a_loop_that_tests_the_same_for_ever_says_so() -> None:
     text = WHILE.replace("scf.yield %next", "scf.yield %j")
     with pytest.raises(ProblemError, match="never ends"):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import matters, staying, steps, straight, waits, wanted_by
+from .carried import READS, matters, staying, steps, straight, waits, wanted_by
 from .frames import Frame, iterated, spread, within
 from .sampling import iterations, sampled
 from .trace import Access, Dot, LoopTrace, Trace, joined
@@ -299,7 +299,12 @@ class _Evaluator:
             inner = frame.child(np.arange(frame.lanes))
             inner.env.update(zip(names, values, strict=True))
             last = self.block(inner, before)
-            frame.env.update((r, inner.get(n)) for r, n in zip(op.results, last.operands[1:], strict=True))
+            results = [inner.get(n) for n in last.operands[1:]]
+            test = inner.get(last.operands[0])
+            if test.base is None or test.base.any():  # what its tensors held before the launch is not what ends it
+                read = frozenset(_read((inner, before), (inner, after)))
+                results = [unknown(len(v.coef), v.loads | read) for v in results]
+            frame.env.update(zip(op.results, results, strict=True))
             return
         finals: list[Any] = []
         active, place = np.arange(frame.lanes), -1
@@ -562,18 +567,19 @@ def _changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
 
 def _waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:
     """Why a loop is left that goes on for ever as long as its tensors hold what `values` says."""
-    found = set()
-    for frame, block in ((test, before), (inner, after)):
-        for op in block.ops:
-            if op.name in ("tt.load", "tt.atomic_cas", "tt.atomic_rmw"):
-                found.add(getattr(frame.get(op.operands[0]), "source", None))
-    names = sorted(name for name in found if name)
+    names = _read((test, before), (inner, after))
     if not names:
         return ProblemError("a while loop never ends: no pass of it changes what it tests")
     return ProblemError(
         f"a while loop waits until another program changes what {', '.join(map(repr, names))} holds; say what it holds "
         f"at the end of the wait: values={{{names[0]!r}: 1}}"
     )
+
+
+def _read(*stretches: tuple[Frame, Block]) -> list[str]:
+    """The tensors that these stretches of a loop load from."""
+    pointers = [frame.get(op.operands[0]) for frame, block in stretches for op in block.ops if op.name in READS]
+    return sorted({p.source for p in pointers if isinstance(p, Value) and p.source})
 
 
 def _targets(op: Op) -> list[tuple[str, list[str]]]:
