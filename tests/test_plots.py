@@ -214,6 +214,8 @@ def test_explanation_has_terms_resources_and_changes(ranking: Ranking) -> None:
     percent = [100 * (c.ms / found.hint.predicted_ms - 1) for c in possible if c.ms]
     assert [row[0][1] for row in bars(bottom).values()] == pytest.approx(percent)
     assert [t.get_text().partition(" ")[0] for t in bottom.get_yticklabels()] == [c.tunable for c in possible]
+    assert 0 < len(possible) < len(found.changes)
+    assert f"left out: {len(found.changes) - len(possible)} steps that cannot run" in bottom.get_title(loc="left")
     assert "[ms]" in top.get_xlabel() and "[%]" in bottom.get_xlabel()
 
 

@@ -27,9 +27,14 @@ def from_triton(config: Any, names: Mapping[str, str] | None = None, ignore: Col
     Common spellings are known (BLOCK_SIZE_M, GROUP_SIZE_M, ...); `names` maps carver's keys to others. `ignore` lists
     keys to leave out, such as compile-time switches that do not change the time.
     """
-    ours = {alias: key for key, aliases in BACKENDS["triton"].aliases.items() for alias in aliases}
-    ours |= {theirs: key for key, theirs in (names or {}).items()}
+    ours = _ours("triton", names)
     return {ours.get(key, key): value for key, value in triton_options(config, ignore).items()}
+
+
+def _ours(backend: str, names: Mapping[str, str] | None) -> dict[str, str]:
+    """carver's keys by their common spellings, and by the caller's."""
+    spelt = {alias: key for key, aliases in BACKENDS[backend].aliases.items() for alias in aliases}
+    return spelt | {theirs: key for key, theirs in (names or {}).items()}
 
 
 def triton_options(config: Any, ignore: Collection[str] = ()) -> dict[str, int]:
@@ -106,10 +111,7 @@ def from_row(config: Mapping[str, Any]) -> dict[str, int]:
 def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
     """Translate a TileLang dict to the keys that `rank(backend="tilelang")` takes; options that the model ignores are
     left out."""
-    backend = BACKENDS["tilelang"]
-    ours = {alias: key for key, aliases in backend.aliases.items() for alias in aliases}
-    ours |= {theirs: key for key, theirs in (names or {}).items()}
-    left_out = {"pass_configs", *backend.unpriced["nvidia"]}
+    ours, left_out = _ours("tilelang", names), {"pass_configs", *BACKENDS["tilelang"].unpriced["nvidia"]}
     return {ours.get(key, key): _whole(key, value) for key, value in config.items() if key not in left_out}
 
 

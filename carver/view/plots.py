@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..base.errors import ConfigError, nearest
-from ..base.table import ROWS_SHOWN, aligned, words
+from ..base.table import ROWS_SHOWN, aligned, several, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
 from ..kernels.scope import flops_per_s, multiply_dtype
@@ -225,7 +225,7 @@ def _around(
 
 
 def plot_explanation(explanation: Explanation) -> Figure:
-    """Above: the terms of one hint's time [ms]. Below: the effect of its nearest changes [%].
+    """Above: the terms of one hint's time [ms]. Below: the effect of its nearest changes that can run [%].
 
     Returns a figure, where the other plots return axes, because it has two axes.
     """
@@ -260,7 +260,9 @@ def plot_explanation(explanation: Explanation) -> Figure:
     low, high = min([0.0, *percent]), max([1.0, *percent])
     bottom.set_xlim(low * 1.08, high + (room(texts) - 1) * (high - low))
     bottom.set_xlabel("change of the predicted time [%]")
-    title(bottom, "one tunable one step down or up, the rest kept; below 0 is faster")
+    skipped = len(explanation.changes) - len(changes)
+    title(bottom, "one tunable one step down or up, the rest kept; below 0 is faster",
+          f"left out: {several(skipped, 'step')} that cannot run" if skipped else "")  # fmt: skip
     bottom.spines[["top", "right"]].set_visible(False)
     return figure
 
