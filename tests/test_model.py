@@ -14,25 +14,27 @@ from carver.calibrate.fitting import samples
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import LIMITERS, Estimate, estimate
 from carver.cost.fit import predict
+from carver.cost.models.block import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
-from carver.cost.work import Work
+from carver.cost.work import INDEPENDENT_OVERLAP, Work, on_pipe
 from carver.evaluate.cases import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
 from carver.ranking.offers import offered_kernels, unit_share
+from carver.ranking.rank import rank
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}
+DEMANDS = [
+    f.name for f in dataclasses.fields(Work)
+    if str(f.type).startswith("FloatArray") and not f.name.endswith("_overlap")
+]  # fmt: skip
 ONES = ("chain_clk", "grid", "resident", "warps", "steps", "ahead", "slowdown", "l2_read_bytes")
 
 
 def work(**demands: float) -> Work:
     """One candidate that asks for nothing but what is said."""
-    values = {
-        f.name: np.array([float(demands.pop(f.name, f.name in ONES))])
-        for f in dataclasses.fields(Work)
-        if str(f.type).startswith("FloatArray")
-    }
+    values = {name: np.array([float(demands.pop(name, name in ONES))]) for name in DEMANDS}
     assert not demands, f"no such demand: {demands}"
     return Work(**values)  # type: ignore[arg-type]
 
@@ -151,7 +153,7 @@ def test_the_largest_demand_is_what_bounds_the_loop(demand: str, value: float, l
     assert term(e, "main loop") >= 100 * alone / H200.clock_hz
 
 
-@pytest.mark.parametrize("demand", [f.name for f in dataclasses.fields(Work) if str(f.type).startswith("FloatArray")])
+@pytest.mark.parametrize("demand", DEMANDS)
 def test_asking_for_more_never_takes_less(demand: str) -> None:
     if demand in ("grid", "resident", "warps", "ahead", "l2_read_bytes", "next_tile", "other_stores"):
         pytest.skip(f"more {demand} may be faster: that is what it is for")
@@ -171,6 +173,18 @@ def test_deeper_pipelines_hide_latency() -> None:
     times = [estimated(**base, ahead=n).seconds[0] for n in (1, 2, 3, 4)]  # type: ignore[arg-type]
     assert times == sorted(times, reverse=True)
     assert times[0] > 1.3 * times[3]
+
+
+def test_scaling_between_products_of_mma_hides_in_part_behind_other_blocks() -> None:
+    layer = carver.MatmulTemplate(4096, 8192, 8192, trans_B=True, in_dtype="int8", out_dtype="bfloat16")
+    tile = dict(BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, num_warps=4, num_stages=3, GROUP_M=16)
+    tables = [rank(layer.problem, carver.CUDA(name), [tile], "triton_block_fp8") for name in ("a100", "h100")]
+    steps = [one_step(table.parts[0].space, K) for table in tables]
+    assert [float(step.chain_overlap[0]) for step in steps] == [INDEPENDENT_OVERLAP, K["chain_overlap"]]  # mma, wgmma
+    math, chain = steps[0].math_clk, steps[0].chain_clk
+    two = on_pipe(math, chain, np.array(2.0), steps[0].chain_overlap, True)
+    hidden = (math + chain - two) / (chain - math)
+    assert 0.1 < float(hidden[0]) < 0.9
 
 
 def test_terms_add_up_and_none_is_negative() -> None:

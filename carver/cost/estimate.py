@@ -147,7 +147,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     warps = resident * work.warps / arch.schedulers_per_sm
     pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the scheduler with most warps ends last
     everywhere = resident * busy
-    shared = on_pipe(work.math_clk / pipes, work.chain_clk, resident, k["chain_overlap"], work.alternates)
+    overlap = k["chain_overlap"] if work.chain_overlap is None else work.chain_overlap
+    shared = on_pipe(work.math_clk / pipes, work.chain_clk, resident, overlap, work.alternates)
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
     reads = everywhere * work.dram_bytes / dram
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)

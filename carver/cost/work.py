@@ -8,6 +8,14 @@ import numpy as np
 
 from ..base.types import FloatArray
 
+INDEPENDENT_OVERLAP = 1.2
+"""Exponent that joins the times of products and of the arithmetic between them, for blocks that drift apart.
+
+With 1 the two times add up; with large exponents they overlap fully. Source: softmax in
+`tests/data/h200/attention.csv`. With 1 to 1.5 the other constants explain the times within 7 to 8 %; with more, the
+fitted rate of products runs into its bound.
+"""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -56,6 +64,8 @@ class Work:
     """Waits between the products. They lengthen the block's own chain, but other blocks fill them."""
     alternates: bool = False
     """Whether in each step the products wait for arithmetic on the sums of the step before."""
+    chain_overlap: FloatArray | None = None
+    """Exponent that joins a block's own chain and the shared math pipe; None: the constant of this name."""
     body_overlap: float | None = None
     """Exponent that joins arithmetic and the shared-memory loads that feed it; None: that of any two resources."""
     slowdown: FloatArray | float = 1.0
@@ -95,7 +105,7 @@ def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
 
 
 def on_pipe(
-    math_clk: FloatArray, chain_clk: FloatArray, blocks: FloatArray, p: float, alternates: bool
+    math_clk: FloatArray, chain_clk: FloatArray, blocks: FloatArray, p: FloatArray | float, alternates: bool
 ) -> FloatArray:
     """Time of a step of `blocks` blocks on an SM. Alone, each takes `chain_clk`, `math_clk` of it on the shared pipe.
 

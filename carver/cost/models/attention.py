@@ -26,19 +26,14 @@ from ..model import Model, Part
 from ..spills import spill_slowdown
 from ..tile import instruction_rows, issue_per_clk, peaks
 from ..traffic import reused_share, sector_waste
-from ..work import Work, joined
+from ..work import INDEPENDENT_OVERLAP, Work, joined
 from .stream import EXCHANGE_CLK
 
 SCORE_OPS = 3.5
 """Vector instructions per score besides its exponential: maximum, scale and subtract (one), sum, half a conversion."""
 
-INDEPENDENT_OVERLAP, LOCKSTEP_OVERLAP = 1.2, 1.1
-"""Exponents that join the times of products and softmax: between blocks, which drift apart, and between warps of a
-block, which a barrier keeps in step.
-
-With 1 the two times add up; with large exponents they overlap fully. Source: `tests/data/h200/attention.csv`. With 1 to
-1.5 the other constants explain the times within 7 to 8 %; with more, the fitted rate of products runs into its bound.
-"""
+LOCKSTEP_OVERLAP = 1.1
+"""INDEPENDENT_OVERLAP of products and softmax for the warps of a block, which a barrier keeps in step."""
 
 COPY_BYTES = 16
 

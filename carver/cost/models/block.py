@@ -20,7 +20,7 @@ from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ..spills import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
 from ..tile import Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
-from ..work import joined
+from ..work import INDEPENDENT_OVERLAP, joined
 
 ASYNC_BYTES = 4
 """Least width of an asynchronous copy; narrower copies pass through registers."""
@@ -38,9 +38,9 @@ MMA_LATENCY_CLK = 33.0
 Cores, 2022."""
 
 READS = frozenset({
-    "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr", "group_chain_clk",
-    "math_efficiency", "read_merge", "row_scalar_clk", "serial_clk", "smem_efficiency", "step_chain_clk",
-    "step_instr", "step_sync_clk", "store_chain", "store_instr",
+    "chain_overlap", "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr",
+    "group_chain_clk", "math_efficiency", "read_merge", "row_scalar_clk", "serial_clk", "smem_efficiency",
+    "step_chain_clk", "step_instr", "step_sync_clk", "store_chain", "store_instr",
 })  # fmt: skip
 """Constants that this module's terms read."""
 
@@ -59,6 +59,7 @@ class Step:
     products_apart: FloatArray
     math_clk: FloatArray
     chain_clk: FloatArray
+    chain_overlap: FloatArray
     smem_clk: FloatArray
     issue_clk: FloatArray
     apart_clk: FloatArray
@@ -143,6 +144,7 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         products_apart=t.products_apart,
         math_clk=math_clk,
         chain_clk=chain_clk,
+        chain_overlap=chain_overlap(t, k),
         smem_clk=smem_clk,
         issue_clk=np.maximum(instr / slots, after_clk(t)),
         apart_clk=apart,
@@ -209,6 +211,15 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
     after = after_clk(t) / np.minimum(1.0, per_scheduler) + k["row_scalar_clk"] * t.row_scalars
     return alone + fixed + k["serial_clk"] * t.serialized + widening + after
+
+
+def chain_overlap(t: Block, k: Mapping[str, float]) -> FloatArray:
+    """Exponent that joins a block's own chain and the shared math pipe.
+
+    Where warps scale their sums between products that they issue themselves, both take turns at the same schedulers.
+    wgmma and tcgen05 run on their own, while other warps scale.
+    """
+    return np.where((after_clk(t) > 0) & (t.instruction < WGMMA), INDEPENDENT_OVERLAP, k["chain_overlap"])
 
 
 def after_clk(t: Block) -> FloatArray:

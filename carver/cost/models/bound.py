@@ -60,7 +60,7 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     def step(resident: FloatArray) -> FloatArray:
         warps = resident * s.warps / arch.schedulers_per_sm
         pipes = warps / np.ceil(warps)
-        shared = on_pipe(s.math_clk / pipes, s.chain_clk, resident, k["chain_overlap"], alternates(space.kernel))
+        shared = on_pipe(s.math_clk / pipes, s.chain_clk, resident, s.chain_overlap, alternates(space.kernel))
         fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
         core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
         clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)

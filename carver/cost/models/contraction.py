@@ -47,6 +47,7 @@ def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
         products_apart=step.products_apart,
         math_clk=step.math_clk,
         chain_clk=step.chain_clk,
+        chain_overlap=step.chain_overlap,
         smem_clk=step.smem_clk,
         issue_clk=step.issue_clk,
         fill_bytes=moved.fill_bytes + step.spill_bytes,
