@@ -60,30 +60,13 @@ class Derived:
 
 def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
     """Fields and constants of the model from the readings."""
-    shaky = {name: r for name, r in micro.readings.items() if not r.error <= STEADY}
-    refused = [
-        f"{r.what}: " + (f"it varied by {100 * r.error:.0f} %" if r.value else f"0 to {r.high:.2g} {r.unit}")
-        for r in shaky.values()
-    ]
-    steady = {name: r for name, r in micro.readings.items() if name not in shaky}
-    levels = [steady[name] for name in LEVELS if name in steady]
-    for near, far in pairwise(levels):
-        if far.value > RISE * near.value:
-            refused.append(
-                f"all bandwidths: {near.what}: {near.value:.3g} B/s, and {far.what}: {far.value:.3g} B/s, which is "
-                "farther away and cannot be faster, so the device was busy with something else; calibrate again when "
-                "it is not"
-            )
-            steady = {name: r for name, r in steady.items() if name not in LEVELS}
-            break
-    micro = replace(micro, readings=steady)
-    get = micro.get
-    fields: dict[str, Any] = {}
-    found: dict[str, float | None] = {name: get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")}
-    l2, dram = get("l2_read_bytes_per_s"), get("dram_read_bytes_per_s")
+    micro, refused = _steady(micro)
+    found: dict[str, float | None] = {
+        name: micro.get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")
+    }
     if arch.kind == "cpu":
         empty_s = found["launch_s"] or 0.0
-        fields |= _cpu_fields(arch, micro, empty_s < DISTURBED_S)
+        fields = _cpu_fields(arch, micro, empty_s < DISTURBED_S)
         if empty_s >= DISTURBED_S:
             refused.append(
                 f"all that takes every core: a region of empty tasks took {1e3 * empty_s:.2g} ms, so the cores were "
@@ -91,31 +74,8 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
             )
             found = {}
     else:
-        read = {"l2_bytes_per_s": l2, "l2_latency_s": get("l2_latency_s"), "dram_latency_s": get("dram_latency_s")}
-        fields |= {name: value for name, value in read.items() if value}
-        rows = matrix_rows(arch)
-        measured = {name: value for name in rows if (value := get(name))}
-        if any(abs(value / rows[name].flops_per_clk_per_sm - 1) > DIFFERS for name, value in measured.items()):
-            fields["matrix"] = tuple(
-                replace(row, flops_per_clk_per_sm=float(f"{measured[name]:.4g}"))
-                if name in measured and abs(measured[name] / row.flops_per_clk_per_sm - 1) > DIFFERS
-                else row
-                for name, row in rows.items()
-            )
-        found["dram_efficiency"] = dram and dram / arch.dram_bytes_per_s
-        found["l2_efficiency"] = l2 and 1.0
-        shared = get("l2_shared_bytes_per_s")
-        if l2 and shared:
-            found["l2_merge"] = max(2.0 * (1.0 - l2 / shared), 0.0)  # cost.traffic.merged, for two
-            if (merges := shared > MERGES * l2) != (arch.l2_merge_sms > 1):
-                fields["l2_merge_sms"] = MERGE_SMS if merges else 1
-        found["split_s"] = get("second_launch_s")
-        for name, level in (("dram_latency_load", "dram"), ("l2_latency_load", "l2")):
-            busy, idle = get(f"{level}_busy_latency_s"), get(f"{level}_latency_s")
-            found[name] = busy and idle and busy / idle
-        smem, swap = get("smem_bytes_per_clk"), get("atomic_swap_bytes_per_s")
-        found["smem_efficiency"] = smem and smem / arch.smem_bytes_per_clk
-        found["atomic_share"] = swap and l2 and swap / l2
+        fields = _gpu_fields(arch, micro)
+        found |= _gpu_constants(arch, micro)
     constants = {}
     for name, value in found.items():
         if value is None:
@@ -132,6 +92,62 @@ def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
             del fields[name]
     short = {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in fields.items()}
     return Derived(short, constants, tuple(refused))
+
+
+def _steady(micro: Microbenchmarks) -> tuple[Microbenchmarks, list[str]]:
+    """The readings of an idle device, and what is said of the others."""
+    shaky = {name: r for name, r in micro.readings.items() if not r.error <= STEADY}
+    refused = [
+        f"{r.what}: " + (f"it varied by {100 * r.error:.0f} %" if r.value else f"0 to {r.high:.2g} {r.unit}")
+        for r in shaky.values()
+    ]
+    steady = {name: r for name, r in micro.readings.items() if name not in shaky}
+    for near, far in pairwise(steady[name] for name in LEVELS if name in steady):
+        if far.value > RISE * near.value:
+            refused.append(
+                f"all bandwidths: {near.what}: {near.value:.3g} B/s, and {far.what}: {far.value:.3g} B/s, which is "
+                "farther away and cannot be faster, so the device was busy with something else; calibrate again when "
+                "it is not"
+            )
+            steady = {name: r for name, r in steady.items() if name not in LEVELS}
+            break
+    return replace(micro, readings=steady), refused
+
+
+def _gpu_fields(arch: Arch, micro: Microbenchmarks) -> dict[str, Any]:
+    read = {
+        "l2_bytes_per_s": micro.get("l2_read_bytes_per_s"), "l2_latency_s": micro.get("l2_latency_s"),
+        "dram_latency_s": micro.get("dram_latency_s"),
+    }  # fmt: skip
+    fields: dict[str, Any] = {name: value for name, value in read.items() if value}
+    rows = matrix_rows(arch)
+    measured = {name: value for name in rows if (value := micro.get(name))}
+    moved = {n: v for n, v in measured.items() if abs(v / rows[n].flops_per_clk_per_sm - 1) > DIFFERS}
+    if moved:
+        fields["matrix"] = tuple(
+            replace(row, flops_per_clk_per_sm=float(f"{moved[name]:.4g}")) if name in moved else row
+            for name, row in rows.items()
+        )
+    l2, shared = micro.get("l2_read_bytes_per_s"), micro.get("l2_shared_bytes_per_s")
+    if l2 and shared and (merges := shared > MERGES * l2) != (arch.l2_merge_sms > 1):
+        fields["l2_merge_sms"] = MERGE_SMS if merges else 1
+    return fields
+
+
+def _gpu_constants(arch: Arch, micro: Microbenchmarks) -> dict[str, float | None]:
+    get = micro.get
+    l2, dram, shared = (get(f"{level}_bytes_per_s") for level in ("l2_read", "dram_read", "l2_shared"))
+    smem, swap = get("smem_bytes_per_clk"), get("atomic_swap_bytes_per_s")
+    loads = {}
+    for level in ("dram", "l2"):
+        busy, idle = get(f"{level}_busy_latency_s"), get(f"{level}_latency_s")
+        loads[f"{level}_latency_load"] = busy and idle and busy / idle
+    merged = {"l2_merge": max(2.0 * (1.0 - l2 / shared), 0.0)} if l2 and shared else {}  # cost.traffic.merged, for two
+    return {
+        "dram_efficiency": dram and dram / arch.dram_bytes_per_s, "l2_efficiency": l2 and 1.0, **merged,
+        "split_s": get("second_launch_s"), **loads, "smem_efficiency": smem and smem / arch.smem_bytes_per_clk,
+        "atomic_share": swap and l2 and swap / l2,
+    }  # fmt: skip
 
 
 def _cpu_fields(arch: Arch, micro: Microbenchmarks, idle: bool) -> dict[str, Any]:
