@@ -22,7 +22,7 @@ CONV = carver.Conv2DTemplate(256, 256, 3, 3)
 MATMUL = carver.MatmulTemplate(512, 512, 512, in_dtype="float32")
 COLUMNS = {
     "carver's own": (MATMUL, ("cuda", "cpu")),
-    "Triton": (MATMUL, ("triton",)),
+    "Triton": (MATMUL, ("triton", "triton_tma")),
     "TileLang": (MATMUL, ("tilelang",)),
     "CLBlast": (MATMUL, ("clblast",)),
     "Kernel Tuner": (CONV, ("kernel_tuner", "kernel_tuner_hip")),
