@@ -22,7 +22,7 @@ from carver.base.errors import CarverError, CompileError, ConfigError, NoCandida
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.facts import _unevenness
-from carver.compiled.triton import Target, specialise
+from carver.compiled.triton import Target, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
     ATOMIC_CLK,
@@ -293,10 +293,16 @@ def test_configurations_that_compile_to_the_same_code_are_one() -> None:
 def test_a_refusal_is_the_compilers_sentence() -> None:
     with pytest.raises(CompileError, match=r"(?i)shape"):
         carver.inspect(kernels.wrong, args={"x_ptr": half(64)}, config={"BLOCK": 32}, arch=H100)
-    with pytest.raises(CompileError, match="no attribute 'no_error_function'"):
+    with pytest.raises(CompileError, match=r"no attribute 'no_error_function'.*, at .*no_error_function"):
         carver.inspect(kernels.misnamed, args={"x_ptr": half(64)}, config={}, arch=H100)
     with pytest.raises(NoCandidates):
         carver.rank_kernel(kernels.wrong, [{"BLOCK": 32}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
+
+
+def test_of_the_assembler_it_is_what_it_says_of_a_line() -> None:
+    told = "PTXAS error: Internal error\nptxas /tmp/x.ptx, line 450; error   : Feature 'x' requires .target sm_100\n"
+    assert sentence(RuntimeError(told)) == "RuntimeError: error   : Feature 'x' requires .target sm_100"
+    assert sentence(ValueError()) == "ValueError"
 
 
 def test_a_kernel_that_no_other_process_can_import_is_compiled_in_copies_of_this_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -365,14 +366,24 @@ class _Absent:
 
 
 def sentence(error: BaseException) -> str:
-    """What a compiler says, in one line: the innermost message, the last line of it."""
-    inner: BaseException = error
+    """What a compiler says, in one line: the innermost message, the last line of it, and what Triton says it about."""
+    inner, about = error, _quoted(error)
     while inner.__cause__ is not None:
         inner = inner.__cause__
+        about = _quoted(inner) or about
     told = getattr(inner, "error_message", None) or inner  # without the source that Triton quotes before it
     lines = [line.strip() for line in str(told).splitlines() if line.strip(" ^\t")]
-    said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else type(inner).__name__)
-    return f"{type(inner).__name__}: {said}"[:300]
+    of_line = (re.search(r", line \d+; (error\b.*)", line) for line in lines)  # of the assembler
+    said = next((found[1] for found in of_line if found), None)
+    said = said or next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    return f"{type(inner).__name__}: {said}{about}"[:300].removesuffix(": ")
+
+
+def _quoted(error: BaseException) -> str:
+    """The line of the kernel, or of a function that it calls, at which Triton stopped; empty where it names none."""
+    source, line = getattr(error, "src", None), getattr(getattr(error, "node", None), "lineno", 0)
+    lines = source.splitlines() if isinstance(source, str) else []
+    return f", at {lines[line - 1].strip()!r}" if 0 < line <= len(lines) else ""
 
 
 def _source(function: Any, given: Specialised) -> Any:
