@@ -19,6 +19,7 @@ from carver.arch import devices as arches
 from carver.arch.descriptor import SECTIONS
 from carver.arch.devices import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
 from carver.base.errors import ArchError
+from carver.base.shipped import folder
 from carver.cost.constants import resolve
 from carver.cost.tile import issue_per_clk
 from carver.kernels.declaration import kernels
@@ -579,3 +580,42 @@ print(a._names.cache_info().misses, {heavy})
     before, after = done.stdout.splitlines()
     assert before == "0 []"
     assert after.endswith(" []") and int(after.split()[0]) < 8, "descriptors that cannot answer to a name are parsed"
+
+
+# ---- what a family has alike
+
+
+def test_a_descriptor_extends_files_of_its_own_family_and_shipped_ones(tmp_path: Path) -> None:
+    text = (folder("arch") / "rtx_4090.toml").read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    assert load(path) == load("rtx_4090")
+    (tmp_path / "family").mkdir()
+    (tmp_path / "family" / "sizes.toml").write_text("[memory]\nl2_bytes = 1024000\n")
+    mine = re.sub("^l2_bytes = .*$", "", text, flags=re.M).replace('"sm_89_geforce"', '"sm_89_geforce", "sizes"')
+    path.write_text(mine)
+    assert load(path) == load("rtx_4090").replace(l2_bytes=1_024_000, source=load("rtx_4090").source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"sm_89_geforce"', '"sm_89_gforce"', "extends 'sm_89_gforce', which is not in family/; did you mean"),
+        ('"sm_89_geforce"', '"sm_89_geforce", "sm_89_l40"', "[matrix] stands here and in family/sm_89_l40.toml"),
+        ("[memory]", "[memory]\nline_bytes = 128", "[memory] line_bytes stands here and in family/sm_89.toml"),
+        ('["sm_89", "sm_89_geforce"]', '"sm_89"', "extends is a list of files in family/, got 'sm_89'"),
+    ],
+)
+def test_what_is_extended_is_there_and_says_what_nothing_else_says(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text((folder("arch") / "rtx_4090.toml").read_text().replace(old, new))
+    with pytest.raises(ArchError, match=re.escape(says)):
+        load(path)
+
+
+def test_every_family_is_extended_by_several() -> None:
+    heads = [path.read_text().partition("\n[")[0] for path in folder("arch").glob("*.toml")]
+    for path in (folder("arch") / "family").glob("*.toml"):
+        assert sum(f'"{path.stem}"' in head for head in heads) >= 2, path.stem

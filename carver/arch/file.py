@@ -15,7 +15,8 @@ from typing import Any
 
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
-from ..base.given import is_number, text_of, toml_of
+from ..base.given import is_number, shown, text_of, toml_of
+from ..base.shipped import folder
 from .descriptor import (
     IDENTITY,
     INSTRUCTIONS,
@@ -32,6 +33,8 @@ from .descriptor import (
     scalar,
 )
 
+FAMILY = "family"
+"""The folder beside descriptors with what those of one family say alike."""
 _DATASHEET = ("lanes", "dram_gb_per_s", "vector_tflops", "matrix_tflops")
 
 
@@ -45,9 +48,41 @@ def _read(path: Path, modified_ns: int) -> Arch:
     """`modified_ns` is in the key so that a file written meanwhile is read again."""
     raw = toml_of(text_of(path, ArchError), path, ArchError)
     try:
-        return build(raw)
+        return build(_extended(raw, path.parent))
     except ArchError as error:
         raise ArchError(f"{path}: {error}") from None
+
+
+def _extended(raw: Mapping[str, Any], beside: Path) -> dict[str, Any]:
+    """What a descriptor says, and what the files of family/ say that its `extends` names: beside it, else shipped ones.
+
+    A key that stands in two of them is an error: nothing is replaced.
+    """
+    out = {key: value for key, value in raw.items() if key != "extends"}
+    names = raw.get("extends", [])
+    if not isinstance(names, list):
+        raise ArchError(f"extends is a list of files in family/, got {names!r}")
+    for name in names:
+        homes = (folder("arch") / FAMILY, beside / FAMILY)
+        known = {path.stem: path for home in homes for path in sorted(home.glob("*.toml"))}
+        if not isinstance(name, str) or name not in known:
+            raise ArchError(f"extends {shown(name)}, which is not in family/; {nearest(str(name), known)}")
+        for section, said in _family(known[name]).items():
+            own = out.get(section, {})
+            if isinstance(own, dict) and isinstance(said, dict):
+                twice = [f"[{section}] {key}" for key in sorted(own.keys() & said.keys())]
+                out[section] = {**said, **own}
+            else:
+                twice = [f"[{section}]"] * (section in out)
+                out[section] = said
+            if twice:
+                raise ArchError(f"{twice[0]} stands here and in family/{name}.toml, or in two such: leave one out")
+    return out
+
+
+@lru_cache(maxsize=128)
+def _family(path: Path) -> Mapping[str, Any]:
+    return toml_of(text_of(path, ArchError), path, ArchError)
 
 
 def to_toml(arch: Arch) -> str:
