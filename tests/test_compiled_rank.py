@@ -22,7 +22,7 @@ from carver.base.errors import CarverError, CompileError, ConfigError, NoCandida
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.facts import _unevenness
-from carver.compiled.triton import Target, sentence, specialise
+from carver.compiled.triton import Target, autotuned, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
     ATOMIC_CLK,
@@ -741,6 +741,29 @@ def test_configurations_that_are_not_given_are_those_of_autotune() -> None:
     assert found.given == 2 and {hint.config["BLOCK"] for hint in found} == {256, 512}
     with pytest.raises(ConfigError, match=r"copy has no triton.autotune .* give a list"):
         carver.rank_kernel(kernels.copy, None, args=args, grid=(16,), arch=H100)
+
+
+def test_those_of_autotune_are_what_its_own_pruning_leaves_and_makes() -> None:
+    """GemLite's writes each configuration anew, with a constant that the list lacks."""
+
+    def pruned(configs: list[Any], named: Any, **keywords: Any) -> Any:
+        yield from (triton.Config({"BLOCK": 2 * c.kwargs["BLOCK"]}) for c in configs if keywords["n"] < named["most"])
+
+    def listed(configs: list[Any], named: Any) -> list[Any]:
+        return configs[:1]
+
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    for prune, blocks in ((pruned, [1024, 2048]), (listed, [512])):
+        given = [triton.Config({"BLOCK": block}) for block in (512, 1024)]
+        tuned = triton.autotune(given, ["n"], prune_configs_by={"early_config_prune": prune})(kernels.copy)
+        known = {**args, "most": 10000}
+        assert [config.kwargs["BLOCK"] for config in autotuned(tuned, known)] == blocks
+        assert [config.kwargs["BLOCK"] for config in autotuned(tuned, None)] == [512, 1024]
+    ranking = carver.rank_kernel(tuned, args=args, grid=(8,), arch=H100)
+    assert [hint.config["BLOCK"] for hint in ranking] == [512]
+    tuned.early_config_prune = pruned
+    with pytest.raises(ConfigError, match=r"early_config_prune \(give a list .*\) fails for these arguments: KeyError"):
+        carver.rank_kernel(tuned, args=args, grid=(8,), arch=H100)
 
 
 def test_a_number_that_is_none_does_not_spread() -> None:

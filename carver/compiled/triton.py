@@ -91,14 +91,33 @@ def function_of(kernel: Any) -> Any:
     return inner
 
 
-def autotuned(kernel: Any) -> Sequence[Any]:
-    """The configurations of a kernel's `triton.autotune`. Raises ConfigError where it has none."""
+def autotuned(kernel: Any, given: Mapping[str, Any] | None) -> Sequence[Any]:
+    """The configurations of a kernel's `triton.autotune`, after its own `early_config_prune` for these arguments, which
+    may write them anew. None for `given`: all of them.
+
+    Raises ConfigError where it has none, and where that function fails.
+    """
     inner = kernel
     while not hasattr(inner, "params"):
         if hasattr(inner, "configs"):
-            return tuple(inner.configs)
+            prune = getattr(inner, "early_config_prune", None)
+            return tuple(inner.configs) if prune is None or given is None else _pruned(prune, inner.configs, given)
         inner = inner.fn
     raise ConfigError(f"{inner.__name__} has no triton.autotune whose configurations could be ranked; give a list")
+
+
+def _pruned(prune: Callable[..., Any], configs: Sequence[Any], given: Mapping[str, Any]) -> Sequence[Any]:
+    """Triton gives it arguments by position in a mapping, and others by keyword; here it gets all of them as both."""
+
+    def left(known: Mapping[str, Any]) -> tuple[Any, ...]:
+        _, _, *more = inspect.signature(prune).parameters.values()
+        every, names = any(p.kind is p.VAR_KEYWORD for p in more), {p.name for p in more}
+        keywords = {name: value for name, value in known.items() if every or name in names}
+        return tuple(prune(list(configs), dict(known), **keywords))
+
+    what = "the kernel's early_config_prune (give a list of configurations to rank without it)"
+    found: tuple[Any, ...] = called(what, left, given)
+    return found
 
 
 def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:

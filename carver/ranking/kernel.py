@@ -210,7 +210,8 @@ def rank_kernel(
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
     - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s, or a
-      dict of lists whose combinations are ranked. None: those of the kernel's own `triton.autotune`.
+      dict of lists whose combinations are ranked. None: those of the kernel's own `triton.autotune`, after its
+      `early_config_prune`.
     - `arch`: a descriptor, or whatever `with_arch` takes.
     - `args`: arguments by name; tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by
       value. Or a function from a configuration to such a dict. A `triton.Config`'s hook may set the blocks of tensor
@@ -231,7 +232,8 @@ def rank_kernel(
         counted("processes", processes, 1)
     number("seconds", seconds, ConfigError)
     name = function_of(kernel).__name__
-    every = listed(autotuned(kernel) if configs is None else configs)
+    known = None if callable(args) or not isinstance(args, Mapping) else {**args, **(constants or {})}
+    every = listed(autotuned(kernel, known) if configs is None else configs)
     plain, device = [plain_config(config) for config in every], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
