@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -303,6 +304,8 @@ def test_of_the_assembler_it_is_what_it_says_of_a_line() -> None:
     told = "PTXAS error: Internal error\nptxas /tmp/x.ptx, line 450; error   : Feature 'x' requires .target sm_100\n"
     assert sentence(RuntimeError(told)) == "RuntimeError: error   : Feature 'x' requires .target sm_100"
     assert sentence(ValueError()) == "ValueError"
+    one, other = (sentence(RuntimeError(f"no link of {tempfile.gettempdir()}/{name} because")) for name in ("a1", "b2"))
+    assert one == other == "RuntimeError: no link of FILE because"
 
 
 def test_a_kernel_that_no_other_process_can_import_is_compiled_in_copies_of_this_one() -> None:

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any
 
@@ -395,6 +396,7 @@ def sentence(error: BaseException) -> str:
     of_line = (re.search(r", line \d+; (error\b.*)", line) for line in lines)  # of the assembler
     said = next((found[1] for found in of_line if found), None)
     said = said or next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    said = re.sub(rf"{re.escape(gettempdir())}/\S+", "FILE", said)  # so that configurations refused alike say the same
     return f"{type(inner).__name__}: {said}{about}"[:300].removesuffix(": ")
 
 
