@@ -130,6 +130,20 @@ def test_experts_of_few_bits_run_the_kernel_of_engines() -> None:
         carver.GroupedMatmulTemplate(**size, b_dtype="int4")
 
 
+def test_weights_deeper_in_k_than_the_threads_have_pointers_of_their_own() -> None:
+    """Triton 3.6 for sm_90: 134 to 138 registers at 128 of K, 196 to 250 at 256, 255 with zero points, which spill."""
+    size = dict(rows=1, N=1536, K=2048, experts=128, chosen=8)
+    tile = {"BLOCK_M": 16, "BLOCK_N": 16, "num_warps": 4, "num_stages": 4, "GROUP_M": 1}
+    held = {}
+    for kind in ("int4", "uint4"):
+        op = carver.GroupedMatmulTemplate(**size, b_dtype=kind, scale_block=(1, 128)).with_arch("h200")
+        for depth in (128, 256):
+            (hint,) = op.rank([tile | {"BLOCK_K": depth}])
+            held[kind, depth] = hint.launch.registers, hint.details["blocks_per_sm"]
+    assert held["int4", 128] == (136, 3) and held["int4", 256] == (200, 2)
+    assert held["uint4", 256] == (255, 2)
+
+
 def test_of_columns_whose_pointers_spill_fewer_are_better() -> None:
     op = carver.GroupedMatmulTemplate(512, 1536, 2048, 128, b_dtype="int4", scale_block=(1, 128), chosen=8)
     first = op.with_arch("h200").recommend_hints(10, "triton")
