@@ -324,7 +324,7 @@ PLAUSIBLE = {
     "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6),
 }  # fmt: skip
 RATE = (1e-3, 1e7)
-"""The same for a rate of [vector] or [[matrix]]. [FLOP/clk/SM]"""
+"""The same for a rate of [vector] or matrix. [FLOP/clk/SM]"""
 LEAST, MOST = 1e-18, 1e24
 """What any number of a device may be, also one that a caller replaced: predictions stay numbers."""
 

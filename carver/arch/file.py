@@ -88,13 +88,13 @@ def _family(path: Path) -> Mapping[str, Any]:
 def to_toml(arch: Arch) -> str:
     """The text of a descriptor file; `load` of it gives an equal Arch."""
     lines = [f"{name} = {_literal(getattr(arch, name))}" for name in IDENTITY]
+    if arch.matrix:
+        rates = [", ".join(f"{k} = {_literal(v)}" for k, v in dataclasses.asdict(row).items()) for row in arch.matrix]
+        lines += ["matrix = [", *(f"    {{ {rate} }}," for rate in rates), "]"]
     for section, fields in SECTIONS.items():
         if section != "cpu" or arch.kind == "cpu":
             lines += ["", f"[{section}]", *(f"{name} = {_literal(getattr(arch, name))}" for name in fields)]
     lines += ["", "[vector]", *(f"{dtype} = {_literal(rate)}" for dtype, rate in arch.vector)]
-    for row in arch.matrix:
-        lines += ["", "[[matrix]]"]
-        lines += [f"{field.name} = {_literal(getattr(row, field.name))}" for field in dataclasses.fields(row)]
     for section, pairs in (("datasheet", arch.datasheet), ("source", arch.source), ("fitted", arch.fitted)):
         if pairs:
             tables = [(key, value) for key, value in pairs if isinstance(value, tuple)]
@@ -135,15 +135,15 @@ def build(raw: dict[str, Any]) -> Arch:
 
 
 def _matrix_row(row: dict[str, Any]) -> Matrix:
-    _keys("[[matrix]]", row, [field.name for field in dataclasses.fields(Matrix)])
+    _keys("matrix", row, [field.name for field in dataclasses.fields(Matrix)])
     shape = row["shape"]
     if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and n > 0 for n in shape)):
-        raise ArchError(f"[[matrix]] shape must be [m, n, k], three positive integers, got {shape!r}")
+        raise ArchError(f"matrix shape must be [m, n, k], three positive integers, got {shape!r}")
     for name in ("dtype", "accumulate"):
-        one_of(f"[[matrix]] {name}", row[name], BYTES | PACKED_BYTES)
-    one_of("[[matrix]] instruction", row["instruction"], INSTRUCTIONS)
-    rate = scalar("[[matrix]] flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
-    plausible("[[matrix]] flops_per_clk_per_sm", rate, *RATE)
+        one_of(f"matrix {name}", row[name], BYTES | PACKED_BYTES)
+    one_of("matrix instruction", row["instruction"], INSTRUCTIONS)
+    rate = scalar("matrix flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
+    plausible("matrix flops_per_clk_per_sm", rate, *RATE)
     return Matrix(row["dtype"], row["accumulate"], row["instruction"], (shape[0], shape[1], shape[2]), rate)
 
 
@@ -202,7 +202,7 @@ def _table(section: str, value: object) -> dict[str, Any]:
 
 def _rows(value: object) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        raise ArchError(f"[[matrix]] must be a list of tables, got {value!r}")
+        raise ArchError(f"matrix must be a list of tables, got {value!r}")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Matrix(NamedTuple):
-    """A kind of matrix instruction, named as in the `[[matrix]]` tables of device descriptors."""
+    """A kind of matrix instruction, named as in the `matrix` rows of device descriptors."""
 
     instruction: str
     dtype: str
