@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carver.base.errors import KernelError, ProblemError
+from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
 from carver.compiled.footprint import Footprint, Stretch, Touched, align_bytes, density, tile_elements
 from carver.compiled.program import evaluate
 from carver.compiled.sampling import MORE, MOST_PROGRAMS
+from carver.compiled.triton import grid_of
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
@@ -450,6 +451,69 @@ def test_what_comes_back_is_as_far_as_what_is_touched_meanwhile(period: int, pro
 def test_what_the_next_wave_reads_comes_back_at_once() -> None:
     tiles, least, largest = reused(100, 2000, 100)
     assert tiles == pytest.approx(1900) and least == largest == 200
+
+
+IMAGE = module(
+    f"%a: {POINTER}, %width: i32, %wide: i32, %height: i32, %scale: f32",
+    """
+    %c256 = arith.constant 256 : i32
+    %pid = tt.get_program_id x : i32
+    %range = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>
+    %own = arith.muli %pid, %c256 : i32
+    %first = tt.splat %own : i32 -> tensor<256xi32>
+    %at = arith.addi %first, %range : tensor<256xi32>
+    %widths = tt.splat %width : i32 -> tensor<256xi32>
+    %heights = tt.splat %height : i32 -> tensor<256xi32>
+    %line = arith.divsi %at, %widths : tensor<256xi32>
+    %column = arith.remsi %at, %widths : tensor<256xi32>
+    %image = arith.divsi %line, %heights : tensor<256xi32>
+    %row = arith.remsi %line, %heights : tensor<256xi32>
+    %float = arith.sitofp %column : tensor<256xi32> to tensor<256xf32>
+    %scales = tt.splat %scale : f32 -> tensor<256xf32>
+    %moved = arith.mulf %float, %scales : tensor<256xf32>
+    %from = arith.fptosi %moved : tensor<256xf32> to tensor<256xi32>
+    %pitch = tt.splat %wide : i32 -> tensor<256xi32>
+    %tall = arith.muli %image, %heights : tensor<256xi32>
+    %lines = arith.addi %tall, %row : tensor<256xi32>
+    %rows = arith.muli %lines, %pitch : tensor<256xi32>
+    %place = arith.addi %rows, %from : tensor<256xi32>
+    %base = tt.splat %a : !tt.ptr<f16> -> tensor<256x!tt.ptr<f16>>
+    %where = tt.addptr %base, %place : tensor<256x!tt.ptr<f16>>, tensor<256xi32>
+    %x = tt.load %where : tensor<256x!tt.ptr<f16>>
+""",
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "wide", "scale", "coef", "elements"),
+    [
+        (56, 56, 1.0, 1.0, 256), (224, 112, 0.5, 0.5, 128), (224, 224, 1.0, 1.0, 256), (64, 4096, 1.0, 1.0, 256),
+        (56, 112, 2.0, 2.0, 256),
+    ],
+)  # fmt: skip
+def test_places_in_an_image_lie_as_its_rows_do(
+    width: int, wide: int, scale: float, coef: float, elements: float
+) -> None:
+    """Of an index that is divided into image, row and column, a warp's lanes meet one end of a row at most. Columns may
+    be scaled: neighbours then share what they read, or leave some out."""
+    given = [("a", None), ("width", width), ("wide", wide), ("height", 28), ("scale", scale)]
+    [load] = evaluate(IMAGE, given, (64, 1, 1)).accesses
+    assert load.coef == (coef,)
+    assert tile_elements(load) == elements
+    assert load.start[0] == 0 and np.isfinite(load.start).all()
+
+
+def test_places_between_short_rows_are_not_known() -> None:
+    [load] = evaluate(
+        IMAGE, [("a", None), ("width", 6), ("wide", 6), ("height", 28), ("scale", 1.0)], (64, 1, 1)
+    ).accesses
+    assert np.isnan(load.coef).all()
+
+
+def test_a_grid_of_more_than_three_numbers_is_one_of_the_first() -> None:
+    assert grid_of(lambda meta: (meta["n"], 8, 1, 1), {"n": 256}) == (256, 8, 1)
+    with pytest.raises(ConfigError, match="one to three whole numbers"):
+        grid_of((256, 8, 1, 2), {})
 
 
 def test_text_that_is_no_ir_is_refused() -> None:

@@ -37,6 +37,7 @@ from .values import (
     known,
     merged,
     ranked,
+    rounded,
     scaled,
     selected,
     share,
@@ -415,9 +416,9 @@ class _Evaluator:
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
             case "ceil" | "floor" if given and given[0].base is not None:
-                return Value(getattr(np, name)(given[0].base), given[0].coef)
-            case "fptosi" | "fptoui" if given and given[0].base is not None and given[0].uniform:
-                return Value(np.trunc(given[0].base), given[0].coef)
+                return rounded(given[0], getattr(np, name)(given[0].base))
+            case "fptosi" | "fptoui" if given and given[0].base is not None:
+                return rounded(given[0], np.trunc(given[0].base))
         if (name in _SAME or name in _BARE) and given:
             return given[0]
         if name.startswith("dot"):

@@ -467,9 +467,14 @@ def warm(target: Target) -> None:
 
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
-    """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration."""
+    """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration.
+
+    Of more than three Triton takes the first: the others may be 1.
+    """
     sizes = called("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if all(isinstance(n, int) and n == 1 for n in sizes[3:]):
+        sizes = sizes[:3]
     if not 1 <= len(sizes) <= 3:
         raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")
     whole_sizes = (whole("each number of a grid", n, ConfigError, 0, 2**31 - 1) for n in sizes)

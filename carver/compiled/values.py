@@ -8,6 +8,7 @@ would have loaded it from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -103,6 +104,8 @@ _EXACT: Mapping[str, Callable[[Column, Column], Column]] = {
     "minnumf": np.minimum, "maxnumf": np.maximum,
 }  # fmt: skip
 BINARY = frozenset(_EXACT)
+LONG = 32
+"""Neighbours that lie as the next ones do, enough that a warp's instruction meets at most one jump."""
 
 
 def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
@@ -122,7 +125,8 @@ def _repeats(op: str, a: Value, b: Value) -> tuple[int, ...]:
     if op in ("divsi", "divui", "shrsi", "shrui") and b.uniform and b.base is not None and len(b.base) == 1:
         by = int(b.base[0]) if op.startswith("div") else 1 << int(b.base[0])
         steps = (abs(float(c)) if np.ndim(c) == 0 else np.nan for c in a.coef)
-        return tuple(int(by / c) if 0 < c < by and by % c == 0 else 1 for c in steps)
+        shares = (by / c if 0 < c < by else 1.0 for c in steps)  # c may be a fraction, of an earlier division
+        return tuple(round(r) if math.isclose(r, round(r), rel_tol=1e-6) else 1 for r in shares)
     if not a.repeat and not b.repeat:
         return ()
     pairs = zip(a.coef, a.repeat or (1,) * len(a.coef), b.coef, b.repeat or (1,) * len(b.coef), strict=True)
@@ -134,26 +138,52 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
         return a.coef or b.coef
     with np.errstate(all="ignore"):
         match op:
-            case "addi":
-                return tuple(x + y for x, y in zip(a.coef, b.coef, strict=True))
-            case "subi":
-                return tuple(x - y for x, y in zip(a.coef, b.coef, strict=True))
-            case "muli" | "shli" if b.uniform and b.base is not None:
-                factor = _scalar(b.base if op == "muli" else 1 << np.clip(b.base, 0, 62))
+            case "addi" | "addf":
+                return _summed(a, b, 1)
+            case "subi" | "subf":
+                return _summed(a, b, -1)
+            case "muli" | "shli" | "mulf" if b.uniform and b.base is not None:
+                factor = _scalar(1 << np.clip(b.base, 0, 62) if op == "shli" else b.base)
                 return tuple(x * factor for x in a.coef)
-            case "muli" if a.uniform and a.base is not None:
+            case "muli" | "mulf" if a.uniform and a.base is not None:
                 return tuple(x * _scalar(a.base) for x in b.coef)
-            case "divsi" | "divui" | "shrsi" | "shrui" if b.uniform and b.base is not None:
+            case "divsi" | "divui" | "shrsi" | "shrui" | "divf" if b.uniform and b.base is not None:
                 by = _scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
                 return tuple(x / np.where(by == 0, 1, by) for x in a.coef)
-            case "remsi" | "remui" if b.uniform and b.base is not None:  # affine unless it wraps within the tensor
-                ends = (np.abs(x) * n > np.min(b.base) for x, n in zip(a.coef, extents, strict=True))
+            case "remsi" | "remui" if b.uniform and b.base is not None:
+                least = np.min(b.base)  # affine unless it wraps within the tensor, and then between wraps
+                ends = (
+                    (np.abs(x) * n > least) & (np.abs(x) * LONG > least) for x, n in zip(a.coef, extents, strict=True)
+                )
                 return tuple(np.nan if np.any(wraps) else x for x, wraps in zip(a.coef, ends, strict=True))
-            case "minsi" | "maxsi" | "minui" | "maxui" if b.uniform:
+            case "minsi" | "maxsi" | "minui" | "maxui" | "minnumf" | "maxnumf" if b.uniform:
                 return a.coef
-            case "minsi" | "maxsi" | "minui" | "maxui" if a.uniform:
+            case "minsi" | "maxsi" | "minui" | "maxui" | "minnumf" | "maxnumf" if a.uniform:
                 return b.coef
     return tuple(x if _zero(x) and _zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
+
+
+def _summed(a: Value, b: Value, sign: int) -> tuple[Column, ...]:
+    """Steps of a sum. Where neighbours share one operand LONG and longer, as the rows that a division gives, the other
+    alone says how they lie in between."""
+    ones = (1,) * len(a.coef)
+    out = []
+    for x, r, y, s in zip(a.coef, a.repeat or ones, b.coef, b.repeat or ones, strict=True):
+        if r >= LONG > s and not _zero(y):
+            out.append(sign * y)
+        elif s >= LONG > r and not _zero(x):
+            out.append(x)
+        else:
+            out.append(x + sign * y)
+    return tuple(out)
+
+
+def rounded(v: Value, base: Column) -> Value:
+    """A number that was rounded to `base`, as an address is computed from a scaled place: neighbours share it as far as
+    they are less than 1 apart."""
+    flat = tuple(abs(float(c)) if np.ndim(c) == 0 else np.nan for c in v.coef)
+    repeat = tuple(int(1.0 / c + 1e-6) if 0.0 < c < 1.0 else 1 for c in flat)
+    return replace(v, base=base, repeat=repeat if max(repeat, default=1) > 1 else v.repeat)
 
 
 def _scalar(column: Column) -> Column:
