@@ -5,7 +5,7 @@
 A kernel's constants are fitted on the tables of all other chips, from the priors, and where chips of two vendors have
 one, on those of the other vendor alone; the band is that of their errors, widened as carver widens it. A kernel that no
 other chip was measured with has the priors and their band. Printed is the share of times measured on the chip left out
-that fall inside, of the candidates predicted near the best: with the widths that ship, and with those that the other
+that fall inside, of all candidates predicted near the best: with the widths that ship, and with those that the other
 families alone would have led to. Those are the least that hold COVERAGE of the times of each family, its kernels
 counting the same. `--drop` leaves out rows, such as those that a compiler no longer makes.
 """
@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from holdout import PRIORS, chip, kernel, thinned
@@ -33,6 +34,13 @@ from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, wi
 
 WIDTHS = np.round(np.arange(0.1, 1.01, 0.05), 2).tolist()
 """A band of more than 2.7 times either side is of no use: what a family needs beyond that, none of its kin gets."""
+
+
+class Sampled(NamedTuple):
+    """A problem with all its candidates, and with those that constants are fitted on."""
+
+    whole: Case
+    some: Case
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problems", type=int, default=12, help="of a table at most")
-    parser.add_argument("--rows", type=int, default=400, help="candidates of a problem at most")
+    parser.add_argument("--rows", type=int, default=400, help="candidates of a problem to fit on, at most")
     parser.add_argument("--drop", nargs="+", default=[], metavar="TABLE:COLUMN=VALUE", help="rows to leave out")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -88,11 +96,12 @@ def main() -> None:
             tables.setdefault(kernel(case), {}).setdefault(case.table, []).append(case)
     rows: list[Left] = []
     for name, found in track(tables.items(), "fitting", console=Console(stderr=True)):
-        cases = [case for of_one in found.values() for case in thinned(of_one, rng, args.problems, args.rows)]
-        for one in dict.fromkeys(map(chip, cases)):
+        chosen = [of_one[i] for of_one in found.values() for i in rng.permutation(len(of_one))[: args.problems]]
+        cases = [Sampled(case, *thinned([case], rng, 1, args.rows)) for case in chosen]
+        for one in dict.fromkeys(map(chip, chosen)):
             rows += left_out("/".join(name), cases, lambda case, one=one: chip(case) == one)
-        for one in dict.fromkeys(case.arch.vendor for case in cases):
-            if len({chip(case) for case in cases if case.arch.vendor == one}) > 1:
+        for one in dict.fromkeys(case.arch.vendor for case in chosen):
+            if len({chip(case) for case in chosen if case.arch.vendor == one}) > 1:
                 far = left_out("/".join(name), cases, lambda case, one=one: case.arch.vendor == one)
                 rows += [row for row in far if row.kind == "other vendor"]
     print(*shown(rows), sep="\n")
@@ -112,9 +121,9 @@ def without(case: Case, drop: Iterable[str]) -> Case:
     return case
 
 
-def left_out(name: str, cases: Sequence[Case], out: Callable[[Case], bool]) -> list[Left]:
+def left_out(name: str, cases: Sequence[Sampled], out: Callable[[Case], bool]) -> list[Left]:
     """The cases that are left out, priced with constants fitted on all others."""
-    others, mine = [case for case in cases if not out(case)], [case for case in cases if out(case)]
+    others, mine = [some for whole, some in cases if not out(whole)], [whole for whole, _ in cases if out(whole)]
     constants = fit(samples(others), list(PRIORS), start=PRIORS) if others else PRIORS
     own = quantiles([errors_near(case, predict_case(case, constants)) for case in others]) if others else (0.0, 0.0)
     near = any(case.arch.vendor == mine[0].arch.vendor for case in others)
