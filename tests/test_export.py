@@ -234,6 +234,21 @@ def test_moe_files_are_named_and_keyed_as_they_are_looked_up(arguments: dict[str
     assert all(type(v) is int for c in read.values() for v in c.values())
 
 
+def test_sglang_has_a_second_file_for_the_matmul_back() -> None:
+    layer = dict(experts=128, topk=8, hidden=2048, intermediate=768, dtype="int4_w4a16", group_size=128)
+    file = vllm.moe(H200, **layer, project="sglang", separate=True, batches=(64, 1024))
+    assert file.down is not None and file.down.name == file.name.replace(".json", "_down.json")
+    assert file.configs != file.down.configs and file.down.configs.keys() == {64, 1024}
+    for tokens in (64, 1024):  # rows are sorted and padded once for both
+        assert file.configs[tokens]["BLOCK_SIZE_M"] == file.down.configs[tokens]["BLOCK_SIZE_M"]
+    one = vllm.moe(H200, **layer, project="sglang", batches=(64, 1024))
+    assert one.down is None and one.name == file.name
+    for tokens, both in one.predicted_ms.items():
+        assert file.predicted_ms[tokens] + file.down.predicted_ms[tokens] <= both
+    with pytest.raises(ConfigError, match="looked up by sglang only"):
+        vllm.moe(H200, **layer, separate=True)
+
+
 def test_moe_tiles_follow_the_tokens_of_an_expert() -> None:
     """Two of eight experts a token: 4096 tokens give each expert 1024 rows, one token gives two experts one row."""
     file = vllm.moe(H200, 8, 2, 4096, 7168, batches=(1, 128, 4096))
@@ -346,6 +361,10 @@ def test_serving_files_from_the_command_line(tmp_path: Path) -> None:
         "--arch", "a100", "--batches", "16", "--json",
     ))  # fmt: skip
     assert said["name"].startswith("E=8,N=256,device_name=NVIDIA_A100")
+    sizes = ("--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "256", "--batches", "16")
+    two = run("export", "vllm-moe", *sizes, *where, "--project", "sglang", "--separate").split()
+    assert [Path(name).name for name in two] == [f"E=8,N=256,device_name=NVIDIA_H200{x}.json" for x in ("", "_down")]
+    assert all(Path(name).exists() for name in two)
     done = CliRunner().invoke(main, ["export", "vllm-block-fp8", "64", "64", "--arch", "h200", "--batches", "few"])
     assert done.exit_code == 2 and "--batches takes numbers" in done.output
 

@@ -162,6 +162,20 @@ def test_a_layer_of_few_bits() -> None:
     assert shown.splitlines() == str(best).splitlines()
 
 
+def test_each_matmul_of_a_layer_may_have_its_own_configuration() -> None:
+    layer = carver.MoETemplate(512, 128, 8, 2048, 768).with_arch("h200")
+    pairs, alike = layer.recommend_hints(5, separate=True), layer.recommend_hints(5)
+    assert all(hint.config["BLOCK_M"] == hint.down.config["BLOCK_M"] for hint in pairs)
+    assert any(hint.config != hint.down.config for hint in pairs)
+    assert pairs[0].predicted_ms < alike[0].predicted_ms
+    assert [hint.predicted_ms for hint in pairs] == sorted(hint.predicted_ms for hint in pairs)
+    asked = ["recommend", "moe", "512", "128", "8", "2048", "768", "--arch", "h200", "-k", "5", "--separate"]
+    shown = CliRunner().invoke(main, asked).output
+    assert shown.splitlines() == str(pairs).splitlines() and "down BLOCK_K" in shown
+    told = json.loads(CliRunner().invoke(main, [*asked, "--json"]).output)["hints"]
+    assert [hint["down_config"] for hint in told] == [hint.down.config for hint in pairs]
+
+
 def test_scales_outside_of_the_sum_cost_no_second_set_of_sums() -> None:
     config = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "num_stages": 3, "GROUP_M": 8}
     within, row, tensor = (

@@ -101,17 +101,21 @@ def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
     def write(arch: str, batches: str | None, folder: Path, explain: bool, as_json: bool, **layer: Any) -> None:
         file = make(device(arch), batches=_batches(batches), **layer)
         if as_json:
-            configs = {m: dict(c) for m, c in file.configs.items()}
-            said = {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms)}
-            print_json(said)
+            print_json(_said(file) | ({"down": _said(file.down)} if file.down else {}))
             return
-        if explain:
-            click.echo(_reasons(file))
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / file.name).write_text(file.to_json(), encoding="utf-8")
-        click.echo(str(folder / file.name))
+        for each in (file, file.down) if file.down else (file,):
+            if explain:
+                click.echo(_reasons(each))
+            (folder / each.name).write_text(each.to_json(), encoding="utf-8")
+            click.echo(str(folder / each.name))
 
     return write
+
+
+def _said(file: vllm.ConfigFile) -> dict[str, Any]:
+    configs = {m: dict(c) for m, c in file.configs.items()}
+    return {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms)}
 
 
 def _batches(text: str | None) -> Sequence[int]:
@@ -152,6 +156,7 @@ def _reasons(file: vllm.ConfigFile) -> str:
 @click.option("--block-shape", type=int, nargs=2, help="Shape of the scaled blocks of fp8_w8a8, such as 128 128.")
 @click.option("--group-size", type=int, help="Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")
 @click.option("--zero-points", is_flag=True, help="The weights of int4_w4a16 have zero points, as AWQ's do.")
+@click.option("--separate", is_flag=True, help="With --project sglang: a second file, of the matmul back.")
 @_for_serving
 def vllm_moe(arch: Arch, dtype: str | None, **layer: Any) -> vllm.ConfigFile:
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""

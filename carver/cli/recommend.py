@@ -68,7 +68,7 @@ def _recommend_all(
 without_operator(recommend, _recommend_all)
 
 
-@recommend.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls, one configuration.")
+@recommend.command("moe", short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
 @click.argument("tokens", type=int)
 @click.argument("experts", type=int)
 @click.argument("chosen", type=click.IntRange(1))
@@ -78,13 +78,14 @@ without_operator(recommend, _recommend_all)
 @click.option("--weight-dtype", metavar="TYPE", help="Type of weights, if it differs.")
 @click.option("--scale-block", metavar=SCALE_BLOCK.metavar, help=SCALE_BLOCK.help)
 @click.option("--routing", default="uniform", help="uniform, zipf, or an exponent of Zipf's law.")
+@click.option("--separate", is_flag=True, help="A configuration for each of the two matmuls, of one BLOCK_M.")
 @arch_option
 @topk_option
 @click.option("--explain", is_flag=True, help="Explain the predicted time of the first.")
 @as_json
 def moe(
     tokens: int, experts: int, chosen: int, hidden: int, intermediate: int, dtype: str, weight_dtype: str | None,
-    scale_block: str | None, routing: str, arch: str, topk: int, explain: bool, as_json: bool,
+    scale_block: str | None, routing: str, separate: bool, arch: str, topk: int, explain: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
 
@@ -92,11 +93,11 @@ def moe(
     """
     skew = float(routing) if routing.replace(".", "", 1).isdigit() else routing
     layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
-    ranking = layer.with_arch(device(arch)).recommend_hints(topk)
+    ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
     if as_json:
         hints = [
-            {"config": dict(hint.config), "predicted_ms": hint.predicted_ms, "up_ms": hint.up.predicted_ms,
-             "down_ms": hint.down.predicted_ms, "bound": hint.bound}
+            {"config": dict(hint.config), "down_config": dict(hint.down.config), "predicted_ms": hint.predicted_ms,
+             "up_ms": hint.up.predicted_ms, "down_ms": hint.down.predicted_ms, "bound": hint.bound}
             for hint in ranking
         ]  # fmt: skip
         print_json({"layer": ranking.title, "hints": hints})

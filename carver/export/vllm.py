@@ -56,6 +56,8 @@ class ConfigFile:
     predicted_ms: Mapping[int, float]
     hints: Mapping[int, tuple[Hint, ...]]
     """What each configuration was chosen for: one matmul, or both of a layer. Those left to vLLM have none."""
+    down: ConfigFile | None = None
+    """The second file, where a layer's matmul back has configurations of its own."""
 
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
@@ -65,7 +67,7 @@ class ConfigFile:
 def moe(
     arch: Arch, experts: int, topk: int, hidden: int, intermediate: int, dtype: str = "",
     block_shape: tuple[int, int] | None = None, batches: Sequence[int] = BATCHES, device_name: str = "",
-    project: str = "vllm", group_size: int | None = None, zero_points: bool = False,
+    project: str = "vllm", group_size: int | None = None, zero_points: bool = False, separate: bool = False,
 ) -> ConfigFile:  # fmt: skip
     """The file of a gated mixture-of-experts layer with `experts` experts on this device, `topk` of them a token.
 
@@ -73,8 +75,11 @@ def moe(
     bytes of so many weights). Both matmuls of the layer run with one configuration: the one with which they are
     predicted to take least together, where tokens choose their experts alike and independently
     (`carver.MoETemplate`). `group_size`: int4_w4a16, or int8_w8a16, with a scale for each column and so many elements
-    of its depth, and with `zero_points` (of 4 bits) a zero point beside it.
+    of its depth, and with `zero_points` (of 4 bits) a zero point beside it. `separate`: SGLang looks up a second file
+    for the matmul back, `down` of the first; at each number of tokens both have tiles of the same height.
     """
+    if separate and project != "sglang":
+        raise ConfigError(f"files for each of the two matmuls are looked up by sglang only, got project {project!r}")
     _positive(experts=experts, topk=topk, hidden=hidden, intermediate=intermediate)
     types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
     groups = _groups(dtype, group_size, zero_points, hidden, intermediate)
@@ -92,16 +97,20 @@ def moe(
             )  # fmt: skip
             fewest = (before + tokens) // 2 + 1  # that look this entry up
             depth = gcd(hidden, intermediate) if fewest <= most else 0
-            best[tokens] = _first(layer.with_arch(arch), depth, group_size or 0)
+            best[tokens] = _first(layer.with_arch(arch), depth, group_size or 0, separate)
+    if separate:
+        up, down = ({tokens: getattr(hint, name) for tokens, hint in best.items()} for name in ("up", "down"))
+        second = _file(name + _suffix(dtype, shape, project, "_down"), down)
+        return replace(_file(name + _suffix(dtype, shape, project), up), down=second)
     more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
     file = _file(name + _suffix(dtype, shape, project), best, more)
     return replace(file, configs={tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered})
 
 
-def _first(layer: MoETemplate, depth: int, group: int) -> LayerHint:
+def _first(layer: MoETemplate, depth: int, group: int, separate: bool) -> LayerHint:
     """The best hint; with `depth`, of which K is a multiple, the best of tiles that vLLM's CUDA kernel takes too."""
     if not depth:
-        return layer.recommend_hints(1)[0]
+        return layer.recommend_hints(1, separate=separate)[0]
     for hint in layer.recommend_hints(2 * CONSIDERED):
         rows, deep = hint.config["BLOCK_M"], hint.config["BLOCK_K"]
         if rows <= CUDA_ROWS and depth % deep == 0 and deep / group in CUDA_DEPTHS:
@@ -177,13 +186,13 @@ def _groups(
     return 1, group_size
 
 
-def _suffix(dtype: str, shape: tuple[int, int] | None, project: str) -> str:
+def _suffix(dtype: str, shape: tuple[int, int] | None, project: str, matmul: str = "") -> str:
     """SGLang leaves the space in the block shape, vLLM takes it out."""
     if project not in ("vllm", "sglang"):
         raise ConfigError(f"project is vllm or sglang, got {project!r}")
     comma = ", " if project == "sglang" else ","
     blocks = f",block_shape=[{shape[0]}{comma}{shape[1]}]" if shape else ""
-    return (f",dtype={dtype}" if dtype else "") + blocks + ".json"
+    return (f",dtype={dtype}" if dtype else "") + blocks + matmul + ".json"
 
 
 def _device(arch: Arch, device_name: str) -> str:

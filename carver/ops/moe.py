@@ -1,4 +1,4 @@
-"""A gated mixture-of-experts layer: two grouped matmuls, which serving engines run with one configuration."""
+"""A gated mixture-of-experts layer: two grouped matmuls, which serving engines run with one configuration or two."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..base.given import takes
 from ..base.table import ROWS_SHOWN, Column, aligned, listing
 from ..problem.problem import size
 from ..ranking.hint import Hint
+from ..ranking.ranking import Ranking
 from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
 from .template import Template
@@ -25,9 +26,10 @@ CONSIDERED = 256
 
 @dataclass(frozen=True)
 class LayerHint:
-    """One configuration for both matmuls, and what each is predicted to take with it."""
+    """One configuration for both matmuls, or one for each, and what each matmul is predicted to take."""
 
     config: Mapping[str, int]
+    """That of the first matmul; of the second it is `down.config`."""
     up: Hint
     down: Hint
 
@@ -73,7 +75,10 @@ class LayerRanking(Sequence[LayerHint]):
             Column("bound", tuple(hint.bound for hint in hints), True),
         ]
         remarks = [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
-        configs = [hint.config for hint in hints]
+        configs = [dict(hint.config) for hint in hints]
+        if any(hint.down.config != hint.config for hint in hints):
+            for config, hint in zip(configs, hints, strict=True):
+                config |= {f"down {key}": value for key, value in hint.down.config.items() if key != "BLOCK_M"}
         return listing(self.title, shown, configs, more=len(self) - ROWS_SHOWN, remarks=remarks)
 
 
@@ -118,12 +123,32 @@ class MoETemplate:
         new.up, new.down = (each.with_arch(arch) for each in (self.up, self.down))
         return new
 
-    def recommend_hints(self, topk: int = 10, backend: str = "triton") -> LayerRanking:
-        """The `topk` configurations with which both matmuls together are predicted to take least, best first."""
-        rankings = (each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down))
+    def recommend_hints(self, topk: int = 10, backend: str = "triton", separate: bool = False) -> LayerRanking:
+        """The `topk` configurations with which both matmuls together are predicted to take least, best first.
+
+        `separate`: pairs, one for each matmul, of the same BLOCK_M: engines sort and pad the rows once for both.
+        """
+        rankings = [each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down)]
+        if separate:
+            return self._paired(rankings[0], rankings[1], topk)
         configs = (ranking.parts[part].space.config(row) for ranking in rankings for part, row in ranking.order)
         union = {tuple(config.items()): config for config in configs}
         return self._ranked(list(union.values()), backend, topk)
+
+    def _paired(self, up: Ranking, down: Ranking, topk: int) -> LayerRanking:
+        """Of each height, the pairs of the first configurations of each matmul."""
+        rows_up, rows_down = (
+            np.array([each.parts[part].space.config(row)["BLOCK_M"] for part, row in each.order]) for each in (up, down)
+        )
+        pairs = sorted(
+            (float(up.seconds[i] + down.seconds[j]), int(i), int(j))
+            for height in np.intersect1d(rows_up, rows_down)
+            for i in np.flatnonzero(rows_up == height)[:topk] for j in np.flatnonzero(rows_down == height)[:topk]
+        )[:topk]  # fmt: skip
+        if not pairs:
+            raise NoCandidates(f"{self.up.problem} and {self.down.problem}, of one height,", {})
+        hints = tuple(LayerHint(dict(up[i].config), up[i], down[j]) for _, i, j in pairs)
+        return LayerRanking(f"{self.title} on {up.arch.title}, a configuration for each matmul", hints)
 
     def rank(self, configs: Iterable[Mapping[str, int]], backend: str = "triton") -> LayerRanking:
         """Your own configurations, in that backend's or the serving engines' keys, in the order of predicted times.
