@@ -128,9 +128,6 @@ def tuned(made: Inputs) -> Iterator[Call]:
         label = f"{m}x{n}x{k}"
         turned = lambda n=n, k=k: cast(e4m3, n, k)().t()  # noqa: E731
         yield of("cutlass_scaled_mm", (m, n), cast(e4m3, m, k), turned, floats(m, 1), floats(1, n), label=label)
-        scales = floats(m, k // 128), floats(n // 128, k // 128)
-        yield of("w8a8_block_fp8_matmul", cast(e4m3, m, k), cast(e4m3, n, k), *scales, listed(128, 128),
-                 torch.bfloat16, label=label)  # fmt: skip
     yield of("group_mm", (4096, 2048), (8, 2048, 4096), lambda: torch.arange(512, 4097, 512, dtype=torch.int32))
     yield of("kron", (64, 64), (128, 64))
 
@@ -255,6 +252,10 @@ def untuned(made: Inputs) -> Iterator[Call]:
     yield of("randperm", 1 << 12, label="small")
 
     e4m3 = torch.float8_e4m3fn
+    for m, n, k in ((4096, 7168, 2048), (64, 4096, 7168)):
+        scales = floats(m, k // 128), floats(n // 128, k // 128)
+        yield of("w8a8_block_fp8_matmul", cast(e4m3, m, k), cast(e4m3, n, k), *scales, listed(128, 128),
+                 torch.bfloat16, label=f"{m}x{n}x{k}")  # fmt: skip
     yield of("mm", (1, 4096), (4096, 14336), label="1x14336x4096")
     yield of("fp8_matmul", cast(e4m3, 4096, 2048), floats(4096, 16), cast(e4m3, 7168, 2048), floats(56, 16))
     yield of("outer", (4096,), (4096,))

@@ -10,7 +10,8 @@ of an autotuned kernel its whole list is compiled side by side and ranked with n
 line of JSON is written for each call, with the arguments as they were. Inputs are random. Needs PyTorch, Triton and
 the libraries; what one of them refuses is printed. `score` prints, for each library and for the worst lists, how much
 slower the first k picks are than the best of the list. With `--again` the lists are compiled and ranked anew, with no
-GPU; the libraries are needed then as well.
+GPU; the libraries are needed then as well. `--only flag_gems.` is all of FlagGems, which GEMS_VENDOR=nvidia spares the
+question whose GPU it is.
 """
 
 from __future__ import annotations
