@@ -36,7 +36,7 @@ setup(
     package_dir={"carver._arch": "arch", "carver._templates": "templates"},
     package_data={
         "carver": ["py.typed"],
-        "carver._arch": ["*.toml", "*/*.toml"],
+        "carver._arch": ["**/*.toml"],
         "carver._templates": ["**/*.toml", "**/*.cu", "**/*.cuh", "**/*.c", "**/*.h"],
     },
     include_package_data=False,  # only what is named here: no caches or editor files of a working tree

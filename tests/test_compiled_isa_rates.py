@@ -26,6 +26,16 @@ def test_each_table_is_whole(name: str) -> None:
     assert all(value > 0 for group in table.groups for value in (*group.lanes.values(), *group.bytes_per_clk.values()))
 
 
+def test_a_table_extends_a_file_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('covers = ["x"]\nextends = ["more"]\nschedulers = 4\n[latency_clk]\n[source]\n')
+    with pytest.raises(ArchError, match=r"x\.toml extends 'more', which is not in common/"):
+        load(path)
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "more.toml").write_text('[[group]]\nopcodes = ["X"]\nsource = "s"\n')
+    assert load(path).group("X.E").source == "s"
+
+
 def test_an_instruction_set_is_in_one_table() -> None:
     covered = Counter(isa for name in rates.families() for isa in load(FOLDER / f"{name}.toml").covers)
     assert max(covered.values()) == 1

@@ -24,7 +24,7 @@ FOLDER = "compiled"
 def readers() -> str:
     """A hash of the modules that read compiled code and of the rates that they price it with (`arch/isa`): what other
     ones read off it is read again."""
-    modules, rates = Path(__file__).parent.rglob("*.py"), folder("arch").joinpath("isa").glob("*.toml")
+    modules, rates = Path(__file__).parent.rglob("*.py"), folder("arch").joinpath("isa").rglob("*.toml")
     return sha256(b"".join(file.read_bytes() for file in (*sorted(modules), *sorted(rates)))).hexdigest()
 
 

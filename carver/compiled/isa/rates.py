@@ -100,10 +100,16 @@ def table(isa: str) -> Table:
 
 @cache
 def load(path: Path) -> Table:
-    """Read a table. Raises ArchError for an unknown key, latency or role."""
+    """Read a table with the groups of the files in common/ that it extends. Raises ArchError for an unknown key,
+    latency, role or file."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
-    latency = dict(data["latency_clk"])
-    groups = tuple(_group(path, entry, latency) for entry in data["group"])
+    latency, entries = dict(data["latency_clk"]), [*data.get("group", ())]
+    known = {file.stem: file for file in path.parent.joinpath("common").glob("*.toml")}
+    for name in data.get("extends", ()):
+        if name not in known:
+            raise ArchError(f"{path.name} extends {name!r}, which is not in common/; {nearest(name, known)}")
+        entries += tomllib.loads(known[name].read_text(encoding="utf-8"))["group"]
+    groups = tuple(_group(path, entry, latency) for entry in entries)
     compiled = tuple(
         (text, re.compile(re.escape(text).replace(r"\*", r"[^.]*") + r"(?:\.|$)"), group)
         for group in groups
