@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.argument("more", nargs=-1, type=click.IntRange(1), metavar="")
+@click.argument("more", nargs=-1, metavar="")
 @click.option("--k", "ks", type=click.IntRange(1), multiple=True, metavar="K ...", help="[default: 1 3 5 10]")
 @click.option("--by", default="table", help="One line per table, gpu, operator or shape.")
 @click.option("--workers", type=click.IntRange(1), default=None, help="Number of processes.  [default: one per core]")
 @click.option("--plot", type=PICTURE, help="Save the figures as PNG, SVG or PDF.")
 @as_json
 def evaluate(
-    path: Path, more: tuple[int, ...], ks: tuple[int, ...], by: str, workers: int | None, plot: Path | None,
+    path: Path, more: tuple[str, ...], ks: tuple[int, ...], by: str, workers: int | None, plot: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
@@ -47,9 +47,11 @@ def evaluate(
 
     if by not in summary.GROUPS:
         raise ConfigError(f"--by takes {', '.join(summary.GROUPS)}; got {by!r}")
-    if more and not ks:
-        raise ConfigError(f"evaluate takes one PATH; {more[0]} after it belongs behind --k")
-    ks = tuple(sorted({*ks, *more})) or summary.KS
+    for word in more:
+        if not ks or not word.isdecimal() or int(word) < 1:
+            allowed = "one PATH, a folder for several tables, and numbers from 1 on behind --k"
+            raise ConfigError(f"evaluate takes {allowed}; got {word!r} as well")
+    ks = tuple(sorted({*ks, *map(int, more)})) or summary.KS
     remarks: list[Remark] = []
     rows, won = summary.evaluate(_where(path), ks, by, workers, say=remarks.append)
     for remark in remarks:

@@ -58,7 +58,7 @@ static_assert(kElement == 2 || (kRowsA && kRowsB), "elements of other than 2 byt
 static_assert((PACK_A || ALIGN_A >= 16) && (PACK_B || ALIGN_B >= 16), "rows of A and B start on multiples of 16 bytes");
 static_assert(WARPS == 4 || WARPS == 8, "one or two groups of four warps");
 static_assert(BLOCK_M % (64 * kGroupsM) == 0, "a warp group has 64 rows, or a multiple");
-static_assert(kGroupN % 32 == 0 && kGroupN >= 64 && kGroupN <= 256, "a warp group has 64 to 256 columns, a multiple of 32");
+static_assert(kGroupN % 16 == 0 && kGroupN >= 64 && kGroupN <= 256, "a warp group has 64 to 256 columns, a multiple of 16");
 static_assert(BLOCK_K * kElement == 64 || BLOCK_K * kElement % 128 == 0, "block_k is 64 bytes, or a multiple of 128");
 static_assert(STAGES >= 2, "one step arrives while another is multiplied");
 
@@ -112,7 +112,7 @@ __device__ __forceinline__ void multiply_stage(Sums &sums, const Descriptor &fro
     wgmma_commit();
 }
 
-constexpr int kSlabColumns = kGroupN % 64 == 0 ? 64 : 32;
+constexpr int kSlabColumns = kGroupN % 64 == 0 ? 64 : kGroupN % 32 == 0 ? 32 : kGroupN % 48 == 0 ? 48 : 16;
 constexpr int kSlabBytes = SPLIT_K > 1 ? 0 : Slab<kSlabColumns>::kBytes;
 
 // Writes a group's sums, whose first stands at (m0, n0) of the output. `slabs`: one a warp, which nobody else uses. A warp

@@ -44,21 +44,34 @@ struct Descriptor {
 
 #define CARVER_D16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define CARVER_D32 CARVER_D16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define CARVER_D48 CARVER_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define CARVER_D64 CARVER_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define CARVER_D80 CARVER_D64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define CARVER_D96 CARVER_D80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define CARVER_D112 CARVER_D96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
-#define CARVER_D128 CARVER_D112 ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define CARVER_D40 CARVER_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define CARVER_D48 CARVER_D40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define CARVER_D56 CARVER_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define CARVER_D64 CARVER_D56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define CARVER_D72 CARVER_D64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define CARVER_D80 CARVER_D72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define CARVER_D88 CARVER_D80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define CARVER_D96 CARVER_D88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define CARVER_D104 CARVER_D96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define CARVER_D112 CARVER_D104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define CARVER_D120 CARVER_D112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define CARVER_D128 CARVER_D120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define CARVER_4(C, i) "+" C(d[i]), "+" C(d[i + 1]), "+" C(d[i + 2]), "+" C(d[i + 3])
-#define CARVER_16(C, i) CARVER_4(C, i), CARVER_4(C, i + 4), CARVER_4(C, i + 8), CARVER_4(C, i + 12)
+#define CARVER_8(C, i) CARVER_4(C, i), CARVER_4(C, i + 4)
+#define CARVER_16(C, i) CARVER_8(C, i), CARVER_8(C, i + 8)
 #define CARVER_32(C, i) CARVER_16(C, i), CARVER_16(C, i + 16)
-#define CARVER_48(C, i) CARVER_32(C, i), CARVER_16(C, i + 32)
-#define CARVER_64(C, i) CARVER_32(C, i), CARVER_32(C, i + 32)
-#define CARVER_80(C, i) CARVER_64(C, i), CARVER_16(C, i + 64)
-#define CARVER_96(C, i) CARVER_64(C, i), CARVER_32(C, i + 64)
-#define CARVER_112(C, i) CARVER_64(C, i), CARVER_48(C, i + 64)
-#define CARVER_128(C, i) CARVER_64(C, i), CARVER_64(C, i + 64)
+#define CARVER_40(C, i) CARVER_32(C, i), CARVER_8(C, i + 32)
+#define CARVER_48(C, i) CARVER_40(C, i), CARVER_8(C, i + 40)
+#define CARVER_56(C, i) CARVER_48(C, i), CARVER_8(C, i + 48)
+#define CARVER_64(C, i) CARVER_56(C, i), CARVER_8(C, i + 56)
+#define CARVER_72(C, i) CARVER_64(C, i), CARVER_8(C, i + 64)
+#define CARVER_80(C, i) CARVER_72(C, i), CARVER_8(C, i + 72)
+#define CARVER_88(C, i) CARVER_80(C, i), CARVER_8(C, i + 80)
+#define CARVER_96(C, i) CARVER_88(C, i), CARVER_8(C, i + 88)
+#define CARVER_104(C, i) CARVER_96(C, i), CARVER_8(C, i + 96)
+#define CARVER_112(C, i) CARVER_104(C, i), CARVER_8(C, i + 104)
+#define CARVER_120(C, i) CARVER_112(C, i), CARVER_8(C, i + 112)
+#define CARVER_128(C, i) CARVER_120(C, i), CARVER_8(C, i + 120)
 
 // d += a * b, 64 rows by COLUMNS, 32 bytes of k. Thread t of the group has d[4 j + 2 o + i] at row 16 (t / 32) + 8 o +
 // t % 32 / 4 and column 8 j + 2 (t % 4) + i. What the instructions take behind the operands: whether to add to d, two
@@ -71,13 +84,19 @@ struct Descriptor {
 #define CARVER_WGMMA(NAME, KIND, D, C, TAIL)                                                                           \
     template <int COLUMNS, bool M_CONTIGUOUS, bool N_CONTIGUOUS>                                                       \
     __device__ __forceinline__ void NAME(D(&d)[COLUMNS / 2], unsigned long long a, unsigned long long b) {             \
-        static_assert(COLUMNS % 32 == 0 && COLUMNS >= 64 && COLUMNS <= 256, "no form of this width");                  \
+        static_assert(COLUMNS % 16 == 0 && COLUMNS >= 64 && COLUMNS <= 256, "no form of this width");                  \
         CARVER_WGMMA_N(64, 32, 32, 33, KIND, C, TAIL(34, 35))                                                          \
+        CARVER_WGMMA_N(80, 40, 40, 41, KIND, C, TAIL(42, 43))                                                          \
         CARVER_WGMMA_N(96, 48, 48, 49, KIND, C, TAIL(50, 51))                                                          \
+        CARVER_WGMMA_N(112, 56, 56, 57, KIND, C, TAIL(58, 59))                                                         \
         CARVER_WGMMA_N(128, 64, 64, 65, KIND, C, TAIL(66, 67))                                                         \
+        CARVER_WGMMA_N(144, 72, 72, 73, KIND, C, TAIL(74, 75))                                                         \
         CARVER_WGMMA_N(160, 80, 80, 81, KIND, C, TAIL(82, 83))                                                         \
+        CARVER_WGMMA_N(176, 88, 88, 89, KIND, C, TAIL(90, 91))                                                         \
         CARVER_WGMMA_N(192, 96, 96, 97, KIND, C, TAIL(98, 99))                                                         \
+        CARVER_WGMMA_N(208, 104, 104, 105, KIND, C, TAIL(106, 107))                                                    \
         CARVER_WGMMA_N(224, 112, 112, 113, KIND, C, TAIL(114, 115))                                                    \
+        CARVER_WGMMA_N(240, 120, 120, 121, KIND, C, TAIL(122, 123))                                                    \
         CARVER_WGMMA_N(256, 128, 128, 129, KIND, C, TAIL(130, 131))                                                    \
     }
 #define CARVER_TRANSPOSABLE(M, N) ", 1, 1, 1, %" #M ", %" #N
