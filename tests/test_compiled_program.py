@@ -10,7 +10,7 @@ import pytest
 
 from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
-from carver.compiled.footprint import Footprint, Stretch, Touched, align_bytes, density, tile_elements
+from carver.compiled.footprint import Footprint, Stretch, Touched, align_bytes, density, filled, tile_elements
 from carver.compiled.program import evaluate
 from carver.compiled.sampling import MORE, MOST_PROGRAMS
 from carver.compiled.triton import grid_of
@@ -479,35 +479,62 @@ IMAGE = module(
     %place = arith.addi %rows, %from : tensor<256xi32>
     %base = tt.splat %a : !tt.ptr<f16> -> tensor<256x!tt.ptr<f16>>
     %where = tt.addptr %base, %place : tensor<256x!tt.ptr<f16>>, tensor<256xi32>
-    %x = tt.load %where : tensor<256x!tt.ptr<f16>>
+    %within = arith.cmpi slt, %column, %widths : tensor<256xi32>
+    %x = tt.load %where, %within : tensor<256x!tt.ptr<f16>>
 """,
 )
 
 
 @pytest.mark.parametrize(
-    ("width", "wide", "scale", "coef", "elements"),
+    ("width", "wide", "scale", "stretch", "elements"),
     [
-        (56, 56, 1.0, 1.0, 256), (224, 112, 0.5, 0.5, 128), (224, 224, 1.0, 1.0, 256), (64, 4096, 1.0, 1.0, 256),
-        (56, 112, 2.0, 2.0, 256),
+        (56, 56, 1.0, (112, 112, 112, 1), 256), (14, 16, 1.0, (28, 28, 28, 1), 256),
+        (224, 112, 0.5, (224, 224, 224, 1), 128), (300, 150, 0.5, (256, 256, 256, 1), 128),
+        (224, 224, 1.0, (448, 448, 448, 1), 256), (6, 4096, 1.0, (12, 12, 12, 1), 256),
+        (56, 112, 2.0, (2, 224, 112, 2), 256),
     ],
 )  # fmt: skip
 def test_places_in_an_image_lie_as_its_rows_do(
-    width: int, wide: int, scale: float, coef: float, elements: float
+    width: int, wide: int, scale: float, stretch: tuple[float, ...], elements: float
 ) -> None:
-    """Of an index that is divided into image, row and column, a warp's lanes meet one end of a row at most. Columns may
-    be scaled: neighbours then share what they read, or leave some out."""
+    """An index that is divided into image, row and column is not affine, but within a row it is. Columns may be scaled:
+    neighbours then share what they read, or leave some out."""
     given = [("a", None), ("width", width), ("wide", wide), ("height", 28), ("scale", scale)]
     [load] = evaluate(IMAGE, given, (64, 1, 1)).accesses
-    assert load.coef == (coef,)
+    assert Stretch.of(load, 32) == Stretch(*stretch)
     assert tile_elements(load) == elements
     assert load.start[0] == 0 and np.isfinite(load.start).all()
+    if width <= 256:  # the remainder starts again within the tile, and a mask on it lets all through
+        assert (load.kept == 1).all()
 
 
-def test_places_between_short_rows_are_not_known() -> None:
-    [load] = evaluate(
-        IMAGE, [("a", None), ("width", 6), ("wide", 6), ("height", 28), ("scale", 1.0)], (64, 1, 1)
-    ).accesses
-    assert np.isnan(load.coef).all()
+TAPS = module(
+    f"%w: {POINTER}, %taps: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %apart = arith.constant dense<9> : tensor<128xi32>
+    %line = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+    %channels = arith.muli %line, %apart : tensor<128xi32>
+    scf.for %tap = %c0 to %taps step %c1  : i32 {
+      %weights = tt.addptr %w, %tap : !tt.ptr<f16>, i32
+      %all = tt.splat %weights : !tt.ptr<f16> -> tensor<128x!tt.ptr<f16>>
+      %those = tt.addptr %all, %channels : tensor<128x!tt.ptr<f16>>, tensor<128xi32>
+      %b = tt.load %those : tensor<128x!tt.ptr<f16>>
+    }
+""",
+)
+
+
+@pytest.mark.parametrize(("taps", "share"), [(9, 1.0), (3, 1 / 3), (1, 1 / 9)])
+def test_taps_fill_each_others_gaps(taps: int, share: float) -> None:
+    """Of nine weights a channel the loop reads so many, one in each iteration."""
+    trace = evaluate(TAPS, [("w", None), ("taps", taps)], (49, 1, 1))
+    [weights] = trace.accesses
+    stretch = Stretch.of(weights, 32)
+    assert stretch == Stretch(2.0, 128 * 18.0, 256.0, 9.0)
+    assert density(weights, stretch, trace.accesses) == pytest.approx(1 / 9)
+    assert filled(weights, stretch, trace.accesses, 1 / 9) == pytest.approx(share)
 
 
 def test_a_grid_of_more_than_three_numbers_is_one_of_the_first() -> None:

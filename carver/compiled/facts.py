@@ -14,7 +14,7 @@ from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
-from .footprint import Stretch, Touched, align_bytes, density, tile_elements
+from .footprint import Stretch, Touched, align_bytes, density, filled, tile_elements
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
@@ -113,6 +113,8 @@ class AccessFacts:
     """Of a stretch of the tile whose elements are less than a sector apart; the run, where there are no gaps."""
     density: float
     """Share of a stretch that is used, by this access or by others of its loop that read what it leaves out."""
+    filled: float
+    """The same by all iterations of a program."""
     align_bytes: float
     """Of the starts of stretches."""
 
@@ -248,11 +250,13 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
     """`at_once`: iterations of its loop that the code does in one pass."""
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
+    once = density(access, stretch, trace.accesses)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
         program_bytes=tiles * tile_elements(access) * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
         run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
-        density=density(access, stretch, trace.accesses), align_bytes=align_bytes(access, stretch.pitch),
+        density=once, filled=filled(access, stretch, trace.accesses, once),
+        align_bytes=align_bytes(access, stretch.pitch),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +14,7 @@ import numpy as np
 
 from ..base.types import FloatArray
 from .trace import Access, Trace
+from .values import Piece
 
 WALK = ("start", "stride", "count", "program", "round")
 ENOUGH_WAVES = 4
@@ -24,12 +25,26 @@ ALIGN_LIMIT = 128
 
 def tile_elements(access: Access) -> float:
     """Distinct elements of one tile."""
-    return float(
-        math.prod(
-            -(-n // r) if np.isnan(c) or c != 0 else 1
-            for n, c, r in zip(access.shape, access.coef, access.repeat, strict=True)
-        )
-    )
+    return float(math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)))
+
+
+def _distinct_along(n: int, coef: float, piece: Piece | None) -> int:
+    """Distinct of the n elements along one dimension."""
+    if coef == 0:
+        return 1
+    if piece and 0 < abs(piece.step) < 1 and math.isnan(coef):
+        return math.ceil(n * abs(piece.step))
+    return -(-n // piece.length) if piece and piece.step == 0 else n
+
+
+def _steps(access: Access) -> Iterator[tuple[float, int]]:
+    """Step in memory, and how often it is taken, along each dimension."""
+    for n, c, piece in zip(access.shape, access.coef, access.pieces, strict=True):
+        if not math.isnan(c) and c != 0:
+            same = piece.length if piece and piece.step == 0 else 1
+            yield abs(c) * same, -(-n // same)
+        elif c != 0 and piece and piece.step:
+            yield max(abs(piece.step), 1.0), _distinct_along(min(n, piece.length), c, piece)
 
 
 @dataclass(frozen=True)
@@ -46,10 +61,10 @@ class Stretch:
 
     @classmethod
     def of(cls, access: Access, sector_bytes: float) -> Stretch:
-        """That of an access: dimensions join from the smallest step on, one of them with gaps of less than a sector."""
+        """That of an access: dimensions join from the smallest step on, one of them with gaps of less than a sector. Of
+        a dimension that is not affine, a piece joins."""
         run = span = asked = pitch = 1.0
-        dimensions = zip(access.shape, access.coef, access.repeat, strict=True)
-        for step, n in sorted((abs(c) * r, -(-n // r)) for n, c, r in dimensions if c and not math.isnan(c)):
+        for step, n in sorted(_steps(access)):
             if step != span and (pitch > 1 or not span < step < sector_bytes / access.item_bytes):
                 break
             if step != span:
@@ -76,6 +91,21 @@ def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float
         and np.array_equal(other.start // stretch.pitch, first)
     }
     return min(1.0, one * max(len(beside), 1))
+
+
+def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: float) -> float:
+    """Share of a stretch's bytes that a program reads in all its iterations, the first one as an example: those that
+    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration."""
+    if once == 1 or access.kind != "load":
+        return once
+    places = set[float]()
+    for other in others:
+        if (other.kind, other.argument, other.item_bytes) == (access.kind, access.argument, access.item_bytes):
+            first = other.program == other.program.min(initial=0.0)
+            for start, stride, count in zip(other.start[first], other.stride[first], other.count[first], strict=True):
+                steps = np.arange(min(count, stretch.pitch)) if stride else np.zeros(1)
+                places.update(np.mod(start + stride * steps, stretch.pitch))
+    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * len(places - {math.nan})))
 
 
 def align_bytes(access: Access, pitch: float = 1.0) -> float:

@@ -34,6 +34,7 @@ from .values import (
     compared,
     constant,
     expanded,
+    first_of,
     known,
     merged,
     ranked,
@@ -415,10 +416,8 @@ class _Evaluator:
             case "make_tensor_descriptor":
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
-            case "ceil" | "floor" if given and given[0].base is not None:
-                return rounded(given[0], getattr(np, name)(given[0].base))
-            case "fptosi" | "fptoui" if given and given[0].base is not None:
-                return rounded(given[0], np.trunc(given[0].base))
+            case "ceil" | "floor" | "fptosi" | "fptoui" if given and given[0].base is not None:
+                return rounded(given[0], getattr(np, "trunc" if name.startswith("fp") else name)(given[0].base))
         if (name in _SAME or name in _BARE) and given:
             return given[0]
         if name.startswith("dot"):
@@ -499,7 +498,7 @@ class _Evaluator:
             base = binary("addi", base, binary("muli", place, stride, ()), ())
             if place.base is not None and extent.base is not None:
                 kept = kept * np.clip(extent.base - place.base, 0, n) / n
-            coef.append(_first(stride.base) if stride.base is not None else np.nan)
+            coef.append(first_of(stride.base) if stride.base is not None else np.nan)
         pointer = Value(base.base, tuple(coef), descriptor.pointer.source)
         return self.record(frame, op, kind, "descriptor", pointer, block, tile.bits / 8, kept)
 
@@ -520,7 +519,7 @@ class _Evaluator:
             np.full(frame.lanes, np.nan) if pointer.base is None else np.broadcast_to(pointer.base, frame.lanes) * 1.0
         )
         kept = np.broadcast_to(kept, frame.lanes)
-        coef = tuple(_first(c) for c in pointer.coef) or (0.0,) * len(shape)
+        coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         walked = self.walk(frame, start)
         if walked is None:
             fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
@@ -530,9 +529,9 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        repeat = pointer.repeat or (1,) * len(shape)
+        pieces = pointer.pieces or (None,) * len(shape)
         columns = (np.asarray(f, float) for f in fields)
-        access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, repeat, *columns)
+        access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *columns)
         parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
         parts.append(access)
 
@@ -595,8 +594,3 @@ def _targets(op: Op) -> list[tuple[str, list[str]]]:
 def _delta(frame: Frame, name: str) -> Value | None:
     value = frame.get(name)
     return value if isinstance(value, Value) and value.base is not None else None
-
-
-def _first(column: Column) -> float:
-    flat = np.ravel(column)
-    return float(flat[0]) if len(flat) else 0.0

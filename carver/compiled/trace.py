@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.types import FloatArray
+from .values import Piece
 
 
 @dataclass
@@ -40,8 +41,8 @@ class Access:
     item_bytes: float
     coef: tuple[float, ...]
     """Step in memory along each dimension, in elements, in the mean; NaN where it is not affine."""
-    repeat: tuple[int, ...]
-    """Neighbours along each dimension that are the same element."""
+    pieces: tuple[Piece | None, ...]
+    """Of dimensions that a division or a remainder cuts."""
     start: FloatArray
     """NaN where not known."""
     stride: FloatArray
@@ -124,6 +125,6 @@ def joined(parts: Sequence[Access]) -> Access:
         )  # fmt: skip
     columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
     return Access(
-        first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.repeat,
+        first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.pieces,
         *columns,
     )  # fmt: skip

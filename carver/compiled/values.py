@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,14 @@ PRODUCTS = frozenset(["products of matrices"])
 """In place of tensors that a value was loaded from: no contents of tensors would tell it."""
 
 
+class Piece(NamedTuple):
+    """Neighbours along a dimension, so many at a time, that lie a step apart: 0 where a division made them the same,
+    another where a remainder starts again after them. A fraction of 1 is a mean, of which some are the same."""
+
+    length: int
+    step: float
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A number or a tensor of them, in all lanes."""
@@ -38,8 +46,8 @@ class Value:
     box: Box | None = None
     """Of a mask that is known."""
     loads: frozenset[str] = NOWHERE
-    repeat: tuple[int, ...] = ()
-    """Neighbours along each dimension that share a value, where a division made them the same; () for none."""
+    pieces: tuple[Piece | None, ...] = ()
+    """Of each dimension that a division, a remainder or a rounding cuts; () for none."""
 
     def take(self, index: Any) -> Value:
         """The same for some of the lanes."""
@@ -104,8 +112,9 @@ _EXACT: Mapping[str, Callable[[Column, Column], Column]] = {
     "minnumf": np.minimum, "maxnumf": np.maximum,
 }  # fmt: skip
 BINARY = frozenset(_EXACT)
-LONG = 32
-"""Neighbours that lie as the next ones do, enough that a warp's instruction meets at most one jump."""
+DIVISIONS = frozenset(["divsi", "divui", "shrsi", "shrui"])
+REMAINDERS = frozenset(["remsi", "remui"])
+BOUNDS = frozenset(["minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf"])
 
 
 def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
@@ -116,21 +125,67 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     if a.base is not None and b.base is not None:
         with np.errstate(all="ignore"):
             base = _EXACT[op](a.base, b.base)
-    coef, repeat = _coefficients(op, a, b, extents), _repeats(op, a, b)
-    return Value(base, coef, source, loads=loads if base is None else NOWHERE, repeat=repeat)
+    coef = _coefficients(op, a, b, extents)
+    return Value(base, coef, source, loads=loads if base is None else NOWHERE, pieces=_pieces(op, a, b, coef))
 
 
-def _repeats(op: str, a: Value, b: Value) -> tuple[int, ...]:
-    """Neighbours that share a value: as many as the divisor has steps, else what both operands have in common."""
-    if op in ("divsi", "divui", "shrsi", "shrui") and b.uniform and b.base is not None and len(b.base) == 1:
-        by = int(b.base[0]) if op.startswith("div") else 1 << int(b.base[0])
-        steps = (abs(float(c)) if np.ndim(c) == 0 else np.nan for c in a.coef)
-        shares = (by / c if 0 < c < by else 1.0 for c in steps)  # c may be a fraction, of an earlier division
-        return tuple(round(r) if math.isclose(r, round(r), rel_tol=1e-6) else 1 for r in shares)
-    if not a.repeat and not b.repeat:
+def _pieces(op: str, a: Value, b: Value, coef: tuple[Column, ...]) -> tuple[Piece | None, ...]:
+    """Of the result, whose coefficients are given. A divisor cuts pieces of as many neighbours as it has steps."""
+    none = (None,) * len(coef)
+    if op in DIVISIONS | REMAINDERS and b.uniform and b.base is not None and len(b.base) == 1:
+        by = float(1 << int(np.clip(b.base[0], 0, 62)) if op.startswith("shr") else b.base[0])
+        cut = _divided if op in DIVISIONS else _remaining
+        return tuple(cut(*each, by) for each in zip(a.coef, a.pieces or none, coef, strict=True))
+    if not a.pieces and not b.pieces:
         return ()
-    pairs = zip(a.coef, a.repeat or (1,) * len(a.coef), b.coef, b.repeat or (1,) * len(b.coef), strict=True)
-    return tuple(s if _zero(x) else r if _zero(y) else min(r, s) for x, r, y, s in pairs)
+    if (factor := _factor(op, a, b)) is not None:
+        return tuple(p and Piece(p.length, p.step * factor) for p in a.pieces or b.pieces)
+    return tuple(_joined(op, *both_) for both_ in zip(a.coef, a.pieces or none, b.coef, b.pieces or none, strict=True))
+
+
+def _divided(x: Column, own: Piece | None, _: Column, by: float) -> Piece | None:
+    if own and own.step:
+        return Piece(own.length, own.step / by)
+    same = _shared(float(x) / by if np.ndim(x) == 0 else np.nan)
+    return Piece(same, 0.0) if same > 1 else None
+
+
+def _remaining(x: Column, own: Piece | None, out: Column, by: float) -> Piece | None:
+    """`out`: NaN where the remainder starts again within the tensor."""
+    if own or np.ndim(x) or np.ndim(out) or not np.isnan(out):
+        return own
+    length = _shared(float(x) / by)
+    return Piece(length, float(x)) if length > 1 else None
+
+
+def _shared(step: float) -> int:
+    """Neighbours that a whole number is shared by, which steps by so much from one to the next; 1 if no whole number of
+    them is."""
+    length = 1.0 / step if 0.0 < step < 1.0 else 1.0
+    return round(length) if math.isclose(length, round(length), rel_tol=1e-6) else 1
+
+
+def _factor(op: str, a: Value, b: Value) -> float | None:
+    """By which a product multiplies the steps of the other operand; None if it does not multiply by one number."""
+    one = b if b.uniform else a if op in ("muli", "mulf") and a.uniform else None
+    if op not in ("muli", "mulf", "shli", "divf") or one is None or one.base is None or len(one.base) != 1:
+        return None
+    number = float(one.base[0])
+    return 2.0**number if op == "shli" else number if op != "divf" else 1.0 / number if number else None
+
+
+def _joined(op: str, x: Column, p: Piece | None, y: Column, q: Piece | None) -> Piece | None:
+    """Along one dimension, of two operands with these coefficients and pieces."""
+    if p is None and q is None:
+        return None
+    length = min(piece.length for piece in (p, q) if piece)
+    one, two = (piece.step if piece else float(c) if np.ndim(c) == 0 else np.nan for piece, c in ((p, x), (q, y)))
+    if op in ("addi", "subi", "addf", "subf"):
+        step = one + two if op.startswith("add") else one - two
+        return None if np.isnan(step) else Piece(length, step)
+    if op in BOUNDS and 0 in (one, two):
+        return Piece(length, one or two)
+    return Piece(length, 0.0) if one == two == 0 else None
 
 
 def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[Column, ...]:
@@ -139,9 +194,9 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
     with np.errstate(all="ignore"):
         match op:
             case "addi" | "addf":
-                return _summed(a, b, 1)
+                return tuple(x + y for x, y in zip(a.coef, b.coef, strict=True))
             case "subi" | "subf":
-                return _summed(a, b, -1)
+                return tuple(x - y for x, y in zip(a.coef, b.coef, strict=True))
             case "muli" | "shli" | "mulf" if b.uniform and b.base is not None:
                 factor = _scalar(1 << np.clip(b.base, 0, 62) if op == "shli" else b.base)
                 return tuple(x * factor for x in a.coef)
@@ -149,45 +204,36 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
                 return tuple(x * _scalar(a.base) for x in b.coef)
             case "divsi" | "divui" | "shrsi" | "shrui" | "divf" if b.uniform and b.base is not None:
                 by = _scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
-                return tuple(x / np.where(by == 0, 1, by) for x in a.coef)
-            case "remsi" | "remui" if b.uniform and b.base is not None:
-                least = np.min(b.base)  # affine unless it wraps within the tensor, and then between wraps
-                ends = (
-                    (np.abs(x) * n > least) & (np.abs(x) * LONG > least) for x, n in zip(a.coef, extents, strict=True)
-                )
+                once = [op != "divf" and np.all(np.abs(x) * n <= by) for x, n in zip(a.coef, extents, strict=True)]
+                return tuple(
+                    0.0 if flat else x / np.where(by == 0, 1, by) for x, flat in zip(a.coef, once, strict=True)
+                )  # where the tensor meets one step at most, neighbours are the same
+            case "remsi" | "remui" if b.uniform and b.base is not None:  # affine unless it wraps within the tensor
+                ends = (np.abs(x) * n > np.min(b.base) for x, n in zip(a.coef, extents, strict=True))
                 return tuple(np.nan if np.any(wraps) else x for x, wraps in zip(a.coef, ends, strict=True))
-            case "minsi" | "maxsi" | "minui" | "maxui" | "minnumf" | "maxnumf" if b.uniform:
-                return a.coef
-            case "minsi" | "maxsi" | "minui" | "maxui" | "minnumf" | "maxnumf" if a.uniform:
-                return b.coef
+            case _ if op in BOUNDS and (a.uniform or b.uniform):
+                return a.coef if b.uniform else b.coef
     return tuple(x if _zero(x) and _zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
-
-
-def _summed(a: Value, b: Value, sign: int) -> tuple[Column, ...]:
-    """Steps of a sum. Where neighbours share one operand LONG and longer, as the rows that a division gives, the other
-    alone says how they lie in between."""
-    ones = (1,) * len(a.coef)
-    out = []
-    for x, r, y, s in zip(a.coef, a.repeat or ones, b.coef, b.repeat or ones, strict=True):
-        if r >= LONG > s and not _zero(y):
-            out.append(sign * y)
-        elif s >= LONG > r and not _zero(x):
-            out.append(x)
-        else:
-            out.append(x + sign * y)
-    return tuple(out)
 
 
 def rounded(v: Value, base: Column) -> Value:
     """A number that was rounded to `base`, as an address is computed from a scaled place: neighbours share it as far as
     they are less than 1 apart."""
-    flat = tuple(abs(float(c)) if np.ndim(c) == 0 else np.nan for c in v.coef)
-    repeat = tuple(int(1.0 / c + 1e-6) if 0.0 < c < 1.0 else 1 for c in flat)
-    return replace(v, base=base, repeat=repeat if max(repeat, default=1) > 1 else v.repeat)
+    steps = [abs(float(c)) if np.ndim(c) == 0 else np.nan for c in v.coef]
+    own = v.pieces or (None,) * len(steps)
+    same = (Piece(int(1.0 / c + 1e-6), 0.0) if 0.0 < c <= 0.5 else None for c in steps)
+    cut = tuple(p or q for p, q in zip(own, same, strict=True))
+    return replace(v, base=base, pieces=cut if any(cut) else ())
 
 
 def _scalar(column: Column) -> Column:
     return float(column[0]) if len(column) == 1 else column
+
+
+def first_of(column: Column) -> float:
+    """Of the first lane; 0 where there is none."""
+    flat = np.ravel(column)
+    return float(flat[0]) if len(flat) else 0.0
 
 
 def _zero(column: Column) -> bool:
@@ -277,10 +323,10 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
         for column, c in zip(coef, v.coef, strict=True):
             column[which] = c
     flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
-    repeats = {v.repeat for v in values}
+    pieces = {v.pieces for v in values}
     sources = {v.source for v in values}
     return Value(
-        base, flat, sources.pop() if len(sources) == 1 else None, repeat=repeats.pop() if len(repeats) == 1 else ()
+        base, flat, sources.pop() if len(sources) == 1 else None, pieces=pieces.pop() if len(pieces) == 1 else ()
     )
 
 
@@ -325,8 +371,8 @@ def expanded(v: Value, axis: int) -> Value:
     """The value with another dimension, of one element, before `axis`."""
     coef = (*v.coef[:axis], 0.0, *v.coef[axis:])
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
-    repeat = (*v.repeat[:axis], 1, *v.repeat[axis:]) if v.repeat else ()
-    return Value(v.base, coef, v.source, box, v.loads, repeat)
+    pieces = (*v.pieces[:axis], None, *v.pieces[axis:]) if v.pieces else ()
+    return Value(v.base, coef, v.source, box, v.loads, pieces)
 
 
 def transposed(v: Value, text: str) -> Value:
@@ -335,8 +381,8 @@ def transposed(v: Value, text: str) -> Value:
     if sorted(order) != list(range(len(v.coef))):
         return unknown(len(v.coef), v.loads)
     box = None if v.box is None else tuple(v.box[i] for i in order)
-    repeat = tuple(v.repeat[i] for i in order) if v.repeat else ()
-    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, repeat)
+    pieces = tuple(v.pieces[i] for i in order) if v.pieces else ()
+    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, pieces)
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:

@@ -106,6 +106,9 @@ class Shape:
     """Extra time because the warps of a scheduler take turns on the tensor cores, and where reading their operands from
     shared memory takes longer than the products."""
     load_bytes: float
+    """Sectors of each access for itself."""
+    cached_load_bytes: float
+    """Sectors where those that several iterations read in part are fetched once."""
     local_bytes: float
     """Bytes of spilled registers, stored and loaded. They are counted as missing L1. Source: times of the zoo's kernels
     that spill."""
@@ -125,10 +128,11 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     tensor = tensor_clk(total, arch, warps)
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
     turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
-    moved, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0
+    moved, cached, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0, 0.0
     for access in facts.accesses:
         waste = sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes)
         moved[access.kind] += access.program_bytes * float(waste) / access.density
+        cached += access.program_bytes * float(waste) / access.filled if access.kind == "load" else 0.0
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
             rows = LINE_BYTES / min(max(access.span_bytes, arch.sector_bytes), LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES
@@ -138,7 +142,8 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)), port_clk=sum(pipes(PORT)) + factors + passes,
         between_clk=_between(total, tensor, issue, turns + 1.0),
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
-        load_bytes=moved["load"], store_bytes=moved["store"], atomic_sectors=_atomic_sectors(facts, total, moved, arch),
+        load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
+        atomic_sectors=_atomic_sectors(facts, total, moved, arch),
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
 
@@ -213,7 +218,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     asked = np.array([f.bytes_of("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
-    loads = loads * (1.0 - np.array([_found_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)]))
+    loads *= np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
     math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
     work = Work(
@@ -302,7 +307,7 @@ def _pages(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     loads = [a for a in f.accesses if a.kind == "load"]
     asked = sum(a.program_bytes for a in loads)
     read = sum(
-        a.program_bytes / a.density * (1.0 + k["dram_run_bytes"] / max(a.span_bytes, arch.sector_bytes)) for a in loads
+        a.program_bytes / a.filled * (1.0 + k["dram_run_bytes"] / max(a.span_bytes, arch.sector_bytes)) for a in loads
     )
     return read / asked if asked else 1.0
 
@@ -318,17 +323,17 @@ def _rewritten(f: Facts, arch: Arch) -> float:
     return 1.0 + REWRITTEN * beyond / asked if asked else 1.0
 
 
-def _found_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
-    """Share of loaded bytes that hit L1 because another load of the SM's blocks fetched them.
+def _not_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
+    """Share of loaded bytes that do not hit L1, where another load of the SM's blocks fetched their sectors.
 
     Asynchronous copies bypass L1."""
     moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
     if not moved["load"] or any(a.path == "descriptor" for a in f.accesses if a.kind == "load"):
-        return 0.0
-    plain = moved["load"] / (moved["load"] + moved["copy"])
-    held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0))
+        return 1.0
+    held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0)) * moved["load"] / (moved["load"] + moved["copy"])
     asked = f.bytes_of("load") * f.programs
-    return plain * held * max(0.0, 1.0 - f.sm_bytes / asked) if asked else 0.0
+    once = min(1.0, f.sm_bytes / asked) * shape.cached_load_bytes / shape.load_bytes if asked else 1.0
+    return 1.0 - held * (1.0 - once)
 
 
 def _l1_bytes(f: Facts, arch: Arch) -> float:
