@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -508,6 +509,13 @@ def test_places_in_an_image_lie_as_its_rows_do(
         assert (load.kept == 1).all()
 
 
+@pytest.mark.parametrize("sizes", [{"width": 0}, {"height": 0}, {"width": -3}])
+def test_sizes_that_nobody_divides_by_are_no_fault(sizes: dict[str, int]) -> None:
+    given = {"a": None, "width": 56, "wide": 56, "height": 28, "scale": 1.0} | sizes
+    [load] = evaluate(IMAGE, [*given.items()], (64, 1, 1)).accesses
+    assert tile_elements(load) >= 1
+
+
 TAPS = module(
     f"%w: {POINTER}, %taps: i32",
     """
@@ -535,6 +543,8 @@ def test_taps_fill_each_others_gaps(taps: int, share: float) -> None:
     assert stretch == Stretch(2.0, 128 * 18.0, 256.0, 9.0)
     assert density(weights, stretch, trace.accesses) == pytest.approx(1 / 9)
     assert filled(weights, stretch, trace.accesses, 1 / 9) == pytest.approx(share)
+    lost = replace(weights, start=np.full(49, np.nan))
+    assert filled(lost, stretch, [lost, lost], 1 / 9) == pytest.approx(1 / 9)  # nobody knows what they read
 
 
 def test_a_grid_of_more_than_three_numbers_is_one_of_the_first() -> None:

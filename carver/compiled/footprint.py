@@ -104,8 +104,9 @@ def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: flo
             first = other.program == other.program.min(initial=0.0)
             for start, stride, count in zip(other.start[first], other.stride[first], other.count[first], strict=True):
                 steps = np.arange(min(count, stretch.pitch)) if stride else np.zeros(1)
-                places.update(np.mod(start + stride * steps, stretch.pitch))
-    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * len(places - {math.nan})))
+                at = start + stride * steps
+                places.update(np.mod(at[np.isfinite(at)], stretch.pitch))
+    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * len(places)))
 
 
 def align_bytes(access: Access, pitch: float = 1.0) -> float:

@@ -134,13 +134,15 @@ def _pieces(op: str, a: Value, b: Value, coef: tuple[Column, ...]) -> tuple[Piec
     none = (None,) * len(coef)
     if op in DIVISIONS | REMAINDERS and b.uniform and b.base is not None and len(b.base) == 1:
         by = float(1 << int(np.clip(b.base[0], 0, 62)) if op.startswith("shr") else b.base[0])
+        if by == 0:  # no program that runs divides by it
+            return ()
         cut = _divided if op in DIVISIONS else _remaining
         return tuple(cut(*each, by) for each in zip(a.coef, a.pieces or none, coef, strict=True))
     if not a.pieces and not b.pieces:
         return ()
     if (factor := _factor(op, a, b)) is not None:
         return tuple(p and Piece(p.length, p.step * factor) for p in a.pieces or b.pieces)
-    return tuple(_joined(op, *both_) for both_ in zip(a.coef, a.pieces or none, b.coef, b.pieces or none, strict=True))
+    return tuple(_joined(op, *each) for each in zip(a.coef, a.pieces or none, b.coef, b.pieces or none, strict=True))
 
 
 def _divided(x: Column, own: Piece | None, _: Column, by: float) -> Piece | None:
