@@ -1,6 +1,6 @@
 """torch.compile(mode="max-autotune") of whole decoder blocks on the GPU of this machine, with carver's handler or not.
 
-    python benchmarks/inductor_blocks.py --out blocks.jsonl [--tokens 16 1024 4096] [--topk 5] [--arms carver]
+    python benchmarks/inductor_blocks.py --out blocks.jsonl [--tokens 16 1024 4096] [--topk 5] [--arms library]
 
 One row for each block and number of tokens: seconds of the first call and milliseconds of one run of both, replayed as
 a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,6 +32,7 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
+from carver.arch.descriptor import Arch
 from carver.export import inductor
 
 BLOCKS: dict[str, dict[str, Any]] = {
@@ -110,13 +111,21 @@ def arm(model: nn.Module, inputs: tuple[Tensor, ...], handler: Any) -> dict[str,
     return {"compile_s": compile_s, "ms": statistics.median(times), "times_ms": times, "error": error, "lists": lists}
 
 
+ARMS: dict[str, Callable[[Arch, int], Any]] = {
+    "inductor": lambda arch, topk: contextlib.nullcontext(),
+    "carver": inductor.tuned,
+    "library": lambda arch, topk: torch._inductor.config.patch(max_autotune_gemm_backends="ATEN"),
+}
+"""How lists are made; "library" has none, which shows what compiling takes without them."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
     parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
     parser.add_argument("--topk", type=int, default=3)
-    parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=["inductor", "carver"])
+    parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=list(ARMS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
     args = parser.parse_args()
     began, arch = time.monotonic(), carver.CUDA()
@@ -135,8 +144,7 @@ def main() -> None:
                 if time.monotonic() - began > args.limit:
                     print(f"{name} {tokens}: {which} left out, {args.limit:.0f} s are up", flush=True)
                     break
-                handler = inductor.tuned(arch, args.topk) if which == "carver" else contextlib.nullcontext()
-                row[which] = found = arm(model, inputs, handler)
+                row[which] = found = arm(model, inputs, ARMS[which](arch, args.topk))
                 print(f"{name} {tokens} {which}: {found['compile_s']:.1f} s, {found['ms']:.4f} ms, error "
                       f"{found['error']:.1e}", flush=True)  # fmt: skip
             with args.out.open("a") as file:
