@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import carver
+from carver.compiled.facts import TAKEN
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span
 from carver.compiled.match import matched
 from carver.compiled.pool import Pool
@@ -62,9 +63,19 @@ def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool:
         assert loop.trips == 9 and loop.span.bytes["store global"] > 0
 
 
-def test_a_branch_on_a_product_asks_for_no_values(pool: Pool) -> None:
-    said = kernels.outcome(kernels.Case(kernels.filtered, kernels.MATRICES, [kernels.TILE], (8, 8)), MI300X, pool)
-    assert said.startswith("ProblemError") and "numbers that the kernel multiplies: it cannot be followed" in said
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_a_branch_on_a_product_counts_as_taken_and_is_said(arch: str, pool: Pool) -> None:
+    """What it stores is counted, and table and facts say what was assumed; elsewhere nothing is said."""
+    ranking = carver.rank_kernel(
+        kernels.filtered, [kernels.TILE], args=kernels.MATRICES, grid=(8, 8), arch=arch, pool=pool
+    )
+    [hint] = ranking
+    m, n = (kernels.MATRICES[name] for name in "MN")
+    assert hint.facts.written_bytes == m * n * 2
+    assert TAKEN in repr(ranking) and TAKEN in str(hint.facts)
+    case = kernels.IN_TURN
+    plain = carver.rank_kernel(case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, pool=pool)
+    assert TAKEN not in repr(plain)
 
 
 def span(loaded: float) -> Span:

@@ -21,6 +21,7 @@ from .trace import Access, Trace
 
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
+TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
 SHARING = ("gfx10", "gfx11", "gfx12")
 """RDNA: the warps of a block stand on both compute units of a workgroup processor."""
 
@@ -166,6 +167,8 @@ class Facts:
     """Columns of tensor memory that a block allocates."""
     atomic_bytes: float = 0.0
     """Distinct bytes on which the grid's atomics work."""
+    assumed: bool = False
+    """A branch on what the kernel computes counts as taken by all programs."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -229,7 +232,7 @@ def gathered(
         reuse=touched.reuse(slots),
         sm_bytes=on_sm.total_bytes, sm_live_bytes=on_sm.live_bytes, again_bytes=reads.again(),
         near_bytes=reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
-        atomic_bytes=sum(touched.atomics.distinct().values()),
+        atomic_bytes=sum(touched.atomics.distinct().values()), assumed=trace.assumed,
     )  # fmt: skip
 
 
@@ -279,6 +282,8 @@ def _lines(facts: Facts) -> Iterator[str]:
     asides = [(f"behind a branch, {several(times, 'time')} per program", span) for times, span in facts.asides]
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
+    if facts.assumed:
+        yield TAKEN
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
         yield (

@@ -39,10 +39,12 @@ from .values import (
     merged,
     ranked,
     rounded,
+    sayable,
     scaled,
     selected,
     share,
     transposed,
+    undecided,
     uniform_box,
     unknown,
 )
@@ -187,7 +189,7 @@ class _Evaluator:
     def condition(self, frame: Frame, name: str, what: str) -> Any:
         value = frame.get(name)
         if value.base is None:
-            raise _undecided(what, value)
+            raise undecided(what, value)
         return np.broadcast_to(value.base, frame.lanes) != 0
 
     def branch(self, frame: Frame, op: Op) -> None:
@@ -195,7 +197,11 @@ class _Evaluator:
         if value.base is None and not any(matters(inner) for region in op.regions for inner in ttir.walk(region)):
             frame.env.update((r, unknown(0, value.loads)) for r in op.results)
             return
-        test = self.condition(frame, op.operands[0], "a branch")
+        if value.base is None and not sayable(value):  # no `values` can tell: run, where it can be
+            self.trace.assumed = True
+            test = np.ones(frame.lanes, bool)
+        else:
+            test = self.condition(frame, op.operands[0], "a branch")
         parts: list[tuple[Any, list[Any]]] = []
         for wanted, region in zip((True, False), op.regions, strict=False):
             which = np.flatnonzero(test == wanted)
@@ -224,7 +230,7 @@ class _Evaluator:
         what = f"how often the loop over {iv.lstrip('%')} runs"
         for bound in (low, high, step):
             if bound.base is None:
-                raise _undecided(what, bound)
+                raise undecided(what, bound)
             if not (np.abs(bound.base) < MOST_BOUND).all():  # not of NaN either
                 odd = bound.base[~(np.abs(bound.base) < MOST_BOUND)][0]
                 raise ProblemError(f"{what} cannot be counted: one of its bounds is {odd}")
@@ -539,16 +545,6 @@ class _Evaluator:
 def _nests(body: Block) -> bool:
     """Whether a loop's body holds loops."""
     return any(op.name in LOOPS for op in ttir.walk((body,)))
-
-
-def _undecided(what: str, value: Value) -> ProblemError:
-    if not value.loads or value.loads & PRODUCTS:
-        whose = "multiplies" if value.loads else "computes from its tensors"
-        return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
-    names = ", ".join(repr(n) for n in sorted(value.loads))
-    first = min(value.loads)
-    hint = f"values={{{first!r}: 2048}}, or an array where a program loads one number of it"
-    return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")
 
 
 def _changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:

@@ -85,6 +85,8 @@ class Trace:
     loops: list[LoopTrace] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
+    assumed: bool = False
+    """A branch on what the kernel computes was taken in all programs."""
 
     @property
     def working(self) -> FloatArray:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base.errors import ProblemError
 from .ttir import Type
 
 Column: TypeAlias = Any
@@ -416,3 +417,18 @@ def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
     known_ = a.base is not None and b.base is not None
     base = np.where(first, a.base, b.base) if known_ else None
     return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
+
+
+def sayable(value: Value) -> bool:
+    """Whether what is not known of a value follows from what tensors hold at the launch, which a caller can say."""
+    return bool(value.loads) and not value.loads & PRODUCTS
+
+
+def undecided(what: str, value: Value) -> ProblemError:
+    if not sayable(value):
+        whose = "multiplies" if value.loads else "computes from its tensors"
+        return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
+    names = ", ".join(repr(n) for n in sorted(value.loads))
+    first = min(value.loads)
+    hint = f"values={{{first!r}: 2048}}, or an array where a program loads one number of it"
+    return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")

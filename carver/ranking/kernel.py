@@ -18,7 +18,7 @@ from ..base.given import number, shown, takes, whole
 from ..base.table import ROWS_SHOWN, Column, aligned, listing
 from ..base.types import FloatArray, FrozenDict
 from ..compiled.arguments import Descriptor, Tensor, given
-from ..compiled.facts import Facts
+from ..compiled.facts import TAKEN, Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import autotuned, called, function_of, plain_config
@@ -195,6 +195,7 @@ class KernelRanking(Sequence[KernelHint]):
         ]
         alike = sum(len(hint.also) for hint in self.hints)
         remarks = [f"{alike} more compile to the same code as one of these"] if alike else []
+        remarks += [TAKEN] if any(hint.facts.assumed for hint in self.hints) else []
         remarks += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
         title = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
         return listing(title, first, [hint.config for hint in hints], last, len(self) - ROWS_SHOWN, remarks)
