@@ -159,6 +159,29 @@ def test_outputs_are_among_the_arrays(place: int) -> None:
         made.jit(100)(X)
 
 
+def test_one_array_given_twice_does_not_stand_for_two() -> None:
+    """A call with two arrays of that kind follows the same short path."""
+    source = """
+void add(const float *A, const float *B, float *C, int n) {
+    for (int i = 0; i < n; i++) C[i] = A[i] + B[i];
+}
+"""
+
+    @carver.autotune(configs=[{"ways": 1}])
+    @carver.jit(out_idx=[-1])
+    def add(a: Any, b: Any, c: Any, ways: int) -> carver.Kernel:
+        return carver.Kernel(source, "add", defines={"WAYS": ways}, scalars=[a.shape[0]])
+
+    one, two = np.ones(8, np.float32), np.full(8, 2, np.float32)
+    assert [add(one, b, np.zeros(8, np.float32))[0] for b in (one, two)] == [2.0, 3.0]
+    assert add(one, c=np.zeros(8, np.float32), b=two)[0] == add(one, c=np.zeros(8, np.float32), b=two)[0] == 3.0
+
+
+def test_a_decorator_takes_places_of_outputs() -> None:
+    with pytest.raises(ConfigError, match="out_idx must be a list of whole numbers or a whole number or None, got 'Y'"):
+        carver.jit(out_idx="Y")(scale.fn)
+
+
 def test_arrays_are_no_sizes() -> None:
     """As many arrays as the function has arguments without a value."""
 
@@ -192,6 +215,12 @@ def test_no_gpu_is_said_before_anything_is_compiled() -> None:
         ({"entry": "f", "scalars": ["n"]}, "scalar 'n' is an expression of symbolic sizes, of which params have none"),
         ({"entry": "f", "scalars": [2**40]}, r"use numpy.int64"),
         ({"entry": "f", "defines": {"N": [1]}}, r"macro N must be a number or text, got \[1\]"),
+        ({"entry": "f", "defines": 5}, "defines of a kernel must be a mapping, got 5"),
+        ({"entry": "f", "flags": "-O3"}, "flags of a kernel must be a list of strings, got '-O3'"),
+        ({"entry": "f", "shared_bytes": "48K"}, "shared_bytes of a kernel must be a whole number, got '48K'"),
+        ({"entry": "f", "params": [("X",)]}, r"params are \(name, shape, dtype\) each.*got \('X',\)"),
+        ({"entry": "f", "params": [("X", (1.5,), "float32")]}, r"X: a shape is a list of sizes.*got \(1.5,\)"),
+        ({"entry": "f", "params": [("X", (-1,), "float32")]}, r"X: a shape is a list of sizes.*got \(-1,\)"),
     ],
 )
 def test_bad_kernels(options: dict[str, Any], said: str) -> None:

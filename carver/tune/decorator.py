@@ -76,12 +76,12 @@ class Autotuned:
         if self._sets_tunables(args, kwargs):
             return self.jit(*args, **kwargs)
         found = self.result(*args, **kwargs)
-        arrays = [a for a in self.jit.bound(args, kwargs).values() if param_of("", a) is not None]
         kernel = self._kernel(found, args, kwargs)
+        named = self.jit.bound(range(len(args)), dict(zip(kwargs, range(len(args), len(given)), strict=True)))
+        places = tuple(i for i in named.values() if isinstance(i, int) and param_of("", given[i]) is not None)
         if signed is not None and not cache.all_off():
-            places = tuple(next(i for i, each in enumerate(given) if each is a) for a in arrays)
             self._ready[signed] = kernel, places
-        return kernel(*arrays) if arrays else kernel
+        return kernel(*(given[i] for i in places)) if places else kernel
 
     def result(self, *args: Any, **kwargs: Any) -> AutotuneResult:
         """The result for the key of this call; the same object for the same key."""
