@@ -59,6 +59,22 @@ def test_a_broken_pool_keeps_what_was_measured() -> None:
                 tune(n, executor=pool)
 
 
+def children() -> int:
+    """Processes that this one has started and that have not ended."""
+    tasks = Path("/proc/self/task").iterdir()
+    return sum(len((task / "children").read_text().split()) for task in tasks)
+
+
+def test_a_worker_of_an_executor_keeps_one_tuning_only() -> None:
+    """Each lane holds a process with inputs and, on a GPU, a context: those of tunings that are over must go."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        before = pool.submit(children).result()
+        for n in (100, 101, 102):
+            made = carver.AutoTuner.from_kernel(scale, CONFIGS[5:6], (n,)).set_profile_args(**QUICK)
+            made.run(executor=pool, fresh=True)
+        assert pool.submit(children).result() == before + 1
+
+
 def test_closures_cannot_travel() -> None:
     def closure(pause_ms: float) -> Any:
         return tuned.sleeper(0, pause_ms)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
+import resource
 import shutil
 import sys
 import threading
@@ -84,17 +86,33 @@ def test_an_interrupted_job_takes_its_answer_along(monkeypatch: pytest.MonkeyPat
     """Else each later job would get the answer to the one before it."""
     forked = worker.Worker(lambda: lambda job: {"said": job["n"]})
     assert forked.call({"n": 1}, 5.0).data == {"said": 1}
-    wait = worker.select.select
+    selector = worker.selectors.DefaultSelector
 
     def interrupt(*_: Any) -> Any:
-        monkeypatch.setattr(worker.select, "select", wait)
+        monkeypatch.setattr(worker.selectors, "DefaultSelector", selector)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(worker.select, "select", interrupt)
+    monkeypatch.setattr(worker.selectors, "DefaultSelector", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forked.call({"n": 2}, 5.0)
     assert forked.call({"n": 3}, 5.0).data == {"said": 3}
     forked.close()
+
+
+def test_a_worker_answers_a_process_with_many_open_files() -> None:
+    """`select` knows no descriptor from 1024 on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1200:
+        pytest.skip("this process may not open so many")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with worker.Worker(lambda: lambda job: {"said": job["n"]}) as one:
+            assert one.call({"n": 1}, 5.0).data == {"said": 1}
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_fork_runs_openmp_after_its_parent_did() -> None:
@@ -306,7 +324,7 @@ class Pickling(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         task = pickle.dumps((fn, args, kwargs))
         if len(self.sizes) in (0, self.forget):
-            lane._lane_here.cache_clear()
+            lane._HERE.clear()
         self.sizes.append(len(task))
         future: Future[Any] = Future()
         try:
@@ -326,7 +344,7 @@ def test_inputs_go_to_each_worker_once(forget: int, large: list[int]) -> None:
     with carver.set_autotune_inputs(x):
         made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (1,)).set_profile_args(**QUICK)
         result = made.run(executor=executor, search="exhaustive")
-    lane._lane_here.cache_clear()
+    lane._HERE.clear()
     assert [m.outcome for m in result.table] == ["ok"] * 3
     assert len(executor.sizes) == 3 + (forget > 0)
     assert [i for i, size in enumerate(executor.sizes) if size > x.nbytes] == large

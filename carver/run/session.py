@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
 import math
-import multiprocessing
 import os
 import tempfile
 import threading
@@ -193,18 +191,6 @@ class Session(ExitStack):
         sweep_binaries()
         self.folder = self.enter_context(scratch(tmp, "carver-tune-"))
         self.callback(self.worker.close)
-
-    def close_with_process(self) -> None:
-        """At the end of this process or, in one of a pool, with the process that the pool belongs to."""
-        atexit.register(self.close)
-        if (parent := multiprocessing.parent_process()) is not None:
-
-            def watch() -> None:
-                parent.join()
-                self.worker.stop()
-                self.close()
-
-            threading.Thread(target=watch, daemon=True).start()
 
     @cached_property
     def machine(self) -> Opened:

@@ -15,7 +15,7 @@ import os
 import pkgutil
 import resource
 import secrets
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -215,14 +215,17 @@ class Worker:
     def _listen(self, out: int, seconds: float) -> bool:
         """Whether the child has said something on `out`; of what it prints meanwhile the end is kept."""
         assert self._process is not None and self._process.stderr is not None
-        printed = [] if self._process.stderr.closed else [self._process.stderr.fileno()]
-        ready = select.select([out, *printed] if out >= 0 else printed, [], [], seconds)[0]
-        for fd in printed:
-            if fd in ready:
-                chunk = os.read(fd, 1 << 16)
-                self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
-                if not chunk:
-                    self._process.stderr.close()
+        printed = -1 if self._process.stderr.closed else self._process.stderr.fileno()
+        with selectors.DefaultSelector() as pipes:
+            for fd in (out, printed):
+                if fd >= 0:
+                    pipes.register(fd, selectors.EVENT_READ)
+            ready = {key.fd for key, _ in pipes.select(seconds)}
+        if printed in ready:
+            chunk = os.read(printed, 1 << 16)
+            self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
+            if not chunk:
+                self._process.stderr.close()
         return out in ready
 
     def _lost(self) -> Reply:

@@ -6,13 +6,15 @@ GPU, or in a worker of an executor on another host.
 
 from __future__ import annotations
 
-import json
+import atexit
+import multiprocessing
 import os
 import platform
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
@@ -186,18 +188,42 @@ class Lane(Session):
         return {"inputs": self._manifest, "call": call, "out": list(self.spec.out)}
 
 
-@lru_cache(maxsize=1)
-def _lane_here(spec: Spec, references: str) -> Lane:
-    """Kept between the tasks of one tuning; its worker ends with this process."""
+_HERE: dict[str, Lane] = {}
+"""Of this process, by device: the lane of the last tuning that sent a task. Who holds the device's lease may use it."""
+
+
+def _lane_here(spec: Spec, references: Mapping[str, Any]) -> Lane:
+    """Kept between the tasks of one tuning, until the next one takes the device; its worker ends with this process."""
+    lane = _HERE.get(spec.device)
+    if lane is not None and lane.spec == spec:
+        return lane
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
-    lane = Lane(spec, json.loads(references))
-    lane.close_with_process()
-    return lane
+    if lane is not None:
+        lane.close()
+    if not _HERE:
+        _close_with_process()
+    _HERE[spec.device] = Lane(spec, references)
+    return _HERE[spec.device]
+
+
+def _close_with_process() -> None:
+    """Ends the lanes here with this process or, in one of a pool, with the process that the pool belongs to."""
+
+    def close(parent: BaseProcess | None = None) -> None:
+        if parent is not None:
+            parent.join()
+        while _HERE:
+            _, lane = _HERE.popitem()
+            lane.stop()
+            lane.close()
+
+    atexit.register(close)
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=close, args=(parent,), daemon=True).start()
 
 
 def measure_remote(spec: Spec, references: Mapping[str, Any], trial: Trial, best_ms: float | None) -> dict[str, Any]:
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
-    lane = _lane_here(spec, json.dumps(dict(references), sort_keys=True))
     with lease(lease_name(spec.device), shared=True, wait_s=float("inf")):
-        return lane.measure(trial, best_ms) | {"worker_pid": os.getpid()}
+        return _lane_here(spec, references).measure(trial, best_ms) | {"worker_pid": os.getpid()}
