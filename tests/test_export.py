@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
-from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, plain, tilelang, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -195,6 +195,13 @@ def test_kernel_tuner_arguments() -> None:
     keep = kernel_tuner.restriction(hints)
     assert all(eval(keep, dict(h.config)) for h in hints)
     assert not eval(keep, dict(hints[0].config) | {"split_k": 99})
+    other = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1, "triton")
+    with pytest.raises(ConfigError, match="Kernel Tuner tunes one kernel, and of these hints some have 'BLOCK_K'"):
+        kernel_tuner.tune_params([*hints, *other])
+    with pytest.raises(ConfigError, match="Optuna tunes one kernel"):
+        optuna.choices([*hints, *other])
+    with pytest.raises(ConfigError, match="no hints for 64: each key needs one"):
+        plain.defaults({64: []})
     with pytest.raises(ConfigError, match="the hints have no 'UNROLL'"):
         kernel_tuner.seeds(hints, params)
     with pytest.raises(ConfigError, match="no hint lies in the space"):

@@ -231,6 +231,14 @@ def test_a_layer_in_a_shell() -> None:
     assert wrong.exit_code == 2 and "routing is 'uniform'" in wrong.output
 
 
+def test_how_many_hints_of_a_layer_is_a_count() -> None:
+    layer = carver.MoETemplate(64, 8, 2, 1024, 512).with_arch("h200")
+    for topk in (0, -1, "x"):
+        for separate in (False, True):
+            with pytest.raises(ProblemError, match="topk must be a whole number of at least 1"):
+                layer.recommend_hints(topk, separate=separate)  # type: ignore[arg-type]
+
+
 def test_scales_of_a_layer_bound_its_steps() -> None:
     layer = carver.MoETemplate(64, 8, 2, 1024, 512, "float8_e4m3", (128, 128)).with_arch("h200")
     assert all(h.config["BLOCK_K"] <= 128 for h in layer.recommend_hints(50))

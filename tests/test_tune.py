@@ -261,7 +261,7 @@ def test_the_log_is_in_the_runs_folder_and_printing_is_asked_for(
     [
         ({}, 9), ({"CARVER_CPU_FRACTION": "0.5"}, 5), ({"CARVER_CPU_COUNT": "3"}, 3), ({"CARVER_CPU_COUNT": "30"}, 10),
         ({"CARVER_MAX_CPU": "4"}, 4), ({"CARVER_CPU_COUNT": "-1", "CARVER_MAX_CPU": "-1"}, 9),
-        ({"CARVER_CPU_FRACTION": "0.01"}, 1),
+        ({"CARVER_CPU_FRACTION": "0.01"}, 1), ({"CARVER_CPU_COUNT": "0.5", "CARVER_MAX_CPU": "0.5"}, 9),
     ],
 )  # fmt: skip
 def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,6 +271,9 @@ def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: p
     assert cpu_workers() == workers
     monkeypatch.setenv("CARVER_CPU_FRACTION", "2")
     with pytest.raises(ConfigError, match="above 0 and at most 1"):
+        cpu_workers()
+    monkeypatch.setenv("CARVER_CPU_COUNT", "inf")
+    with pytest.raises(ConfigError, match="CARVER_CPU_COUNT must be a number, got 'inf'"):
         cpu_workers()
 
 

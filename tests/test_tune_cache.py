@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -436,6 +437,10 @@ def test_commands() -> None:
     assert [bool(row["problem"]) for row in listed] == [False, True]
     assert listed[0]["config"] == {"ways": 1} and listed[0]["kernel"] == "scale"
     assert "unusable" in run(main, ["cache", "list"]).output
+    chosen = replace(carver.AutotuneResult.load(folders()[0]), latency_ms=None, table=(), key="0" * 64, built=None)
+    disk.write(disk.tune_folder() / chosen.key, chosen.to_dict(), {})  # as another version might
+    assert "scale  not measured  ways=1" in run(main, ["cache", "list"]).output
+    shutil.rmtree(disk.tune_folder() / chosen.key)
     said = json.loads(run(main, ["doctor", "--json"]).output)
     assert said["caches"]["tuned"]["entries"] == 2 and len(said["caches"]["tuned"]["unusable"]) == 1
     assert said["compilers"]["C"] and "missing" in said and "CARVER_CPU_FRACTION" in said["settings"]

@@ -149,6 +149,9 @@ def test_spaces() -> None:
         space.where(lambda c: True)
     with pytest.raises(ConfigError, match="'a' has no values"):
         SearchSpace(a=[])
+    for given in (5, "64"):
+        with pytest.raises(ConfigError, match=f"tunable 'a' takes a list of values, got {given!r}"):
+            SearchSpace(a=given)
 
 
 def test_configs_of_other_kinds() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.run import launch
+from carver.run.cpu import CpuDevice
+from carver.run.stand import Stand
 from carver.tune import built
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
@@ -290,8 +293,39 @@ def test_another_objective_than_time() -> None:
     assert not any("nothing learnt" in note for note in made.run(objective="smem", search="exhaustive").notes)
     with pytest.raises(ConfigError, match="no objective 'power'; known: energy, smem, time, or a function"):
         made.run(objective="power")
+    with pytest.raises(RunError, match="objective gives NaN for ways=2 delay=100"):
+        made.run(objective=lambda m: float("nan"))
     with pytest.raises(ConfigError, match="early_stop asks the model, which says times"):
         made.run(objective="energy", early_stop=True)
+
+
+def test_energy_is_of_the_packages_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zone of the whole platform holds the packages, too."""
+    monkeypatch.setattr("carver.run.cpu.POWERCAP", tmp_path)
+    for place, (name, used) in enumerate({"package-0": 7, "package-1": 5, "psys": 20}.items()):
+        (tmp_path / f"intel-rapl:{place}").mkdir()
+        (tmp_path / f"intel-rapl:{place}" / "name").write_text(f"{name}\n")
+        (tmp_path / f"intel-rapl:{place}" / "energy_uj").write_text(f"{used * 10**6}\n")
+    assert CpuDevice().energy_j() == 12.0
+
+
+def test_what_counts_energy_queues_no_more_than_has_run() -> None:
+    """Launches return at once: 64 of a kernel of 1 s would outlast any limit."""
+    waiting, most = 0, [0]
+
+    def launch() -> None:
+        nonlocal waiting
+        waiting += 1
+
+    def synchronize() -> None:
+        nonlocal waiting
+        most.append(waiting)
+        time.sleep(0.3 * waiting)
+        waiting = 0
+
+    device = SimpleNamespace(energy_j=lambda: 1.0, synchronize=synchronize, name="a GPU")
+    stand: Any = SimpleNamespace(device=device)
+    assert Stand._energy(stand, launch, None) == 0.0 and max(most) <= 2 and sum(most) <= 4
 
 
 def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +335,8 @@ def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.Monkey
             carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 1.0}], (1,)).run(
                 **QUICK, objective="energy", isolate=False
             )
-    joules = iter(x for i in range(100) for x in (0.0, 5.0 if i == 0 else 80.0))
+    pairs = [(9.0, 1.0), (0.0, 5.0), *[(0.0, 80.0)] * 100]  # the counter has run over in the first
+    joules = iter(x for pair in pairs for x in pair)
     monkeypatch.setattr("carver.run.stand.ENERGY_S", 0.0)
     monkeypatch.setattr("carver.run.cpu.CpuDevice.energy_j", lambda self: next(joules))
     with carver.set_autotune_inputs(X):

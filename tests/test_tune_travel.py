@@ -200,6 +200,12 @@ def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.M
         assert result.config == {"ways": 1} and result.latency_ms is None
         key = tuned_at[near].key[:12]
         assert result.notes == (f"not measured (CARVER_TUNING=cached): the best of the nearest tuned size, {key}",)
+    entry = disk.read(disk.tune_folder() / tuned_at[100].key)
+    plain = {name: value for name, value in entry.items() if name in (*disk.KINDS, "kernel")}
+    files = {n: (disk.tune_folder() / tuned_at[100].key / n).read_bytes() for n in entry["files"]}
+    plain["table"][0].pop("message")  # as a version with other columns would write it
+    disk.write(disk.tune_folder() / tuned_at[100].key, plain, files)
+    assert tuned_at[10000].key[:12] in tuner(scale, WAYS, 150, ref_prog=twice).run(rep=9).notes[0]
     other = tuner(tuned.sleeper, [{"pause_ms": 30.0}, {"pause_ms": 1.0}], 1, supply_prog=lambda _: X).run()
     assert other.config == {"pause_ms": 30.0} and "the first candidate" in other.notes[0]
     monkeypatch.setenv("CARVER_DISABLE_TUNE_CACHE", "1")

@@ -44,7 +44,8 @@ def list_cache(as_json: bool) -> None:
             click.echo(f"{row['key'][:12]}  unusable: {row['problem']}")
             continue
         when = str(row["created_at"])[:16].replace("T", " ")
-        said = f"{row['kernel']}  {row['latency_ms']:.4g} ms  {words(row['config'])}  ({row['device']})"
+        took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
+        said = f"{row['kernel']}  {took}  {words(row['config'])}  ({row['device']})"
         click.echo(f"{row['key'][:12]}  {when}  {said}")
     click.echo(f"{len(rows)} in {cache_folder() / 'tune'}")
 

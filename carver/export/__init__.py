@@ -76,6 +76,16 @@ def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[
     return out
 
 
+def check_one_space(configs: Sequence[Mapping[str, Any]], target: str) -> None:
+    """Raises ConfigError for configurations of kernels with other tunables, which no one space holds."""
+    if odd := next((c for c in configs if c.keys() != configs[0].keys()), None):
+        word = min(odd.keys() ^ configs[0].keys())
+        raise ConfigError(
+            f"{target} tunes one kernel, and of these hints some have {word!r}, some not; ask for those of one kernel "
+            "with recommend_hints(kernel=...)"
+        )
+
+
 def imported(module: str, target: str, pin: str) -> Any:
     """A module of the target's package. Raises ConfigError where that is not installed."""
     try:

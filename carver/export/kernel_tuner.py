@@ -13,7 +13,7 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import takes
 from ..kernels.foreign import from_kernel_tuner
 from ..ranking.hint import Hint
-from . import imported, renamed
+from . import check_one_space, imported, renamed
 
 from_config = from_kernel_tuner
 
@@ -31,6 +31,7 @@ def configs(
     found = [{**renamed(hint.config, names), **(fixed or {})} for hint in hints]
     if not found:
         raise ConfigError("no hints to export to Kernel Tuner")
+    check_one_space(found, "Kernel Tuner")
     return found
 
 

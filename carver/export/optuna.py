@@ -13,13 +13,12 @@ from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..kernels.foreign import from_optuna
 from ..ranking.hint import Hint
-from . import imported, renamed
+from . import check_one_space, imported, renamed
 
 if TYPE_CHECKING:
     import optuna
 
 from_config = from_optuna
-
 
 
 @takes(ConfigError)
@@ -47,6 +46,7 @@ def add_measured(
     rows = [(renamed(c.config if isinstance(c, Hint) else c, names), float(value)) for c, value in measured]
     if not rows:
         raise ConfigError("no measured configurations to add")
+    check_one_space([params for params, _ in rows], "Optuna")
     spaces = dict(distributions or {
         key: optuna.distributions.CategoricalDistribution(sorted({row[key] for row, _ in rows})) for key in rows[0][0]
     })  # fmt: skip
@@ -59,4 +59,5 @@ def add_measured(
 def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> dict[str, list[int]]:
     """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
     rows = [renamed(hint.config, names) for hint in hints]
+    check_one_space(rows, "Optuna")
     return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}

@@ -47,6 +47,8 @@ def to_csv(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> str
 @takes(ConfigError)
 def defaults(hints_by_problem: Mapping[Any, Sequence[Hint]], name: str = "DEFAULTS") -> str:
     """Python source of a dict from a key of one's own (a shape, a device) to the first hint's configuration."""
+    if empty := [key for key, hints in hints_by_problem.items() if not hints]:
+        raise ConfigError(f"no hints for {empty[0]!r}: each key needs one at least")
     lines = [f"    {key!r}: {dict(hints[0].config)!r},  # predicted {hints[0].predicted_ms:.4g} ms"
              for key, hints in hints_by_problem.items()]  # fmt: skip
     return "\n".join([f"{name} = {{", *lines, "}"]) + "\n"

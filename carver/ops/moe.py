@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
 from ..base.table import ROWS_SHOWN, Column, aligned, listing
-from ..problem.problem import size
+from ..problem.problem import counted, size
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
 from .elsewise import explained
@@ -128,6 +128,7 @@ class MoETemplate:
 
         `separate`: pairs, one for each matmul, of the same BLOCK_M: engines sort and pad the rows once for both.
         """
+        topk = counted("topk", topk, 1)
         rankings = [each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down)]
         if separate:
             return self._paired(rankings[0], rankings[1], topk)

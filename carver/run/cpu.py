@@ -25,6 +25,7 @@ from .compile import Binary, Resources
 from .launch import C_TYPES
 from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
 
+POWERCAP = Path("/sys/class/powercap")
 _ALIGN_BYTES = 64
 _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
@@ -165,7 +166,9 @@ class CpuDevice:
 
     def energy_j(self) -> float | None:
         """Of all packages, from the counters of Linux' powercap."""
-        said = [_text(f"{p}/energy_uj") for p in sorted(Path("/sys/class/powercap").glob("intel-rapl:?"))]
+        zones = sorted(POWERCAP.glob("intel-rapl:?"))
+        packages = [zone for zone in zones if _text(f"{zone}/name").startswith("package")]  # "psys" holds them again
+        said = [_text(f"{package}/energy_uj") for package in packages]
         return sum(map(int, said)) * 1e-6 if said and all(said) else None
 
     def baseline_s(self) -> float:

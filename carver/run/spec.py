@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError
-from ..base.given import index
+from ..base.given import fits, in_words, index, shown
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
@@ -52,12 +52,24 @@ class Param:
 
     def __post_init__(self) -> None:
         if self.shape is not None:
+            sizes = self.shape if fits(self.shape, "Sequence[int | str]", {}) else [-1]
+            if any(not isinstance(n, str) and n < 0 for n in sizes):
+                raise ConfigError(f"{self.name}: a shape is a list of sizes and of names of sizes, got {self.shape!r}")
             object.__setattr__(self, "shape", tuple(n if isinstance(n, str) else int(n) for n in self.shape))
         if self.dtype != LEFT_OUT:
             object.__setattr__(self, "dtype", dtypes.of_array(self.dtype))
         if self.shape is None and self.dtype != LEFT_OUT and self.dtype not in _NUMBERS:
             known = ", ".join(_NUMBERS)
             raise ConfigError(f"{self.name} is passed by value, which {self.dtype} cannot be; these can: {known}")
+
+    @classmethod
+    def of(cls, given: Param | Sequence[Any]) -> Param:
+        """A description as it is, or from its parts."""
+        if isinstance(given, Param):
+            return given
+        if not fits(given, "Sequence[Any]", {}) or not 3 <= len(given) <= 4:
+            raise ConfigError(f"params are (name, shape, dtype) each, as ('A', (M, K), 'float16'); got {shown(given)}")
+        return cls(*given)
 
     @property
     def by_value(self) -> bool:
@@ -230,15 +242,17 @@ class Kernel:
     shared_bytes: int = 0
     defines: Mapping[str, Any] = field(default_factory=dict)
     scalars: Sequence[Any] = ()
-    params: Sequence[Param | tuple[Any, ...]] | None = None
+    params: Sequence[Param | Sequence[Any]] | None = None
     flags: Sequence[str] = ()
     isa: str = ""
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            if not fits(given := getattr(self, each.name), str(each.type), globals()):
+                raise ConfigError(f"{each.name} of a kernel must be {in_words(str(each.type))}, got {shown(given)}")
         object.__setattr__(self, "defines", MappingProxyType(dict(self.defines)))
         if self.params is not None:
-            made = tuple(p if isinstance(p, Param) else Param(*p) for p in self.params)
-            object.__setattr__(self, "params", made)
+            object.__setattr__(self, "params", tuple(map(Param.of, self.params)))
         if self.is_triton:
             return
         if not isinstance(self.source, str | os.PathLike):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..base.given import asked
+from ..base.given import asked, fits, shown
 from ..compiled.triton import plain_config
 from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
@@ -48,6 +48,8 @@ class SearchSpace:
     """
 
     def __init__(self, **values: Iterable[Any]) -> None:
+        if odd := [name for name, each in values.items() if not fits(each, "Iterable[Any]", {})]:
+            raise ConfigError(f"tunable {odd[0]!r} takes a list of values, got {shown(values[odd[0]])}")
         self.values = {name: tuple(each) for name, each in values.items()}
         if empty := [name for name, each in self.values.items() if not each]:
             raise ConfigError(f"tunable {empty[0]!r} has no values")

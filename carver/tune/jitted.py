@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
 from ..base.errors import CarverError, CompileError, ConfigError
-from ..base.given import asked
+from ..base.given import asked, takes
 from ..base.host import cores_available
 from ..run.device import Program
 from ..run.spec import HintKernel, Kernel, Param, param_of, program_params
@@ -20,6 +21,7 @@ from .built import Built
 class JIT:
     """The result of `carver.jit`. Calling it builds the kernel for the given arguments, without tuning."""
 
+    @takes(ConfigError, besides="^fn$")
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -83,8 +85,7 @@ class JIT:
             return tuple(made.params)  # type: ignore[arg-type]
         if self.params is None:
             return None
-        given = self.params(**asked(self.params, bound)[0])
-        return tuple(p if isinstance(p, Param) else Param(*p) for p in given)
+        return tuple(map(Param.of, self.params(**asked(self.params, bound)[0])))
 
     def outputs(self, made: Any, params: Sequence[Param] | None) -> tuple[int, ...]:
         """Places of the outputs: `out_idx`, else those that `params` mark, else a kernel's last array."""
@@ -165,13 +166,16 @@ def cpu_workers() -> int:
     most = _number("CARVER_MAX_CPU", -1.0)
     if not 0 < share <= 1:
         raise ConfigError(f"CARVER_CPU_FRACTION must be above 0 and at most 1, got {share:g}")
-    workers = min(int(count), available) if count > 0 else max(1, int(available * share))
-    return min(workers, int(most)) if most > 0 else workers
+    workers = min(int(count), available) if count >= 1 else max(1, int(available * share))
+    return min(workers, int(most)) if most >= 1 else workers
 
 
 def _number(name: str, default: float) -> float:
     text = os.environ.get(name, "")
     try:
-        return float(text) if text else default
+        given = float(text) if text else default
     except ValueError:
-        raise ConfigError(f"{name} must be a number, got {text!r}") from None
+        given = math.nan
+    if not math.isfinite(given):
+        raise ConfigError(f"{name} must be a number, got {text!r}")
+    return given

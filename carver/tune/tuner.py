@@ -316,7 +316,10 @@ class _Attempt:
             return float(m.device_info.get("smem_bytes", math.inf))
         assert callable(objective)
         with guarded("objective"):
-            return float(objective(m))
+            cost = float(objective(m))
+        if math.isnan(cost):
+            raise RunError(f"objective gives NaN for {words(m.config)}, which is neither more nor less than another")
+        return cost
 
     def _key(self, index: int) -> str:
         trial = self._trial(index)

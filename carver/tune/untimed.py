@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.errors import ConfigError, Foreign, nearest
 from ..base.folders import check_owner
-from ..run.records import Measurement
+from ..run.records import Measurement, RecordsError
 from . import cache
 from .configs import Entry, frozen
 from .plan import Plan
@@ -63,16 +63,14 @@ def _nearest(plan: Plan) -> list[Choice]:
                 found.append((far, folder.name))
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    if not found:
-        return []
-    _, key = min(found)
-    try:
-        check_owner(home / key)
-        entry = cache.read(home / key, key)
-        table = [Measurement.from_dict(m) for m in entry["table"]]
-    except (Foreign, KeyError, TypeError, ValueError):
-        return []
-    return _scaled(plan, table, entry)
+    for _, key in sorted(found):
+        try:
+            check_owner(home / key)
+            entry = cache.read(home / key, key)
+            return _scaled(plan, [Measurement.from_dict(m) for m in entry["table"]], entry)
+        except (Foreign, RecordsError):  # damaged, or of another version: the next nearest may do
+            continue
+    return []
 
 
 def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> list[Choice]:
