@@ -108,6 +108,11 @@ def test_json_lines_are_wrong_where_they_are_wrong() -> None:
     (("explain", *MATMUL, "--rank", "2", "--config", "{}"), "--rank is of carver's own hints"),
     (("arch", "show", "h200", "--toml", "--json"), "--toml and --json"),
     (("portfolio", *MATMUL, "--over", "m=1:8", "--python", "--json"), "--python and --json"),
+    (("portfolio", *MATMUL, "--over", "m=1:8", "--python", "--measured"), "--python and --measured"),
+    (("recommend", "moe", "64", "8", "2", "64", "64", "--arch", "h200", "--explain", "--json"), "--explain and --json"),
+    (("recommend", "--json", *MATMUL), "--json is for main recommend without an operator: write options of matmul"),
+    (("recommend", "--many", __file__, *MATMUL), "--many is for main recommend without an operator"),
+    (("bench-query", "--repeats", "3", *MATMUL), "--repeats is for main bench-query without an operator"),
     (("recommend", *MATMUL, "--heatmap", "block", "BLOCK_N", "h.png"), "no tunable 'block'"),
 ])  # fmt: skip
 def test_what_cannot_both_be_meant_is_refused_before_anything_is_printed(words: Sequence[str], said: str) -> None:
@@ -194,13 +199,14 @@ def test_bench_query_prints_both_times() -> None:
 
 def test_many_problems_are_answered_a_line_each(tmp_path: Path) -> None:
     rows = [
-        {"operator": "matmul", "M": 512, "N": 512, "K": 64, "trans_B": True}, {"M": 16, "N": 4096, "K": 4096},
+        {"operator": "matmul", "M": 512, "N": 512, "K": 64, "trans_B": True},
+        {"M": 16, "N": 4096, "K": 4096, "lda": None},
         {"operator": "reduction", "op": "softmax", "rows": 512, "cols": 1024},
     ]  # fmt: skip
     lines = tmp_path / "problems.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     several = tmp_path / "problems.csv"
-    several.write_text("operator,M,N,K,trans_B\nmatmul,512,512,64,true\nmatmul,16,4096,4096,\n")
+    several.write_text("operator,M,N,K,trans_B\nmatmul,512,512,64,true\n\nmatmul,16,4096,4096,\n")
     ops = [carver.MatmulTemplate(512, 512, 64, trans_B=True), carver.MatmulTemplate(16, 4096, 4096),
            carver.ReductionTemplate("softmax", (512, 1024))]  # fmt: skip
     for file, count in ((lines, 3), (several, 2)):
@@ -218,6 +224,10 @@ def test_many_problems_are_answered_a_line_each(tmp_path: Path) -> None:
     ('{"M": 1}', "problem 1: matmul needs a value in column N, K"),
     ('{"operator": "mattmul"}', "no operator 'mattmul'"),
     ("M,N,K\n1,2,x\n", "problem 1"),
+    ("M,N,K\n64,64,64,float16\n", "problem 1 has 4 cells, the header 3: '64,64,64,float16'"),
+    ("M,M,N,K\n64,32,64,64\n", "the header of the CSV has 'M' twice"),
+    (f"M,N,K\n64,64,{'1' * 200_000}\n", "the CSV cannot be read: field larger than field limit"),
+    (f"M,N,K\n64,64,{'1' * 5000}\n", "K must be a whole number, got inf"),
 ])  # fmt: skip
 def test_problems_that_are_none_are_named(text: str, says: str) -> None:
     result = CliRunner().invoke(main, ["recommend", "--many", "-", "--arch", "h200"], input=text)
@@ -302,6 +312,8 @@ def test_wrong_usage_exits_2_and_says_what_is_wrong(args: list[str]) -> None:
         ("a,b\n1,x\n", "row 0 of the CSV must have whole numbers; b is 'x'"),
         ("a,b\n1,2\n1\n", "row 1 of the CSV has 1 cells, its header has 2"),
         ("a,b\n", "the list is empty"),
+        ("a,a\n1,2\n", "the header of the CSV has 'a' twice"),
+        (f"a,b\n1,{'1' * 200_000}\n", "the CSV cannot be read: field larger than field limit"),
         ("hello world\n", "neither JSON nor CSV with a header of tunables"),
         ("# A title\n\nText, text, and text.\n", "the first line is '# A title'"),
         ('[{"BLOCK_M": 1}]', "lacks BLOCK_K"),
@@ -485,6 +497,11 @@ def test_what_is_no_command_is_told_by_the_nearest() -> None:
         (["explain", *MATMUL[:-2], "--backend", "triton", "--config", "BLOCK_M=wide,BLOCK_N=64,BLOCK_K=32"],
          "BLOCK_M must be a whole number"),
         (["recommend", "moe", "64", "8", "2", "64", "-3"], "-3: a size is a whole number of at least 1"),
+        (["recommend", "op", "C[m] += A[m,k]", "m=4", "k=²"], "'k=²' is not the size of an axis"),
+        (["recommend", "moe", "64", "8", "2", "64", "64", "--routing", "²"], "routing is 'uniform'"),
+        (["portfolio", "matmul", "64", "64", "64", "--over", "m=1:²"], "--over takes AXIS=FROM:TO"),
+        (["export", "vllm-moe", "--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "512",
+          "--batches", "²"], "--batches takes numbers of tokens"),
         (["recommend", "atention", "2", "0", "64", "64"], "has no 'atention'; did you mean 'attention'"),
     ],
 )  # fmt: skip
@@ -548,6 +565,7 @@ def test_a_cache_that_is_no_folder_is_told_in_words(tmp_path: Path, monkeypatch:
     ("args", "says"),
     [
         (["records", "lst"], "has no 'lst'; did you mean 'list'"),
+        (["evaluate", "__main__"], "'__main__' is no file, no folder and no package"),
         (["cache", "export-all"], "did you mean 'export'"),
         (["export", "jsn"], "did you mean 'json'"),
         (["calibrate", "--from", __file__, "--only-micro"], "--from measures nothing"),

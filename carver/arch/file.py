@@ -7,6 +7,7 @@ that names file, section, key and what is allowed.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -216,8 +217,7 @@ def _literal(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-            return f'"{escaped}"'
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML's escapes are JSON's
         case int():
             return f"{value:_}" if abs(value) >= 100_000 else str(value)
         case float():

@@ -77,7 +77,10 @@ def _where(path: Path) -> Path:
     if path.exists():
         return path
     name = str(path)
-    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    try:
+        spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    except ValueError:  # a module that says not where it is from, as __main__
+        spec = None
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(f"{name!r} is no file, no folder and no package installed here")
     return Path(next(iter(spec.submodule_search_locations)))

@@ -122,7 +122,7 @@ def _batches(text: str | None) -> Sequence[int]:
     if text is None:
         return vllm.BATCHES
     words = text.replace(",", " ").split()
-    if not words or not all(word.isdigit() and int(word) > 0 for word in words):
+    if not words or not all(word.isdecimal() and int(word) > 0 for word in words):
         raise ConfigError(f"--batches takes numbers of tokens such as 1,16,256; got {text!r}")
     return [int(word) for word in words]
 
@@ -187,19 +187,20 @@ def portfolio(
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Choose a few configurations that cover a range of sizes with least loss. A table says which to use when."""
+    if as_python and (as_json or measured):
+        other = "--json" if as_json else "--measured"
+        raise ConfigError(f"--python and {other} are two answers: ask for one of the two")
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
-    if as_json and as_python:
-        raise ConfigError("--python and --json are two forms of the same: give one of the two")
     text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
     if measured:
         with Records() as store:
             losses = found.measured(store.find(problem=None, operator=template.problem.operator))
         if as_json:
             text = json.dumps({**found.to_dict(), "measured_loss": losses}, indent=1)
-        elif not as_python:
+        else:
             mean = statistics.geometric_mean(1 + loss for loss in losses.values()) - 1
             each = ", ".join(f"{loss:.1%} at {size}" for size, loss in losses.items())
             text += f"\nmeasured loss {mean:.1%} in the mean: {each}"
@@ -209,6 +210,6 @@ def portfolio(
 def _range(text: str) -> tuple[str, range]:
     axis, equals, span = text.partition("=")
     low, colon, high = span.partition(":")
-    if not (axis and equals and colon and low.isdigit() and high.isdigit() and 0 < int(low) <= int(high)):
+    if not (axis and equals and colon and low.isdecimal() and high.isdecimal() and 0 < int(low) <= int(high)):
         raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
     return axis.strip(), range(int(low), int(high) + 1)

@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ..arch import detect
 from ..arch import devices as archs
@@ -72,8 +73,19 @@ def per_operator(command: Callable[..., None], arch: str | None = None) -> click
 
 
 def without_operator(group: click.Group, alone: Callable[..., None]) -> None:
-    """Makes a group answer without a sub-command too."""
-    group.invoke_without_command, group.no_args_is_help, group.callback = True, False, alone
+    """Makes a group answer without a sub-command too. With one, options in front of it would have no effect."""
+
+    @click.pass_context
+    def answer(ctx: click.Context, /, **given: Any) -> None:
+        if ctx.invoked_subcommand is None:
+            alone(**given)
+            return
+        for param in group.params:
+            if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+                ctx.fail(f"{param.opts[0]} is for {ctx.command_path} without an operator: write options of "
+                         f"{ctx.invoked_subcommand} behind it")  # fmt: skip
+
+    group.invoke_without_command, group.no_args_is_help, group.callback = True, False, answer
     group.params += reversed(getattr(alone, "__click_params__", []))
 
 
@@ -102,7 +114,7 @@ def _extents(words: Sequence[str]) -> Mapping[str, int]:
     extents: dict[str, int] = {}
     for word in words:
         axis, equals, value = word.partition("=")
-        if not equals or not value.strip().isdigit():
+        if not equals or not value.strip().isdecimal():
             raise ProblemError(f"{word!r} is not the size of an axis; write for example m=4096")
         if extents.setdefault(axis.strip(), int(value)) != int(value):
             raise ProblemError(f"axis {axis.strip()!r} has two sizes, {extents[axis.strip()]} and {value}")

@@ -37,7 +37,7 @@ def _template(row: Any, place: int) -> Template:
 
     if not isinstance(row, dict):
         raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {shown(row)}")
-    words = {str(name): str(value) for name, value in row.items()}
+    words = {str(name): str(value) for name, value in row.items() if value is not None}
     return template_of(words.pop("operator", "matmul"), words, f"problem {place}")
 
 
@@ -53,15 +53,17 @@ def _read(text: str, of: str, what: str, csv_rows: Callable[[str], list[Any]]) -
 
 
 def _cells(text: str) -> list[dict[str, str]]:
-    """Rows by the names of the header; an empty cell is left out, and what stands behind the last name."""
-    header, *lines = ([cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip())
-    return [{name: cell for name, cell in zip(header, line, strict=False) if cell} for line in lines]
+    """Rows by the names of the header; an empty cell is left out."""
+    header, rows = _table(text)
+    for place, row in enumerate(rows, 1):
+        if any(row[len(header) :]):
+            raise ConfigError(f"problem {place} has {len(row)} cells, the header {len(header)}: {shown(','.join(row))}")
+    return [{name: cell for name, cell in zip(header, row, strict=False) if cell} for row in rows]
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
     """A CSV's header names tunables; a cell may be empty. What `carver export csv` says besides is left out."""
-    header, *rows = (row for row in csv.reader(io.StringIO(text, newline="")) if row)
-    names = [name.strip() for name in header]
+    names, rows = _table(text)
     if not all(name.isidentifier() for name in names):
         raise ConfigError(
             "the configurations are neither JSON nor CSV with a header of tunables, such as BLOCK_M,BLOCK_N; the first "
@@ -79,5 +81,16 @@ def _rows(text: str) -> list[dict[str, Any]]:
     return out
 
 
+def _table(text: str) -> tuple[list[str], list[list[str]]]:
+    """The header of a CSV, and its rows without blank ones."""
+    try:
+        header, *rows = ([cell.strip() for cell in row] for row in csv.reader(io.StringIO(text.lstrip(), newline="")))
+    except csv.Error as error:
+        raise ConfigError(f"the CSV cannot be read: {error}") from None
+    if twice := [name for place, name in enumerate(header) if name and name in header[:place]]:
+        raise ConfigError(f"the header of the CSV has {shown(twice[0])} twice")
+    return header, [row for row in rows if any(row)]
+
+
 def _whole(cell: str) -> bool:
-    return not cell or (len(cell) < 20 and cell.strip().removeprefix("-").isdecimal())
+    return not cell or (len(cell) < 20 and cell.removeprefix("-").isdecimal())

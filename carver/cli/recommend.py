@@ -48,21 +48,15 @@ MANY = (
 @backend_option
 @topk_option
 @as_json
-@click.pass_context
-def _recommend_all(
-    ctx: click.Context, many: TextIO | None, arch: str | None, backend: str | None, topk: int, as_json: bool
-) -> None:
+def _recommend_all(many: TextIO | None, arch: str | None, backend: str | None, topk: int, as_json: bool) -> None:
     """The configurations with the shortest predicted times, best first."""
-    if ctx.invoked_subcommand is None:
-        if many is None:
-            raise click.UsageError("name an operator, or give --many FILE --arch NAME", ctx)
-        if arch is None:
-            raise ConfigError("--many needs the device: --arch NAME")
-        for ranking in recommend_many(read_problems(text_from(many, ConfigError)), device(arch), topk, backend):
-            hints = json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
-            click.echo(hints)
-    elif many is not None:
-        raise click.UsageError(f"--many has its own operators; {ctx.invoked_subcommand} asks for one problem", ctx)
+    if many is None:
+        raise click.UsageError("name an operator, or give --many FILE --arch NAME", click.get_current_context())
+    if arch is None:
+        raise ConfigError("--many needs the device: --arch NAME")
+    for ranking in recommend_many(read_problems(text_from(many, ConfigError)), device(arch), topk, backend):
+        hints = json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
+        click.echo(hints)
 
 
 without_operator(recommend, _recommend_all)
@@ -91,7 +85,9 @@ def moe(
 
     The configurations with which both matmuls together are predicted to take least, best first.
     """
-    skew = float(routing) if routing.replace(".", "", 1).isdigit() else routing
+    if explain and as_json:
+        raise ConfigError("--explain and --json are two forms of the same: give one of the two")
+    skew = float(routing) if routing.replace(".", "", 1).isdecimal() else routing
     layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
     ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
     if as_json:

@@ -292,13 +292,17 @@ def template_of(operator: str, arguments: Mapping[str, str], where: str) -> Temp
         raise ConfigError(f"{where}: {error}") from None
 
 
+LONGEST_INTEGER = 20
+"""Digits of 64 bits and a sign."""
+
+
 def _value(text: str) -> Any:
     """True, false, a whole number (also as a data frame with gaps writes it, 64.0), another one, or the text itself."""
     word = text.strip().lower()
     if word in ("true", "false"):
         return word == "true"
     whole = word.removesuffix(".0")
-    if whole.removeprefix("-").isdecimal():
+    if whole.removeprefix("-").isdecimal() and len(whole) < LONGEST_INTEGER:
         return int(whole)
     return float(word) if word.replace(".", "", 1).isdecimal() else text.strip()
 
