@@ -388,6 +388,12 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
     found = calibrate("cpu", kernels=False)
     assert found.micro.left_out == ("clock: timeout: still running clock",)
     assert list(found.micro.readings) == ["vector.float32"]
+    (own_folder / "cache" / "calibrate.jsonl").unlink()
+    (own_folder / "cache" / "calibrate.jsonl").mkdir()
+    monkeypatch.setattr(Half, "call", lambda self, job, timeout_s, call=Half.call: (
+        Reply("timeout", "") if job["do"] != "describe" else call(self, job, timeout_s)))  # fmt: skip
+    left_out = calibrate("cpu", kernels=False).micro.left_out
+    assert "the log of fma, " in left_out[-1] and "Is a directory" in left_out[-1]
 
 
 def test_a_kernel_of_which_too_few_ran_costs_its_fit_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def run(*args: str, given: str | None = None) -> Result:
 def answer(*args: str, given: str | None = None) -> Any:
     result = run(*args, "--json", given=given)
     assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    return json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
 def test_recommend_prints_the_ranking() -> None:
@@ -292,6 +292,10 @@ WRONG_USAGE = [
     ["bench", "matmul", "8", "8", "8", "--arch", "cpu_avx2", "--budget", "3"],
     ["bench", "matmul", "8", "8", "8", "--arch", "cpu_avx2", "--device", "nonsense"],
     ["records", "--database", "/dev/null/records", "list"],
+    ["records", "export", "/dev/null/records"],
+    ["calibrate", "--seconds", "nan"],
+    ["calibrate", "--seconds", "0"],
+    ["calibrate", "--out", "/dev/null/card.toml"],
 ]
 
 
@@ -380,6 +384,47 @@ def test_the_keys_of_json_are_those_of_the_page() -> None:
     [hint] = OP.recommend_hints(1)
     failed = Measurement("r", "c", "crash", "matmul", OP.problem.to_dict(), "k", "cuda", {}, "h200", "H200", "host")
     assert listed("bench") == list(Report(hint.problem, [failed]).to_dict())
+
+
+def measured_table(path: Path, *rows: tuple[int, int, int]) -> str:
+    """A table of matmuls, each by BLOCK_M, num_stages and whether it ran."""
+    names = "BLOCK_M,BLOCK_N,BLOCK_K,num_warps,num_stages".replace(",", ",config.")
+    lines = [f"operator,arch,backend,time_ms,valid,M,N,K,config.{names}"]
+    lines += [f"matmul,h200,triton,1,{valid},64,64,64,{block_m},64,64,4,{stages}" for block_m, stages, valid in rows]
+    (path / "t.csv").write_text("\n".join(lines) + "\n")
+    return str(path / "t.csv")
+
+
+def test_what_is_no_number_is_null_in_json(tmp_path: Path) -> None:
+    """No order, and no error of the times, can be told of configurations that the rules refuse."""
+    table = measured_table(tmp_path, *((block_m, 300, 1) for block_m in (16, 32, 64)))
+    [row] = answer("evaluate", table, "--workers", "1")["rows"]
+    assert row["spearman"] is row["log_error"] is None and row["recall"] == 0
+    assert answer("calibrate", "--from", table)[0]["band"] == [None, None]
+
+
+def test_a_plot_that_cannot_be_drawn_is_said_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("carver.run.bench.benchmark", lambda *_, **__: pytest.fail("measured"))
+    result = run("bench", "matmul", "64", "64", "64", "--arch", "cpu_avx2", "--device", "cpu", "--plot", "x.png")
+    assert result.exit_code == 2 and "plots need matplotlib" in result.stderr
+
+
+def test_what_only_reads_makes_no_database_of_an_empty_file(tmp_path: Path) -> None:
+    empty = tmp_path / "x.db"
+    empty.touch()
+    for words in (["evaluate", str(tmp_path), "--workers", "1"], ["records", "--database", str(empty), "list"]):
+        result = run(*words)
+        assert result.exit_code == 2 and "x.db is empty" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["x.db"] and not empty.stat().st_size
+
+
+def test_a_table_of_which_little_ran_is_replayed(tmp_path: Path) -> None:
+    table = measured_table(tmp_path, (16, 300, 1), (32, 3, 0), (64, 3, 0))
+    [trace] = answer("simulate", table, "--search", "learn")["replays"]
+    assert trace["to_goal"] is None and trace["reached"] == 0
+    result = run("simulate", measured_table(tmp_path, (16, 3, 1)))
+    assert result.exit_code == 2 and "has two configurations to choose from" in result.stderr
 
 
 def test_output_through_a_pipe_is_plain_text() -> None:

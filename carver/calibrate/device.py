@@ -12,10 +12,12 @@ from typing import Any, Literal
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError
 from ..base.folders import cache_folder, lease
+from ..base.given import number
 from ..evaluate.cases import Case
 from ..run.cpu import CpuDevice
 from ..run.device import open_device
 from ..run.records import now
+from ..run.session import MOST_S
 from ..run.travel import arch_from_dict
 from ..run.worker import Worker
 from . import cpu, cuda, keep
@@ -24,7 +26,7 @@ from .kernels import measured
 from .micro import NOTHING, Microbenchmarks, run_part
 
 SECONDS = 170.0
-"""For everything: the microbenchmarks, the kernels, and the fits after them."""
+"""For everything: the microbenchmarks, which take what they need, the kernels, and the fits after them."""
 PART_TIMEOUT_S = 300.0
 """For one part of the microbenchmarks; the first compiles all of a GPU's."""
 KERNELS_SHARE = 0.7
@@ -51,7 +53,7 @@ class Choice:
         after = self.fit.after
         if after is None or len(self.group.cases) < LEAST_PROBLEMS:
             return f"fewer than {LEAST_PROBLEMS} problems were measured: the constants as shipped stay"
-        said = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best with the better fit, "
+        said = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best time with the better fit, "
         said += f"{self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants and "
         said += f"{self.shipped.slowdown[1]:.3f} as shipped"
         words = {
@@ -112,6 +114,7 @@ def calibrate(
     **few: Any,
 ) -> Calibration:
     """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
+    number("seconds", seconds, ConfigError, 1e-6, MOST_S)
     base, state, micro = _microbenchmarks(device, say)
     derived = keep.derive(base, micro)
     cases, skipped = measured(device, base, KERNELS_SHARE * seconds, each=say, **few) if kernels else ([], [])
@@ -164,9 +167,13 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
                 else:
                     part = Microbenchmarks({}, (), (f"{name}: {reply.outcome}: {reply.message}",))
                 micro += part
-                log.parent.mkdir(parents=True, exist_ok=True)
-                with log.open("a") as file:
-                    file.write(json.dumps({"at": now(), "device": arch.title, "part": name, **part.to_dict()}) + "\n")
+                try:
+                    log.parent.mkdir(parents=True, exist_ok=True)
+                    line = {"at": now(), "device": arch.title, "part": name, **part.to_dict()}
+                    with log.open("a") as file:
+                        file.write(json.dumps(line) + "\n")
+                except OSError as e:  # the readings go on to the descriptor all the same
+                    micro += Microbenchmarks({}, (), (f"the log of {name}, {log}: {e.strerror}",))
                 say(f"microbenchmarks: {name}")
     return arch, state, micro
 

@@ -19,7 +19,7 @@ from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of
 from ..arch.devices import own_folder
 from ..arch.file import to_toml
 from ..base.errors import ConfigError
-from ..base.folders import publish
+from ..base.folders import existing, is_writable, publish
 from ..cost.constants import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every
 from ..problem.operator_file import operator_files
@@ -246,7 +246,10 @@ def about(arch: Arch, command: str) -> dict[str, Any]:
 
 
 def check_target(path: Path) -> None:
-    """Raises ConfigError where a descriptor would take the place of what is no plain file: a device, a pipe."""
+    """Raises ConfigError where a descriptor would take the place of what is no plain file (a device, a pipe), or cannot
+    be written."""
+    if not (there := existing(path.parent)).is_dir() or not is_writable(there):
+        raise ConfigError(f"{path.parent} cannot be written to, or its disk is full; name another file with --out")
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path} is no plain file, which a descriptor would replace; name another")
 

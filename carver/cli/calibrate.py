@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.option("--device", default="auto", help="cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one.")
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), default=170.0,
-    help="Time limit of the whole calibration. [s]",
+    "--seconds", default=170.0, help="Time for the whole calibration, of which the kernels get what is left over. [s]"
 )
 @click.option("--only-micro", is_flag=True, help="Run only the microbenchmarks, no kernels.")
 @click.option(
@@ -78,12 +77,12 @@ def calibrate(
 def _device(
     device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool, as_json: bool
 ) -> None:
+    from ..arch.devices import own_folder
     from ..calibrate.device import calibrate
     from ..calibrate.keep import check_target
     from ..calibrate.keep import write as keep
 
-    if out is not None:
-        check_target(out)
+    check_target(out or own_folder() / "device.toml")
     with _progress(not quiet and sys.stderr.isatty()) as say:
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
     path = keep(found.arch, out)

@@ -49,6 +49,7 @@ class _Commands(click.Group):
             _fail(error)
         except click.ClickException as error:  # which repeats what was given
             error.message = printable(error.message)  # type: ignore[misc, unused-ignore]
+            error.exit_code = 2  # type: ignore[misc]  # a file that cannot be opened is 1 to click
             raise
         except OSError as error:
             if error.errno == errno.EPIPE:  # which click knows

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -80,6 +81,7 @@ class _Picture(_Output):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(value).suffix.lower() not in FORMATS:
             self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
+        pyplot()  # which says where it is not installed
         return super().convert(value, param, ctx)
 
 
@@ -173,7 +175,16 @@ def plot_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_json(found: object) -> None:
-    click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+    """What is no number is null: JSON knows no NaN."""
+    click.echo(json.dumps(_finite(found), indent=1, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def told(ranking: Ranking) -> dict[str, Any]:

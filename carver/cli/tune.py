@@ -262,6 +262,8 @@ def simulate(
     if not cases:
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
     traces = replay_all(cases, seeds, cost, searches or tuple(SEARCHES))
+    if not traces:
+        raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
     if as_json:
         print_json(to_dict(traces))
         return

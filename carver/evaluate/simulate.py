@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.errors import NoCandidates
 from ..base.table import WIDTH, Column, titled
 from ..base.types import FloatArray
 from ..ranking.profile import Profile
@@ -136,10 +138,11 @@ def simulate(
         for search in searches:
             for seed in range(seeds if search in RANDOM else 1):
                 traces.append(replay(case, search, seed, cost, given))
-                if search == "learn" and (ranking := given[0].ranking) and traces[-1].tried:
+                if search == "learn" and (ranking := given[0].ranking):
                     known = {i: float(given[1][i]) * 1e3 for i in traces[-1].tried}
-                    found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
-                    profiles[key] = found.learnt.profile if found.learnt else profiles[key]
+                    with suppress(NoCandidates):  # where none ran
+                        found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
+                        profiles |= {key: found.learnt.profile} if found.learnt else {}
     return traces
 
 

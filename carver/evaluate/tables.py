@@ -321,7 +321,7 @@ def _measured_on(name: str, found: Iterable[Measurement]) -> Arch:
 def records_cases(path: Path) -> Iterator[Case]:
     """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    with Records(path) as store:
+    with Records(path, new=False) as store:
         found = store.find()
     for m in found:
         if m.backend in ("user", LIBRARY):  # kernels that no declaration describes

@@ -29,7 +29,7 @@ from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from .device import Program, device_for
+from .device import Program, has_source
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
@@ -234,7 +234,12 @@ def benchmark(
         raise ConfigError(
             "no reference for an EXPRESSION of your own: pass check=False, and check the best kernel yourself"
         )
-    device = device_for(hints[0], device)
+    if not has_source(hints[0].backend):
+        raise DeviceError(
+            f"hints of the backend {hints[0].backend!r} are for kernels that carver has no source of; carver.autotune "
+            "times yours, and carver's own are those of the backends 'cuda' and 'cpu'"
+        )
+    device = hints[0].backend if device == "auto" else device
     sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
     settings = Settings(
         warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, float(budget_s), float(timeout_s)

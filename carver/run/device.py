@@ -31,7 +31,7 @@ from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concret
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "device_for", "encode", "lease_name", "open_device", "prepare", "render", "upload",
+    "encode", "has_source", "lease_name", "open_device", "prepare", "render", "upload",
 ]  # fmt: skip
 
 
@@ -154,10 +154,9 @@ def open_device(name: str = "auto") -> Device:
         raise DeviceError(f'device "auto" is the {found[0]} of this machine, not its CPU; {e}') from None
 
 
-def device_for(hint: Hint, device: str = "auto") -> str:
-    """The name of the device to run a hint on: "auto" is the kind that its backend is for, where it says so."""
-    ours = hint.backend in BACKENDS and BACKENDS[hint.backend].source
-    return hint.backend if device == "auto" and ours else device
+def has_source(backend: str) -> bool:
+    """Whether its kernels are carver's own, which run on the device of the backend's name."""
+    return backend in BACKENDS and bool(BACKENDS[backend].source)
 
 
 def lease_name(device: str) -> str:
@@ -228,7 +227,9 @@ def prepare(program: Program, device: Device) -> CompiledKernel:
 
 def compile_hint(hint: Hint, device: Device | str = "auto", defines: Mapping[str, str] | None = None) -> CompiledKernel:
     """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
-    opened = open_device(device_for(hint, device)) if isinstance(device, str) else device
+    if device == "auto" and has_source(hint.backend):
+        device = hint.backend
+    opened = open_device(device) if isinstance(device, str) else device
     if hint.backend != opened.kind:
         raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on {opened.name} ({opened.kind})")
     return prepare(render(hint, opened.arch, defines), opened)

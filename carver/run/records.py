@@ -257,7 +257,7 @@ class Records(ExitStack):
                 opened.callback(self._db.close)
                 self._db.row_factory = sqlite3.Row
                 self._db.execute("PRAGMA synchronous = NORMAL")
-                self._migrate()
+                self._migrate(new)
                 self.push(opened.pop_all())
 
     @contextmanager
@@ -291,9 +291,11 @@ class Records(ExitStack):
                     self._db.execute("ROLLBACK")
                 raise
 
-    def _migrate(self) -> None:
+    def _migrate(self, new: bool) -> None:
         # tables before the id: another process may create both between the two questions
         tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        if not tables and not new:
+            raise RecordsError(f"{self.path} is empty; 'carver bench' and 'carver records import' make a database")
         if tables and self._pragma("application_id") != _APPLICATION_ID:
             raise RecordsError(
                 f"records {self.path}: an SQLite database of another program (it has table {tables[0]['name']!r}); "
