@@ -30,10 +30,11 @@ rtx_3060_laptop rtx_3090 rtx_4090 l4 l40s h100_sxm h100_pcie h200_sxm b200 rtx_5
 p100_sxm2 mi50 radeon_vii mi100 mi210 mi250x_gcd mi300x mi355x rx_7900_xtx pro_w6600 pro_w7800 rx_6900_xt rx_6800
 gtx_750_ti gtx_980 gtx_titan_black k20 k40 k80 m60 p40 titan_x_pascal titan_v rtx_2070_super quadro_rtx_8000 rtx_3070_ti
 a2 rtx_5000_ada rx_480 r9_fury_x mi25 rx_5700_xt rx_6600_xt rx_7700_xt rx_7900_gre
+mi308x rtx_4090_d rtx_4060_laptop rtx_5090_laptop rtx_pro_4500 gtx_1650 jetson_orin_nano_8 radeon_780m rx_7600_xt
 b300 gb300 gb200 h200_nvl gb10 jetson_agx_thor rtx_pro_6000_server radeon_8060s r9700 rx_9060_xt rx_7600 p100_pcie
 cpu_avx2 cpu_avx512 cpu_neon apple_m2_max
 """
-SINGLE_FMA = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx1010", "gfx1030", "gfx1031", "gfx1032")
+SINGLE_FMA = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx1010", "gfx1030", "gfx1031", "gfx1032", "gfx1034")
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +153,7 @@ def test_instructions_belong_to_the_isa(device: Arch) -> None:
     if device.cc:
         assert used <= {"mma"} | {9: {"wgmma"}, 10: {"tcgen05"}, 11: {"tcgen05"}}.get(device.cc[0], set())
         assert device.async_copy == (device.cc >= (8, 0)) and device.tma == (device.cc >= (9, 0))
-        assert bool(device.matrix) == (device.cc >= (7, 0) and not device.name.startswith("gtx_"))
+        assert bool(device.matrix) == (device.cc >= (7, 0) and not device.name.startswith(("gtx_", "t1000")))
     else:
         assert used <= ({"wmma"} if device.isa.startswith("gfx1") else {"mfma"})
         assert not device.tma
@@ -250,6 +251,11 @@ def test_partitions_of_the_chiplet_devices() -> None:
         ("sm_52", "titan_x_maxwell"), ("Quadro RTX 8000", "quadro_rtx_8000"), ("4000 Ada", "rtx_4000_ada"),
         ("NVIDIA B300 SXM6 AC", "b300"), ("sm_103", "b300"), ("sm_110", "jetson_agx_thor"), ("DGX Spark", "gb10"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx_pro_6000_server"), ("RTX 5060", "rtx_5060"),
+        ("NVIDIA_RTX_5880_Ada_Generation", "rtx_5880_ada"), ("NVIDIA A800 80GB PCIe", "a100_pcie_80"),
+        ("NVIDIA GeForce RTX 4090 D", "rtx_4090_d"), ("GeForce RTX 4090 Laptop GPU", "rtx_4090_laptop"),
+        ("RTX 5070 Ti Laptop", "rtx_5070_ti_laptop"), ("NVIDIA RTX PRO 4500 Blackwell", "rtx_pro_4500"),
+        ("Tesla V100S-PCIE-32GB", "v100s_pcie"), ("GTX 1650 Super", "gtx_1650_super"), ("Xavier", "jetson_agx_xavier"),
+        ("Jetson Orin NX", "jetson_orin_nx_16"), ("T1000 8GB", "t1000"), ("Quadro RTX 4000", "quadro_rtx_4000"),
     ],
 )  # fmt: skip
 def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
@@ -264,6 +270,10 @@ def test_forgiving_names_of_nvidia(said: str, name: str) -> None:
         ("RX 6900 XT", "rx_6900_xt"), ("gfx1030", "rx_6900_xt"), ("gfx1151", "radeon_8060s"), ("gfx1200", "rx_9060_xt"),
         ("Ellesmere", "rx_480"), ("gfx803", "rx_480"), ("Fiji", "r9_fury_x"), ("gfx1010", "rx_5700_xt"),
         ("Strix Halo", "radeon_8060s"), ("gfx1102", "rx_7600"), ("AMD Instinct MI60 / MI50", "mi50"),
+        ("AMD_Instinct_MI308X", "mi308x"), ("AMD_Instinct_MI325_OAM", "mi325x"), ("AMD_Instinct_MI350_OAM", "mi350x"),
+        ("AMD_Instinct_MI355_OAM", "mi355x"), ("AMD Instinct MI300X VF", "mi300x"), ("Radeon 780M", "radeon_780m"),
+        ("Radeon 890M Graphics", "radeon_890m"), ("RX 6600", "rx_6600"), ("gfx1034", "rx_6500_xt"),
+        ("7900M", "rx_7900m"),
     ],
 )  # fmt: skip
 def test_forgiving_names_of_amd(said: str, name: str) -> None:

@@ -135,6 +135,21 @@ def test_memory_shared_with_a_cpu_keeps_the_datasheets_rate() -> None:
     assert (found.dram_bytes_per_s, found.bus_bits) == (2.73e11, 256)
 
 
+@pytest.mark.parametrize(
+    ("sms", "mib", "name"),
+    [
+        (16, 62_841, "jetson_agx_orin"), (8, 62_841, "jetson_agx_orin"), (14, 30_697, "jetson_agx_orin_32"),
+        (8, 15_388, "jetson_orin_nx_16"), (4, 15_657, "jetson_orin_nx_16"), (8, 7620, "jetson_orin_nano_8"),
+    ],
+)  # fmt: skip
+def test_modules_of_one_chip_differ_in_memory(sms: int, mib: int, name: str) -> None:
+    """All print "Orin"; some modes of power switch SMs off."""
+    orin = H200 | {13: 918_000, 16: sms, 18: 1, 36: 612_000, 37: 256, 75: 8, 76: 7}
+    found = from_device(detect.nvidia(FakeDriver([("Orin", mib << 20, orin)]))[0])
+    assert (found.name, found.sm_count, found.clock_hz, found.dram_bytes) == (name, sms, 9.18e8, mib << 20)
+    assert (found.dram_bytes_per_s, found.bus_bits) == (load(name).dram_bytes_per_s, load(name).bus_bits)
+
+
 def test_no_nvidia_device() -> None:
     with pytest.raises(DeviceError, match=r'the driver shows 0 devices .*; name a device .*"h200"'):
         detect.nvidia(FakeDriver())
@@ -281,7 +296,8 @@ def test_amd_devices_by_isa_and_size(tmp_path: Path, version: int, simds: int, p
         (120001, 64, 0x7550, "rx_9070_xt"), (120001, 56, 0x7550, "rx_9070"), (120001, 64, 0x7551, "r9700"),
         (110501, 40, 0x1586, "radeon_8060s"), (110000, 80, 0x744C, "rx_7900_gre"),
         (90000, 56, 0x687F, "rx_vega_56"), (80003, 64, 0x7300, "r9_fury_x"),
-        (120000, 32, 0x7590, "rx_9060_xt"), (110002, 32, 0x7480, "rx_7600"),
+        (120000, 32, 0x7590, "rx_9060_xt"), (110002, 32, 0x7480, "rx_7600"), (110000, 72, 0x744C, "rx_7900m"),
+        (90402, 80, 0x74A2, "mi308x"), (90402, 304, 0x74B5, "mi300x"), (110003, 12, 0x15BF, "radeon_780m"),
     ],
 )  # fmt: skip
 def test_amd_cards_of_one_chip_differ_in_compute_units(
@@ -293,17 +309,17 @@ def test_amd_cards_of_one_chip_differ_in_compute_units(
 
 
 def test_a_card_of_a_known_chip_with_other_compute_units_is_an_estimate(tmp_path: Path) -> None:
-    said = {"simd_count": 144, "simd_per_cu": 2, "gfx_target_version": 110000, "wave_front_size": 32}
+    said = {"simd_count": 176, "simd_per_cu": 2, "gfx_target_version": 110000, "wave_front_size": 32}
     kfd(tmp_path, 1, said | {"vendor_id": 4098, "device_id": 0x744C})
     found = from_device(detect.amd(tmp_path)[0])
-    assert (found.sm_count, found.provenance) == (72, "estimated from pro_w7800"), "RX 7900M"
+    assert (found.sm_count, found.provenance) == (88, "estimated from rx_7900_xt")
 
 
 def test_an_unknown_amd_device_is_an_estimate(tmp_path: Path) -> None:
-    kfd(tmp_path, 1, MI300X | {"simd_count": 320, "device_id": 1})
+    kfd(tmp_path, 1, MI300X | {"simd_count": 800, "device_id": 1})
     found = from_device(detect.amd(tmp_path)[0])
-    assert found.provenance == "estimated from mi300a", "228 CUs are nearest to 80"
-    assert found.sm_count == 80
+    assert found.provenance == "estimated from mi300a", "228 CUs are nearest to 200"
+    assert found.sm_count == 200
 
 
 def test_no_amd_device(tmp_path: Path) -> None:

@@ -208,11 +208,16 @@ def _same_device(device: Detected) -> Arch | None:
     """The descriptor that a driver's names lead to.
 
     AMD's driver prints the id of a chip, whose cards differ in compute units: their number decides, over the id.
+    NVIDIA's prints the name of a Jetson's chip, whose modules differ in memory: its size decides, since modes of power
+    switch SMs off.
     """
+    said = dict(device.fields)
     found = next((arch for arch in map(match, device.names) if arch and device.isa in ("", arch.isa)), None)
-    size = dict(device.fields).get("sm_count")
-    if device.vendor == "amd" and (found is None or found.sm_count != size):
-        found = next((arch for arch in _all() if (arch.isa, arch.sm_count) == (device.isa, size)), None)
+    if device.vendor == "amd" and (found is None or found.sm_count != said.get("sm_count")):
+        found = next((arch for arch in _all() if (arch.isa, arch.sm_count) == (device.isa, said.get("sm_count"))), None)
+    elif device.vendor == "nvidia" and found and "bus_bits" not in said and (held := said.get("dram_bytes")):
+        modules = [found, *(arch for arch in _all() if arch.isa == found.isa)]
+        found = min(modules, key=lambda arch: abs(arch.dram_bytes - held))
     return found
 
 
@@ -311,9 +316,11 @@ def _names(path: Path, head: str) -> tuple[str, ...]:
 def _near(text: str) -> list[str]:
     import difflib
 
+    def likeness(word: str) -> tuple[float, bool]:
+        """Of two that are as near, one whose characters are only in another order is nearer: 4900 is 4090, not 4060."""
+        said, name = _key(text), _key(word)
+        return difflib.SequenceMatcher(None, said, name).ratio(), sorted(said) == sorted(name)
+
     files = {path: _names(path, _head(path, 0)[0]) for path in folder("arch").glob("*.toml")}
-    ratio = {
-        path.stem: max(difflib.SequenceMatcher(None, _key(text), _key(word)).ratio() for word in words)
-        for path, words in files.items()
-    }
-    return sorted(ratio, key=lambda stem: (-ratio[stem], stem))[:4]
+    nearest = {path.stem: max(map(likeness, words)) for path, words in files.items()}
+    return sorted(sorted(nearest), key=nearest.__getitem__, reverse=True)[:4]
