@@ -162,7 +162,14 @@ class TestLists:
         (one,), _ = found(tmp_path)
         assert (one.arch.name, one.problem.sizes["m"], one.pool.configs[0]["num_stages"]) == ("mi300x", 4096, 1)
 
-    def test_logic_files(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("isa", "name"),
+        [
+            ("gfx908", "mi100"), ("gfx942", "mi300x"), ({"Architecture": "gfx942", "CUCount": 80}, "mi308x"),
+            ({"Architecture": "gfx90a", "CUCount": 104}, "mi210"), ({"Architecture": "gfx942", "CUCount": 38}, ""),
+        ],
+    )  # fmt: skip
+    def test_logic_files(self, tmp_path: Path, isa: object, name: str) -> None:
         yaml = pytest.importorskip("yaml")
         matrix = {
             "SolutionIndex": 7, "MatrixInstruction": [32, 32, 8, 1], "MIWaveTile": [1, 3], "MacroTile0": 64,
@@ -172,10 +179,15 @@ class TestLists:
         }  # fmt: skip
         kind = {"DataType": 4, "HighPrecisionAccumulate": True, "TransposeA": False, "TransposeB": True}
         sizes = [[[4096, 512, 1, 1024], [7, 90.0]], [[128, 128, 1, 128], [9, 1.0]]]
-        logic = [{"MinimumRequiredVersion": "4.6.0"}, "arcturus", "gfx908", [], kind, [matrix], [2, 3, 0, 1], sizes]
+        logic = [{"MinimumRequiredVersion": "4.6.0"}, "arcturus", isa, [], kind, [matrix], [2, 3, 0, 1], sizes]
         (tmp_path / "arcturus_Cijk_Ailk_Bjlk_HHS_BH.yaml").write_text(yaml.safe_dump(logic))
+        if not name:
+            said: list[Remark] = []
+            assert not list(read_all(tmp_path, said.append))
+            assert [one.text for one in said if "no descriptor of a device of gfx942 with 38 compute units" in one.text]
+            return
         (one,), remarks = found(tmp_path)
-        assert one.arch.name == "mi100" and one.problem.sizes["n"] == 4096, "rows and columns change places"
+        assert one.arch.name == name and one.problem.sizes["n"] == 4096, "rows and columns change places"
         (config,) = one.pool.configs
         assert {name: config[name] for name in ("MIM", "TT0", "TT1", "MT0", "MT1", "ONEBUF")} == {
             "MIM": 32, "TT0": 1, "TT1": 96, "MT0": 64, "MT1": 192, "ONEBUF": 1,

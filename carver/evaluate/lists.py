@@ -70,7 +70,7 @@ def _aiter_row(row: Mapping[str, Any]) -> Row | str:
         return "no tile in their kernels' names"
     if any(n & (n - 1) for n in tile):
         return "tiles that are no powers of two"
-    arch = _of_size(str(row.get("gfx") or ""), int(row.get("cu") or row.get("cu_num") or 0))
+    arch = of_size(str(row.get("gfx") or ""), int(row.get("cu") or row.get("cu_num") or 0))
     if arch is None:
         return f"no descriptor of a device with {row.get('cu') or row.get('cu_num')} compute units"
     kind = "int8" if "int8" in str(row.get("variant", "")) else family
@@ -83,8 +83,8 @@ def _aiter_row(row: Mapping[str, Any]) -> Row | str:
     return Row(kind, problem, arch, "triton", config)
 
 
-def _of_size(isa: str, units: int) -> Arch | None:
-    """The device of an ISA with so many compute units; AITER's lists name no more."""
+def of_size(isa: str, units: int) -> Arch | None:
+    """The device of an ISA with so many compute units; lists of AMD's name no more."""
     there = [arch for arch in map(load, names()) if arch.vendor == "amd" and arch.isa.startswith(isa or "gfx9")]
     return next((arch for arch in there if arch.sm_count == units and "300a" not in arch.name), None)
 
@@ -99,7 +99,7 @@ def streamk_file(path: Path, name: str) -> Iterator[Winner | str]:
     """The YAML of ROCm's stream-K kernel: a list of sizes, storage orders and configurations."""
     rows = load_yaml(path)
     sms = {int(row["NUM_SMS"]) for row in rows}
-    arch = _of_size("gfx942" if 304 in sms else "", max(sms))
+    arch = of_size("gfx942" if 304 in sms else "", max(sms))
     if arch is None:
         raise ConfigError(f"no descriptor of a device with {max(sms)} compute units")
     named = [{key.lower() if key in "MNK" else key: value for key, value in row.items()} for row in rows]

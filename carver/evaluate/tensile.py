@@ -5,7 +5,8 @@ Of a table, `NAME.npz` holds, for each layout, its sizes (M, N, batch, K) and GF
 C' = B' A' with N rows and M columns, and what Tensile calls transposed is not.
 
 A logic file of rocBLAS or hipBLASLt is a YAML list: version, schedule, ISA, devices, the type of problem, solutions,
-and further on the sizes, each `[[M, N, batch, K, ...], [solution, speed]]`.
+and further on the sizes, each `[[M, N, batch, K, ...], [solution, speed]]`. With its ISA it may give a number of
+compute units; without, it is for all devices of the ISA, and the one that stands for them is taken.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError
 from ..base.types import BoolArray
 from ..kernels.declaration import kernels
 from ..ops.matmul import MatmulTemplate
 from .cases import Case, device, dtype, each, read_csv, seconds, tunables
-from .lists import load_yaml
+from .lists import load_yaml, of_size
 from .winners import Row, Winner, listed
 
 _TYPES = {0: "float32", 3: "float64", 4: "float16", 7: "bfloat16", 8: "int8"}
@@ -89,9 +91,11 @@ def logic_file(path: Path, name: str) -> Iterator[Winner | str]:
     facts = load_yaml(path)
     if not isinstance(facts, list) or len(facts) < 8 or not isinstance(facts[4], Mapping):
         raise ConfigError("no logic file of Tensile: a list of version, schedule, ISA, devices, problem, solutions")
-    isa = facts[2] if isinstance(facts[2], str) else str(facts[2].get("Architecture", ""))
-    arch, remark = device(isa)
-    yield remark
+    stated = facts[2] if isinstance(facts[2], Mapping) else {"Architecture": str(facts[2])}
+    isa, units = str(stated.get("Architecture", "")), stated.get("CUCount")
+    arch = of_size(isa, int(units)) if isa and units else load(isa)
+    if arch is None:
+        raise ConfigError(f"no descriptor of a device of {isa} with {units} compute units")
     of = facts[4]
     if of.get("DataType") not in _TYPES:
         yield f"passed over: nothing multiplies its type {of.get('DataType')!r}"
