@@ -11,7 +11,6 @@ best of ten lose. Needs PyTorch and Triton.
 from __future__ import annotations
 
 import itertools
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -36,7 +35,7 @@ def arguments(p: Row, c: Config) -> tuple[tuple[float, ...], Config]:
 
 
 class Attention:
-    problems = MappingProxyType({"all": PROBLEMS})
+    problems = PROBLEMS
 
     def columns(self, p: Row) -> Row:
         return {"operator": "attention", **p, "in_dtype": "float16"}
@@ -74,4 +73,4 @@ class Attention:
 
 
 if __name__ == "__main__":
-    main(Attention(), __doc__)
+    main({"all": Attention()}, __doc__)

@@ -81,6 +81,12 @@ def nothing_kept() -> Iterator[None]:
         torch._dynamo.reset()
 
 
+def start_compilers() -> None:
+    """Inductor's pool of them, which the first arm would pay for."""
+    with nothing_kept():
+        torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
+
+
 def seen(into: list[Any]) -> Any:
     """Takes what Inductor's timing of a list says."""
 
@@ -129,8 +135,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
     args = parser.parse_args()
     began, arch = time.monotonic(), carver.CUDA()
-    with nothing_kept():  # starts the pool of compilers, which the first arm would pay for
-        torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
+    start_compilers()
     print(f"compilers start {time.monotonic() - began:.1f} s", flush=True)
     for tokens in args.tokens:
         for name in args.blocks:

@@ -1,17 +1,19 @@
 """Measure a Triton matmul on the GPU of this machine, over element types, layouts, batches, few rows and
-weights in int8.
+weights in int8, and in which order its tiles are best handed out.
 
-    python benchmarks/triton_matmul.py --out triton_matmul.csv [--problems more] [--only int8] [--budget 12]
-                                       [--device h200]
+    python benchmarks/triton_matmul.py --out triton_matmul.csv [--problems {fitted,more,orders}] [--only int8]
+                                       [--budget 12] [--device h200]
 
 For each problem: carver's first ten and a sample of its space, spread over predicted time and tile, each result checked
-against PyTorch. Writes a table that `carver evaluate FILE` reads, with the shared memory, registers and spills that the
+against PyTorch; of `orders`, ten large problems, the first six tiles, each with 1 to 16 rows of tiles walked together.
+Writes a table that `carver evaluate FILE` reads, with the shared memory, registers and spills that the
 compiler reports, and prints what the first and the best of ten lose. Needs PyTorch and Triton.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,6 +56,11 @@ MORE = [  # short and odd K, rows that start within a sector, sizes between thos
     problem(512, 50304, 768, "bfloat16"),
     problem(6144, 2048, 512, trans_B=False),
 ]
+LARGE = [problem(*sizes, "bfloat16") for sizes in (
+    (4096, 4096, 4096), (8192, 8192, 8192), (2048, 8192, 4096), (1536, 1536, 1536), (2048, 2048, 2048),
+    (512, 50304, 768), (16384, 1024, 4096), (4096, 4096, 512), (1024, 16384, 4096), (3072, 6144, 2048),
+)]  # fmt: skip
+GROUPS, TILES = (1, 2, 4, 8, 16), 6
 PROBLEMS = [
     *[problem(m, n, k) for m, n, k in FEW_ROWS],
     problem(4096, 4096, 4096, trans_B=False),
@@ -109,8 +116,9 @@ def drawn(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
     return torch.randn(shape, device="cuda").to(element(dtype))
 
 
+@dataclass(frozen=True)
 class Matmul:
-    problems = MappingProxyType({"fitted": PROBLEMS, "more": MORE})
+    problems: Sequence[Row]
 
     def columns(self, p: Row) -> Row:
         return {"operator": "matmul", **p, "trans_A": int(p["trans_A"]), "trans_B": int(p["trans_B"])}
@@ -158,5 +166,17 @@ class Matmul:
         return Launch(run, error, 2e-2 if dtype in ("bfloat16", "float8_e4m3") else 2e-3)
 
 
+class Orders(Matmul):
+    """Tiles, each with different numbers of rows of them walked together."""
+
+    def configs(self, p: Row, arch: carver.Arch) -> list[Config]:
+        tiles: dict[tuple[tuple[str, int], ...], Config] = {}
+        for hint in carver.MatmulTemplate(**p).with_arch(arch).recommend_hints(1000, "triton"):
+            tile = {name: value for name, value in hint.config.items() if name != "GROUP_M"}
+            if tile["SPLIT_K"] == 1:
+                tiles.setdefault(tuple(tile.items()), tile)
+        return [{**tile, "GROUP_M": group} for tile in list(tiles.values())[:TILES] for group in GROUPS]
+
+
 if __name__ == "__main__":
-    main(Matmul(), __doc__)
+    main({"fitted": Matmul(PROBLEMS), "more": Matmul(MORE), "orders": Orders(LARGE)}, __doc__)

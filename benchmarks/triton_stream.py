@@ -10,7 +10,6 @@ compiler reports. Needs PyTorch and Triton. Of a size that is an argument Triton
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -56,7 +55,7 @@ def elements(c: Mapping[str, Any]) -> int:
 
 
 class Stream:
-    problems: Mapping[str, Sequence[Row]] = MappingProxyType({"all": PROBLEMS})
+    problems: Sequence[Row] = PROBLEMS
 
     def columns(self, p: Row) -> Row:
         return p
@@ -109,4 +108,4 @@ class Stream:
 
 
 if __name__ == "__main__":
-    main(Stream(), __doc__)
+    main({"all": Stream()}, __doc__)

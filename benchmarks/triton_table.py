@@ -43,8 +43,7 @@ class Launch(NamedTuple):
 class Subject(Protocol):
     """A kernel, the problems that it is measured on, and the configurations of each, carver's first ten first."""
 
-    problems: Mapping[str, Sequence[Row]]
-    """By the name of the set; the first is measured unless asked."""
+    problems: Sequence[Row]
 
     def columns(self, problem: Row) -> Row:
         """The operator and its arguments, as docs/tables.md has them."""
@@ -112,7 +111,8 @@ def _measured(subject: Subject, problem: Row, configs: list[Config], end: float,
     print(problem, f"{len(times)} of {tried} ran, best {best:.4f} ms, first {first:.4f} ms", flush=True)
 
 
-def main(subject: Subject, description: str | None) -> None:
+def main(sets: Mapping[str, Subject], description: str | None) -> None:
+    """Measures the set that is asked for, else the first."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds a problem")
@@ -120,13 +120,14 @@ def main(subject: Subject, description: str | None) -> None:
     parser.add_argument("--compile", type=float, default=240.0, help="seconds of compiling; the rest is left out")
     parser.add_argument("--limit", type=float, default=420.0, help="seconds after which no problem is begun")
     parser.add_argument("--only", default="", help="a regular expression that a problem, as it is printed, holds")
-    parser.add_argument("--problems", choices=list(subject.problems), default=next(iter(subject.problems)))
+    parser.add_argument("--problems", choices=list(sets), default=next(iter(sets)))
     parser.add_argument("--device", help="descriptor; the GPU of this machine where not given")
     options = parser.parse_args()
     arch = carver.load_arch(options.device) if options.device else carver.CUDA("auto")
     rows: list[Row] = []
     began = time.monotonic()
-    problems = [p for p in subject.problems[options.problems] if re.search(options.only, str(p))]
+    subject = sets[options.problems]
+    problems = [p for p in subject.problems if re.search(options.only, str(p))]
     configs = [subject.configs(p, arch) for p in problems]
     jobs = [(p, c) for p, every in zip(problems, configs, strict=True) for c in every]
     compiled = _compile_all(subject, jobs, options.compile)

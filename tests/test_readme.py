@@ -118,9 +118,9 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_links_lead_somewhere() -> None:
     """Those of the pages that are outside the site, which mkdocs does not see."""
-    for page in ("README.md", "CONTRIBUTING.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md"):
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
-            assert (ROOT / link).exists(), f"{page}: {link}"
+            assert ((ROOT / page).parent / link).exists(), f"{page}: {link}"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -140,3 +140,11 @@ def test_commands_exist(page: str) -> None:
         known = {option for parameter in command.params for option in parameter.opts}
         if not isinstance(command, click.Group):
             assert {word for word in words if word.startswith("-")} <= known, line
+
+
+def test_measuring_programs_are_indexed_and_those_that_are_named_exist() -> None:
+    programs = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert set(re.findall(r"`(\w+\.py)`", (ROOT / "benchmarks" / "README.md").read_text())) == programs
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "tests" / "data").glob("*/README.md")]
+    named = {name for page in pages for name in re.findall(r"(?:benchmarks|tests)/\w+\.py", page.read_text())}
+    assert len(named) > 40 and not [name for name in named if not (ROOT / name).is_file()]

@@ -1,6 +1,6 @@
-"""Search strategies on a GPU: what each needs to come within 1 % of the best of a grid. A command, not a test.
+"""Search strategies on the GPU of this machine: what each needs to come within 1 % of the best of a grid.
 
-    python tests/h200_tune.py OUT.json [--device cuda:0] [--seconds 280]
+    python benchmarks/searches.py OUT.json [--device cuda:0] [--seconds 280]
 
 For ten GEMM shapes it measures a grid of carver's own CUDA kernels (every shape's first hints and a sample that is
 spread over all of the space, the same configurations for all shapes), replays every strategy on it with the compile
@@ -71,9 +71,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=280.0, help="for all of it")
     asked = parser.parse_args()
     began = time.monotonic()
-    found: dict[str, Any] = {"command": "python tests/h200_tune.py"}
+    found: dict[str, Any] = {"command": "python benchmarks/searches.py"}
     found |= {name: [] for name in ("shapes", "live", "left_out", "failed")}
-    os.environ.setdefault("CARVER_CACHE_DIR", tempfile.mkdtemp(prefix="carver-h200-tune-"))
+    os.environ.setdefault("CARVER_CACHE_DIR", tempfile.mkdtemp(prefix="carver-searches-"))
     arch = carver.load_arch(asked.device)
     wanted = grid(arch)
     cases: list[Case] = []

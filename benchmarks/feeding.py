@@ -1,6 +1,6 @@
-"""On a GPU: what carver saves inside Triton's and Inductor's own tuners, and what a portfolio loses.
+"""What carver saves inside Triton's and Inductor's own tuners on the GPU of this machine, and what a portfolio loses.
 
-    python tests/h200_feed.py [--arch auto] [--out feed.json] [--only triton inductor portfolio]
+    python benchmarks/feeding.py [--arch auto] [--out feed.json] [--only triton inductor portfolio]
 
 triton     A matmul tuned over a list of its own, all of it and the five that `triton_pruner` keeps, on ten shapes.
            A configuration is compiled once; the time of a cold tuning run is the sum of what its own configurations
@@ -11,7 +11,7 @@ portfolio  Four configurations for M from 1 to 8192, N = K = 4096, against the b
 
 Beside feed.json are feed_triton.csv and feed_portfolio.csv: every time that was taken, for `carver evaluate`.
 
-Not a test that pytest collects. Needs torch 2.10 or newer and Triton 3.4 or newer; takes about five minutes.
+Needs torch 2.10 or newer and Triton 3.4 or newer; takes about five minutes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ import json
 import math
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
-import torch._inductor.config
 import triton
 import triton.language as tl
+from inductor_blocks import nothing_kept, start_compilers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -236,23 +234,9 @@ class MLP(torch.nn.Module):
         return out
 
 
-@contextlib.contextmanager
-def nothing_kept() -> Iterator[None]:
-    """Neither a compiled graph nor a tuning result of before."""
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # compilers may still write there
-        torch._inductor.config.patch(force_disable_caches=True),
-        mock.patch.dict("os.environ", TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=f"{folder}/triton"),
-    ):
-        torch._dynamo.reset()
-        yield
-        torch._dynamo.reset()
-
-
 def inductor_section(arch: carver.Arch, deadline: float, keep: Keep, topk: int = 5) -> None:
     model = MLP().eval()
-    with nothing_kept():  # starts the pool of compilers, which the first arm would pay for
-        torch.compile(lambda x: x @ x.T + 1, mode="max-autotune")(torch.randn(256, 256, device="cuda"))
+    start_compilers()
     rows = []
 
     def one(batch: int) -> None:
