@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -51,17 +52,20 @@ class Inputs(NamedTuple):
 
     zeros: Callable[..., torch.Tensor]
 
-    def of(self, name: str, *given: Any, label: str = "", backward: bool = False, **options: Any) -> Call:
-        """A call of an operator. A tuple is the shape of a tensor, and a function makes what is to be given."""
+    def call(self, path: str, *given: Any, label: str = "", backward: bool = False, **options: Any) -> Call:
+        """A call of a function. A tuple is the shape of a tensor, and a function makes what is to be given."""
 
         def call() -> Any:
-            import flag_gems
-
+            function = pkgutil.resolve_name(path)
             arguments = {key: self.made(value) for key, value in options.items()}
             with torch.set_grad_enabled(backward):
-                return getattr(flag_gems, name)(*(self.made(value, backward) for value in given), **arguments)
+                return function(*(self.made(value, backward) for value in given), **arguments)
 
-        return f"flag_gems.{name}" + (f" {label}" if label else ""), call
+        return path + (f" {label}" if label else ""), call
+
+    def of(self, name: str, *given: Any, **options: Any) -> Call:
+        """One of FlagGems'."""
+        return self.call(f"flag_gems.{name}", *given, **options)
 
     def made(self, value: Any, graph: bool = False) -> Any:
         match value:

@@ -4,8 +4,8 @@
                                        [--sizes 2,4096,16,128]
     python benchmarks/lists.py score FILE.jsonl [--again] [--only NAME,...] [--worst 20]
 
-`measure` calls the operators of `captured.py`, forward and backward, one after another. At the first call
-of an autotuned kernel its whole list is compiled side by side and ranked with no measurement, as
+`measure` calls the operators of `captured.py`, `gems.py` and `packages.py`, forward and backward, one after another.
+At the first call of an autotuned kernel its whole list is compiled side by side and ranked with no measurement, as
 `carver.enable_triton` does it, and then timed: medians of runs that are queued at once, the L2 cleared before each. A
 line of JSON is written for each call, with the arguments as they were. Inputs are random. Needs PyTorch, Triton and
 the libraries; what one of them refuses is printed. `score` prints, for each library and for the worst lists, how much
@@ -169,7 +169,7 @@ def record(out: Path) -> list[str]:
         return configs
 
     def timed(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
-        """Of the kernel alone: the configuration's hook, which may clear what the kernel adds to, is called once.
+        """Of the kernel alone: what the configuration's or the tuner's hook clears is cleared once, or not at all.
 
         What was not compiled in time is not timed. The line is written with the last time of a list, whichever way a
         library's own tuner calls this.
@@ -179,12 +179,14 @@ def record(out: Path) -> list[str]:
         if hook is not None:
             hook({**self.nargs, **kwargs, **config.all_kwargs()})
         config.pre_hook = None
+        if not getattr(self, "user_defined_pre_hook", False):
+            self.pre_hook = self.post_hook = lambda *_, **__: None
         try:
             found = [math.inf] * 3 if why.startswith(LATE) else bench(self, *args, config=config, **kwargs)
         finally:
             config.pre_hook = hook
         self._times[config] = found[0] if math.isfinite(found[0]) else None
-        if self._times.keys() >= set(self._listed):
+        if self._times.keys() >= set(self._listed) and "measured_ms" not in self._row:  # some list one twice
             self._row["measured_ms"] = [self._times[each] for each in self._listed]
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(self._row) + "\n")
@@ -197,15 +199,18 @@ def record(out: Path) -> list[str]:
 def work(operators: Sequence[str], sizes: str, out: Path) -> None:
     """One operator after another in this process, until one of them breaks what the others need."""
     import captured
+    import packages
     import torch
 
     def filled(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
         if not dtype.is_floating_point:
-            return torch.randint(0, 1000, shape, dtype=dtype)
+            return torch.randint(0, min(1000, torch.iinfo(dtype).max), shape, dtype=dtype)
         return (torch.randn(shape) * 0.1).to(dtype).requires_grad_(True)
 
     torch.set_default_device("cuda")
     running = record(out)
+    packages.bare()
+    packages.give_lists(operators)
     for name, call in captured.calls(filled, tuple(map(int, sizes.split(",")))):  # type: ignore[arg-type]
         if name not in operators:
             continue
@@ -268,11 +273,13 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 def again(row: dict[str, Any], pool: Any) -> None:
     """Rank the list anew, in place of what was predicted when it was measured."""
     from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
 
     module, _, name = row["kernel"].rpartition(".")
-    kernel = getattr(importlib.import_module(module), name)
-    while not isinstance(kernel, Autotuner):
+    given = kernel = getattr(importlib.import_module(module), name)
+    while not isinstance(kernel, Autotuner | JITFunction):
         kernel = kernel.fn
+    listed, ranked = (kernel.configs, kernel.fn) if isinstance(kernel, Autotuner) else ([], given)
     grids = list(zip(row["configs"], row["grids"], strict=True))
 
     def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
@@ -280,10 +287,10 @@ def again(row: dict[str, Any], pool: Any) -> None:
 
     values = {name: v["values"] for name, v in row["args"].items() if isinstance(v, dict) and "values" in v}
     args = {name: handed(value) for name, value in row["args"].items()}
-    known = [(config.all_kwargs(), config) for config in kernel.configs]  # with hooks that set descriptors' blocks
+    known = [(config.all_kwargs(), config) for config in listed]  # with hooks that set descriptors' blocks
     configs = [next((own for plain, own in known if plain == config), config) for config in row["configs"]]
     ranking = carver.rank_kernel(
-        kernel.fn, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool
+        ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool
     )
     row["predicted_ms"] = predicted(ranking, len(row["configs"]))
 
@@ -309,6 +316,7 @@ def score(options: argparse.Namespace) -> None:
 
         if not torch.cuda.is_available():
             captured.pretend()  # for libraries that ask the GPU when they are imported
+        captured.packages.bare()
         with suppress(ImportError):
             captured.gems.pretend()  # which finds the modules of its kernels
     found: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = defaultdict(list)

@@ -261,6 +261,7 @@ def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
     wrapped = SimpleNamespace(data_ptr=lambda: 0, numel=lambda: 1)  # what a library passes in place of a tensor
     given = {"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3, "buffer": wrapped}
     given["empty"] = Array((0,), "torch.int32")
+    given["dtype"] = SimpleNamespace(is_floating_point=True)  # as torch.dtype has it
     values = Values(given)
     assert list(values) == ["lengths", "g"]
 

@@ -246,7 +246,7 @@ class Values(Mapping[str, Any]):
         self._tensors = {
             name: value
             for name, value in args.items()
-            if hasattr(value, "is_floating_point")  # a tensor, not what some library wraps one in
+            if hasattr(value, "is_floating_point") and hasattr(value, "numel")  # no wrapped tensor, no torch.dtype
             and 0 < value.numel() <= (MOST_FLOATS if value.is_floating_point() else MOST_VALUES)
         }
 
