@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import shutil
 import signal
 import sqlite3
 import statistics
@@ -16,10 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from carver.base import folders
 from carver.base.errors import DeviceError
 from carver.base.folders import cache_folder, lease
+from carver.cli.main import main
 from carver.run import records
 from carver.run.records import Measurement, Records, RecordsError, median_interval, without_outliers
 
@@ -399,3 +402,31 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     if sys.platform == "linux":
         assert cache_folder() == Path("/xdg/carver")
+
+
+def test_what_cannot_be_written_is_read_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another user, or on a read-only mount; also the records of this cache, of which nothing else may be told."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    with Records() as db:
+        db.put(measurement())
+        assert db.lasting
+    monkeypatch.setattr(records, "is_writable", lambda folder: False)
+    monkeypatch.setattr(folders, "is_writable", lambda folder: False)
+    for path in (None, tmp_path / "records.sqlite"):
+        with Records(path, new=False) as db:
+            assert len(db.find()) == 1
+            assert [each.name for each in tmp_path.iterdir()] == ["records.sqlite"], "not even a log beside it"
+            with pytest.raises(RecordsError, match="readonly"):
+                db.put(measurement(candidate="c2"))
+    with Records() as db:  # for what is measured now
+        assert not db.lasting and not db.find()
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
+def test_a_benchmark_says_that_nothing_of_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(folders, "is_writable", lambda folder: False)
+    words = ["bench", "elementwise", "8", "8", "--dtype", "float32", "--arch", "cpu", "--topk", "1", "--seconds", "0.1"]
+    result = CliRunner().invoke(main, [*words, "--rounds", "1", "--no-check"])
+    assert f"note: not kept: {tmp_path / 'cache'} cannot be written" in result.stderr
+    assert ".py:" not in result.stderr, "a warning is a line"

@@ -101,7 +101,7 @@ def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
 @click.pass_context
 def records(ctx: click.Context, database: Path | None) -> None:
     """Measurements of this machine, and imported ones."""
-    ctx.obj = ctx.with_resource(Records(database, new=database is None or ctx.invoked_subcommand == "import"))
+    ctx.obj = ctx.with_resource(Records(database, new=ctx.invoked_subcommand == "import"))
 
 
 _FILTERS = {

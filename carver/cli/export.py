@@ -196,7 +196,7 @@ def portfolio(
     found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
     text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
     if measured:
-        with Records() as store:
+        with Records(new=False) as store:
             losses = found.measured(store.find(problem=None, operator=template.problem.operator))
         if as_json:
             text = json.dumps({**found.to_dict(), "measured_loss": losses}, indent=1)

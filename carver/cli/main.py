@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import warnings
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -43,8 +44,19 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        plain = warnings.showwarning
+
+        def note(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            """carver's warnings as a line, without the place in the code."""
+            if category is not UserWarning:
+                plain(message, category, *where)
+            else:
+                click.secho(f"note: {printable(str(message))}", fg="yellow", err=True)
+
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = note  # type: ignore[assignment]
+                return super().invoke(ctx)
         except CarverError as error:
             _fail(error)
         except click.ClickException as error:  # which repeats what was given

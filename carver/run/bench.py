@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError, KernelError
-from ..base.folders import lease
+from ..base.folders import cache_folder, lease
 from ..base.host import cores_available
 from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
@@ -259,6 +260,8 @@ def benchmark(
         if library:
             every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
         measurements = measure(bench, every, fresh=fresh, progress=progress)
+        if not store.lasting:
+            warnings.warn(f"not kept: {cache_folder()} cannot be written, or its disk is full", stacklevel=2)
     grid_size = len(grid) if grid is not None else None
     return Report(problem, measurements, device=device, grid_size=grid_size, defines=defines)
 

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from ..base.errors import CarverError, nearest
-from ..base.folders import private
+from ..base.folders import is_writable, kept, private
 from ..base.given import fits, in_words, json_of, number, printable, shown
 
 OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
@@ -243,21 +243,30 @@ class Run:
 
 
 class Records(ExitStack):
-    """The database. Opens and migrates it; use as a context manager, from one thread."""
+    """The database. Opens and migrates it; use as a context manager, from one thread.
+
+    Without `new` it is for reading: one that cannot be written, as in a cache of another user, is read as it stands.
+    """
 
     def __init__(self, path: Path | str | None = None, *, new: bool = True) -> None:
         super().__init__()
-        self.path = Path(path) if path is not None else private() / "records.sqlite"
-        if not new and not self.path.exists():
-            raise RecordsError(f"there is no database {self.path}; 'carver bench' and 'carver records import' make one")
+        there = kept() / "records.sqlite" if path is None else Path(path)
+        fixed = not new and there.is_file() and not is_writable(there.parent)
+        self.path = there if path is not None or fixed else private() / "records.sqlite"
+        self.lasting = self.path == there
+        """Whether it stays when this process ends: where the cache cannot be written, it does not."""
+        if not new and path is not None and not there.exists():
+            raise RecordsError(f"there is no database {there}; 'carver bench' and 'carver records import' make one")
         with self._guard():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with ExitStack() as opened:
-                self._db = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+                self._db = sqlite3.connect(
+                    _fixed(self.path) if fixed else self.path, BUSY_TIMEOUT_S, isolation_level=None, uri=fixed
+                )
                 opened.callback(self._db.close)
                 self._db.row_factory = sqlite3.Row
                 self._db.execute("PRAGMA synchronous = NORMAL")
-                self._migrate(new)
+                self._migrate(new or path is None)
                 self.push(opened.pop_all())
 
     @contextmanager
@@ -446,6 +455,12 @@ class Records(ExitStack):
                 [{"run": row["run_id"]} for row in touched],
             )
         return deleted
+
+
+def _fixed(path: Path) -> str:
+    """The name of a database that nobody writes to: without a log beside it, SQLite must not look for one."""
+    logged = path.with_name(f"{path.name}-wal").exists()
+    return f"{path.resolve().as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
 
 
 def _dumps(value: Any) -> str:

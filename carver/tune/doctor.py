@@ -150,7 +150,7 @@ def _describe(compiler: Compiler) -> str:
 
 
 def _records() -> dict[str, Any]:
-    with Records() as records:
+    with Records(new=False) as records:
         return {"path": str(records.path), "runs": len(records.runs())}
 
 
