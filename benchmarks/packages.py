@@ -19,6 +19,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,6 +58,7 @@ def bare() -> None:
             continue
         module = ModuleType(name)
         module.__path__ = places
+        module.__spec__ = ModuleSpec(name, None, is_package=True)  # others look whether a package is there
         sys.modules[name] = module
     for name, held in STAND_INS.items():
         vars(sys.modules.setdefault(name, ModuleType(name))).update(held)
