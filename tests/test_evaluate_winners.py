@@ -195,6 +195,25 @@ class TestLists:
         assert not place(one).refused
         assert remarks == ["1 of 2 winners passed over, the first: a solution or a type that is not in the file"]
 
+    @pytest.mark.parametrize(
+        ("wide", "named", "layout"), [(True, {}, 2), (False, {}, 1), (True, {"LocalDotLayout": 1}, 1)]
+    )
+    def test_halves_added_in_float32_are_dot_products(
+        self, tmp_path: Path, wide: bool, named: dict[str, int], layout: int
+    ) -> None:
+        yaml = pytest.importorskip("yaml")
+        vector = {
+            "SolutionIndex": 0, "MatrixInstruction": [], "MacroTile0": 128, "MacroTile1": 64, "DepthU": 16,
+            "GlobalSplitU": 1, "WorkGroup": [16, 8, 1], "ThreadTile": [8, 8], "WorkGroupMapping": 8, "VectorWidth": 8,
+            "GlobalReadVectorWidth": 8, "PrefetchGlobalRead": 1, "StaggerU": 0, "1LDSBuffer": 0,
+        }  # fmt: skip
+        kind = {"DataType": 4, "HighPrecisionAccumulate": wide, "TransposeA": False, "TransposeB": True}
+        sizes = [[[4096, 512, 1, 1024], [0, 90.0]]]
+        logic = [{}, "navi21", "gfx1030", [], kind, [vector | named], [2, 3, 0, 1], sizes]
+        (tmp_path / "navi21_Cijk_Ailk_Bjlk_HHS_BH.yaml").write_text(yaml.safe_dump(logic))
+        (one,), _ = found(tmp_path)
+        assert one.pool.configs[0]["LDL"] == layout
+
     def test_a_list_is_no_measured_table(self, tmp_path: Path) -> None:
         assert list(read(tuned(tmp_path))) == []
 

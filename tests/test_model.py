@@ -223,6 +223,43 @@ def test_resident_blocks_by_hand(
     assert counts[LIMITS.index(limit)][0] == blocks
 
 
+TILE = {
+    "TT0": 8, "TT1": 16, "WG0": 16, "WG1": 16, "DepthU": 16, "GSU": 1, "WGM": 8, "GRVW": 4, "VW": 4, "PGR": 1, "LDL": 1,
+}  # fmt: skip
+"""Of 256 x 128 sums, 128 of them in each of 256 threads."""
+
+
+def test_blocks_spread_over_a_pair_of_compute_units() -> None:
+    """A compute unit of RDNA holds 8 warps of 200 registers, a pair 16: three blocks of 5. On an RX 6900 XT with 80 of
+    them, rocBLAS's 102 blocks that each fill one take 1.57 times as long as 80."""
+    device = carver.HIP("rx_6900_xt")
+    columns = [np.array([float(x)]) for x in (5, 0, 200)]
+    assert occupancy_limits(device, *columns)[LIMITS.index("registers")][0] == 3
+    assert resident_blocks(device, *columns)[0] == 1.5
+
+    def ms(blocks: int) -> float:
+        op = carver.MatmulTemplate(256 * blocks, 128, 4096, in_dtype="float32").with_arch(device)
+        [hint] = op.rank([TILE], backend="tensile")
+        assert hint.details["waves"] == blocks / 80
+        return hint.predicted_ms
+
+    assert ms(102) == pytest.approx(1.5 * ms(80), rel=0.08)
+    assert 0.5 * ms(80) < ms(40) < 0.7 * ms(80)
+
+
+def test_other_warps_of_a_scheduler_hide_the_latency_of_operands() -> None:
+    device = carver.HIP("rx_6900_xt")
+    op = carver.MatmulTemplate(512, 512, 512, in_dtype="float32").with_arch(device)
+    ranking = op.rank([TILE | {"TT1": 8, "WG1": 8, "WG0": across} for across in (8, 32)], backend="tensile")
+    [part] = ranking.parts
+    constants = resolve(part.space.kernel, device)
+    step = one_step(part.space, constants)
+    latency_clk = constants["read_latency_clk"] * TILE["DepthU"]
+    idle_clk = step.chain_clk - step.math_clk / np.minimum(2.0, step.warps / device.schedulers_per_sm)
+    few, many = idle_clk[np.argsort(step.warps)]
+    assert few >= latency_clk and many < 0.1 * latency_clk, "2 and 8 warps on the four schedulers of a pair"
+
+
 # ---- traffic
 
 

@@ -22,8 +22,6 @@ from .trace import Access, Trace
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
-SHARING = ("gfx10", "gfx11", "gfx12")
-"""RDNA: the warps of a block stand on both compute units of a workgroup processor."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +144,8 @@ class Facts:
     written_bytes: float
     code: str
     """Hash of the machine code."""
-    resident: int
-    """Blocks that an SM holds; 0 where a block does not fit."""
+    resident: float
+    """Blocks that an SM holds, halves where a pair shares blocks; 0 where a block does not fit."""
     wave_bytes: float
     """Distinct bytes that a wave of resident blocks reads, summed over all waves."""
     live_bytes: float
@@ -215,18 +213,17 @@ def gathered(
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
-    resident = blocks_that_fit(arch, warps, shared_bytes, registers)
-    if not resident and arch.isa.startswith(SHARING):
-        resident = min(blocks_that_fit(arch, -(-warps // 2), shared_bytes, registers), 1)
-    resident = min(resident, TMEM_COLUMNS // tensor_columns) if tensor_columns else resident
-    reads, slots = touched.reads, max(arch.sm_count * resident, 1)
-    on_sm = reads.waves(max(resident, 1))
+    fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
+    fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
+    resident = fitting / arch.sms_per_block
+    reads, slots = touched.reads, max(int(arch.sm_count * resident), 1)
+    on_sm = reads.waves(max(int(resident), 1))
     return Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=code, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
-        unevenness=_unevenness(work, arch.sm_count * resident * trace.programs / math.prod(trace.grid)), dot_flops=dots,
+        unevenness=_unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
         wave_bytes=reads.waves(slots).total_bytes, live_bytes=touched.all.waves(slots).live_bytes,
         reuse=touched.reuse(slots),

@@ -108,13 +108,15 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     slots = sms * work.resident
     waves = np.floor(work.grid / slots)
     left = work.grid - waves * slots
-    resident = np.array([work.resident, np.maximum(1.0, np.ceil(left / sms))])
-    phase = _phase(work, arch, k, resident, np.array([np.minimum(sms, work.grid), np.clip(left, 1.0, sms)]))
+    each = arch.sms_per_block
+    resident = np.array([work.resident, np.maximum(1.0, np.ceil(each * left / sms)) / each])
+    busy = np.array([np.minimum(sms, each * work.grid), np.clip(each * left, each, sms)])
+    phase = _phase(work, arch, k, resident, busy)
     (head_start, tail_start), (head_loop, tail_loop), (head_store, tail_store) = phase.start, phase.loop, phase.store
     in_waves = waves > 0
     some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
-    hidden = work.resident ** -k["block_overlap"]
+    hidden = np.maximum(work.resident, 1.0) ** -k["block_overlap"]
     # Blocks after the first of an SM: the prologue vanishes where a persistent kernel's loads run on into the next
     # tile. Where separate warps store while others multiply, only half of what the store takes beyond the main loop
     # is visible.

@@ -117,4 +117,5 @@ def on_pipe(
     """
     if not alternates:
         return joined(math_clk * blocks, chain_clk, p)
-    return math_clk + joined(math_clk * (blocks - 1.0), np.maximum(chain_clk - math_clk, 1e-9), p)
+    own = math_clk * np.minimum(blocks, 1.0)
+    return own + joined(math_clk * np.maximum(blocks - 1.0, 0.0), np.maximum(chain_clk - own, 1e-9), p)

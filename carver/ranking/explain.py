@@ -124,10 +124,11 @@ class Explanation:
         if h.num_warps is not None:
             limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
             warps = -(-h.launch.threads // arch.warp_size)
+            sms = "SM" if arch.sms_per_block == 1 else f"{arch.sms_per_block} SMs"
             yield (
                 "occupancy",
-                f"{d['occupancy']:.0%}: {several(d['blocks_per_sm'], 'block')} of {several(warps, 'warp')} "
-                f"on each SM; limited by {h.limited_by}",
+                f"{d['occupancy']:.0%}: {several(d['blocks_per_sm'] * arch.sms_per_block, 'block')} of "
+                f"{several(warps, 'warp')} on each {sms}; limited by {h.limited_by}",
             )
             yield "", f"blocks that would fit by each limit: {limits}"
             yield (

@@ -386,7 +386,7 @@ def _explained(h: KernelHint) -> Iterator[str]:
     core = "a CU" if h.arch.vendor == "amd" else "an SM"
     if h.band_ms is not None:
         yield f"{h.band_ms[0]:.4g} to {h.band_ms[1]:.4g} ms holds four times of five: {h.calibrated}"
-    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:.0f} {core}, {h.details['waves']:.2f} waves"
+    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:g} {core}, {h.details['waves']:.2f} waves"
     moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
     yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"
     yield str(facts)

@@ -179,9 +179,10 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     soft_clk = exp_clk + vector_clk + moves * arch.warp_size / arch.lanes_per_sm
     # a warp alternates between products and softmax, so only other warps can fill the pipe that it leaves idle
     per_scheduler = warps / arch.schedulers_per_sm
-    alone = (products_clk + soft_clk) / np.minimum(per_scheduler, 1.0)
-    in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP)
-    chain_clk = np.where(per_scheduler > 1, np.maximum(in_step, alone / per_scheduler), alone)
+    filled = np.minimum(per_scheduler, arch.sms_per_block)
+    of_warp = (products_clk + soft_clk) / per_scheduler
+    in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP) / filled
+    chain_clk = np.where(per_scheduler > arch.sms_per_block, np.maximum(in_step, of_warp), of_warp)
     chain_clk = chain_clk + sum(way.products) * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)

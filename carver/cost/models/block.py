@@ -125,8 +125,10 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
         wait_clk = delivered.exposed * arch.l2_latency_s * arch.clock_hz
         waits, fill_m, fill_n = delivered.waits, delivered.fill_m, delivered.fill_n
-        alone = joined(math_clk / np.minimum(1.0, t.warps / arch.schedulers_per_sm), smem_clk, k["port_overlap"])
-        alone = alone + delivered.latency_clk
+        # other warps of the block's schedulers hide the latency of a warp
+        busy = joined(math_clk / sms_filled(t), smem_clk / arch.sms_per_block, k["port_overlap"])
+        beside = np.maximum(t.warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0)
+        alone = np.maximum(busy, busy / beside + delivered.latency_clk)
         prefetched = own.prefetched > 0
         chain_clk = np.where(prefetched, alone, 0.0)
         apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
@@ -197,7 +199,7 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
       uses it.
     """
     per_scheduler = t.warps / t.arch.schedulers_per_sm
-    alone = np.maximum(math_clk / np.minimum(1.0, per_scheduler), (math_clk + lane_clk) / per_scheduler)
+    alone = np.maximum(math_clk / sms_filled(t), (math_clk + lane_clk) / per_scheduler)
     unit = warp_matrix_unit(t.problem, t.arch)
     if unit is not None and unit.instruction == "mma":
         in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
@@ -209,8 +211,13 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     waiting = SINGLE_INSTR * (moved_a + moved_b)
     waiting += k["convert_instr"] * t.a_converts * moved_a + unpacking(t, k) * converted_b
     widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
-    after = after_clk(t) / np.minimum(1.0, per_scheduler) + k["row_scalar_clk"] * t.row_scalars
+    after = after_clk(t) / sms_filled(t) + k["row_scalar_clk"] * t.row_scalars
     return alone + fixed + k["serial_clk"] * t.serialized + widening + after
+
+
+def sms_filled(t: Block) -> FloatArray:
+    """SMs whose pipes a lone block fills; a fraction where it has fewer warps than an SM has schedulers."""
+    return np.minimum(t.arch.sms_per_block, t.warps / t.arch.schedulers_per_sm)
 
 
 def chain_overlap(t: Block, k: Mapping[str, float]) -> FloatArray:

@@ -71,13 +71,13 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     return Least(
         resident=s.resident,
         full=step(s.resident),
-        alone=step(one),
+        alone=step(one / arch.sms_per_block),
         each=np.maximum(np.maximum(s.math_clk, s.smem_clk), s.issue_clk) * s.slowdown * one,
         start=k["block_start_clk"] + latency * (1.0 - 1.0 / s.ahead) * one,
         start_each=dispatch * one,
         store=s.store_chain_clk * one,
         store_each=s.store_clk * one,
-        hidden=s.resident ** -k["block_overlap"],
+        hidden=np.maximum(s.resident, 1.0) ** -k["block_overlap"],
         again_start=(1.0 - s.next_tile) * one,
         again_store=np.where(s.other_stores > 0, 0.0, one),
     )
@@ -91,7 +91,7 @@ def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
     grid, steps = t.grid, t.steps
     waves = np.floor(grid / (sms * w.resident))
     left = grid - waves * sms * w.resident
-    last = np.maximum(1.0, np.ceil(left / sms))
+    last = np.maximum(1.0, np.ceil(arch.sms_per_block * left / sms)) / arch.sms_per_block
     inside = t.m / t.grid_m * t.n / t.grid_n * np.where(t.split > 1, t.acc_bytes, t.out_bytes)
     each = w.store_each + inside / arch.l2_bytes_per_clk_per_sm
     fetched = t.k / t.split * (t.rows * t.a_bytes + t.cols * t.b_bytes) / arch.l2_bytes_per_clk_per_sm

@@ -127,7 +127,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
 
     tensor = tensor_clk(total, arch, warps)
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
-    turns = max(warps / arch.schedulers_per_sm, 1.0) - 1.0
+    turns = max(warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0) - 1.0
     moved, cached, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0, 0.0
     for access in facts.accesses:
         waste = sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes)
@@ -187,7 +187,7 @@ def fits(facts: Facts, arch: Arch) -> str:
         return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
     if facts.tensor_columns > TMEM_COLUMNS:
         return f"it needs {facts.tensor_columns} columns of tensor memory, an SM has {TMEM_COLUMNS}"
-    if facts.resident < 1:
+    if not facts.resident:
         return f"{facts.warps} warps of {facts.registers} registers per thread do not fit an SM"
     return ""
 
@@ -203,7 +203,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     def fact(name: str) -> FloatArray:
         return np.array([float(getattr(f, name)) for f in candidates])
 
-    grid, held = fact("programs"), np.maximum(fact("resident"), 1.0)
+    grid, held = fact("programs"), np.maximum(fact("resident"), 1.0 / arch.sms_per_block)
     uneven = fact("unevenness")
     steps = np.array([s.steps for s in shapes]) * uneven
 
