@@ -177,6 +177,24 @@ void add(const float *A, const float *B, float *C, int n) {
     assert add(one, c=np.zeros(8, np.float32), b=two)[0] == add(one, c=np.zeros(8, np.float32), b=two)[0] == 3.0
 
 
+@pytest.mark.parametrize(("how", "said"), [
+    ({"executor": 5}, "executor must be an Executor or None, got 5"),
+    ({"parallel": 0}, "parallel must be a whole number of at least 1, got 0"),
+    ({"devices": "cpu"}, "devices must be a list of strings or None, got 'cpu'"),
+    ({"baseline": {"wayz": 1}}, "baseline of scale has unknown key 'wayz'; did you mean 'ways'"),
+    ({"supply_prog": lambda _: None}, "supply_prog returned None; it must return the inputs"),
+    ({"manual_check_prog": lambda _: False}, "manual_check_prog returned False"),
+])  # fmt: skip
+def test_what_a_run_cannot_mean_is_refused(how: dict[str, Any], said: str) -> None:
+    with pytest.raises(CarverError, match=said):
+        tuner(scale, [{"ways": 1}, {"ways": 2}]).run(**{**QUICK, **how}, fresh=True)
+
+
+def test_buckets_are_checked_with_calls() -> None:
+    with pytest.raises(ConfigError, match="each a tuple or a dict, got 5"):
+        carver.autotune(scale, configs=[{"ways": 1}], bucket="pow2").check_bucket([5])
+
+
 def test_a_decorator_takes_places_of_outputs() -> None:
     with pytest.raises(ConfigError, match="out_idx must be a list of whole numbers or a whole number or None, got 'Y'"):
         carver.jit(out_idx="Y")(scale.fn)

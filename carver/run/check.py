@@ -149,7 +149,9 @@ class Checker:
                 with guarded("manual_check_prog"):
                     one = _positional(self.manual_check_prog) == 1
                     right = None if self._right is None else [host(x) for x in self._right]
-                    self.manual_check_prog(outputs) if one else self.manual_check_prog(outputs, right)
+                    said = self.manual_check_prog(outputs) if one else self.manual_check_prog(outputs, right)
+                if isinstance(said, bool | np.bool_) and not said:
+                    return "wrong_result", "manual_check_prog returned False", None
                 return "ok", "", None
         except (AssertionError, RunError) as e:
             return "wrong_result", str(e) or "an assertion of the check failed", None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import of_array
-from ..base.errors import ConfigError, nearest
+from ..base.errors import ConfigError, RunError, nearest
 from .buffers import TORCH_NAMES, Array, as_tf32, decode, encode, is_gpuarray, is_torch
 from .spec import LEFT_OUT, Param, element, param_of
 
@@ -223,6 +223,8 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, how: Ten
 def supplied(program: Callable[..., Any], params: Sequence[Param]) -> Inputs:
     """What the user's `supply_prog(signature)` returned; the signature is a list of `Param`."""
     returned = program(list(params))
+    if returned is None:
+        raise RunError("supply_prog returned None; it must return the inputs, in the order of the signature")
     given = list(returned) if isinstance(returned, list | tuple) else [returned]
     names = [p.name for p in params] if len(params) == len(given) else [f"arg{i}" for i in range(len(given))]
     return from_user(given, names, "supply_prog")

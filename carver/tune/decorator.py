@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError
-from ..base.given import asked
+from ..base.given import asked, shown
 from ..base.table import words
 from ..ops.template import Template
 from ..run.buffers import is_torch
@@ -262,6 +262,8 @@ def check_bucket(
     shared: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
     found = []
     for call in sizes:
+        if not isinstance(call, Mapping | Sequence):
+            raise ConfigError(f"check_bucket takes arguments of calls, each a tuple or a dict, got {shown(call)}")
         args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (tuple(call), {})
         part = tuned._keyed_on(args, kwargs)
         bucket = digest([part])

@@ -357,9 +357,13 @@ def _ranking_of(entries: Sequence[Entry]) -> Ranking | None:
 
 def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -> Entry:
     """The config that the winner is compared with: one that is given, or (True) the function's own defaults."""
-    if isinstance(given, Mapping):
-        return Entry(len(entries), dict(given))
     parameters = jit.signature.parameters
+    if isinstance(given, Mapping):
+        anything = {"config", "hint"} & parameters.keys() or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        if unknown := [] if anything else [name for name in given if name not in parameters]:
+            word = unknown[0]
+            raise ConfigError(f"baseline of {jit.name} has unknown key {word!r}; {nearest(word, parameters)}")
+        return Entry(len(entries), dict(given))
     config = {k: parameters[k].default for k in entries[0].config if k in parameters}
     if missing := [k for k, v in config.items() if v is parameters[k].empty]:
         raise ConfigError(f"baseline=True takes the defaults of {jit.name}; {missing[0]!r} has none")

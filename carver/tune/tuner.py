@@ -21,6 +21,7 @@ import numpy as np
 
 from ..base.errors import CompileError, ConfigError, DeviceError, Foreign, KernelError, NoCandidates, RunError
 from ..base.folders import cache_folder, check_owner, existing, kept, lease, private
+from ..base.given import takes, whole
 from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
@@ -141,11 +142,14 @@ class AutoTuner:
             )
         return make_plan(self.jit, self.configs, self._args, self._kwargs, settings, self.template)
 
+    @takes(ConfigError)
     def tune(
         self, plan: Plan, devices: Sequence[str] | None = None, executor: Executor | None = None,
         parallel: int | None = None, fresh: bool = False,
     ) -> AutotuneResult:  # fmt: skip
         """Carry out a plan: take the result from the cache, or measure what the records do not have."""
+        if parallel is not None:
+            whole("parallel", parallel, ConfigError, 1)
         if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
             raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
         on_disk, mode = plan.kept and not cache.disk_off(), untimed.mode()
