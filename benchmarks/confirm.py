@@ -70,6 +70,23 @@ NAMED_MEMORY = [
     GEMVTemplate(151936, 3584), ElementwiseTemplate((50000, 1333), inputs=2),
 ]  # fmt: skip
 
+STREAMS = [  # 64 MiB and more: rows that end inside a vector and others, sums of rows and columns, GEMV
+    *[ReductionTemplate(op, ((1 << 26) // c // 64 * 64 + 3, c), 1, dtype) for op, c, dtype in (
+        *[("softmax", c, "float16") for c in (77, 333, 1500, 1777)],
+        *[("softmax", c, "float32") for c in (65, 1003)],
+        *[("layer_norm", c, "float16") for c in (77, 333, 1777)],
+        *[("rms_norm", c, "bfloat16") for c in (100, 333, 1777)],
+    )],
+    *[ReductionTemplate("softmax", shape, 1) for shape in ((50000, 333), (20011, 1777), (300, 100_003), (16384, 4096))],
+    *[ReductionTemplate("layer_norm", shape, 1) for shape in ((100_003, 77), (32768, 768), (8192, 8192))],
+    ReductionTemplate("rms_norm", (65536, 1024), 1, "bfloat16"),
+    *[ReductionTemplate("sum", shape, 1) for shape in ((200_003, 333), (60_001, 1777), (16384, 8192))],
+    *[ReductionTemplate("sum", shape, 0) for shape in ((8192, 16384), (16384, 2048))],
+    ReductionTemplate("max", (65536, 1024), 0),
+    GEMVTemplate(4096, 14336), GEMVTemplate(14336, 4096, trans_A=True), GEMVTemplate(16384, 16384),
+    GEMVTemplate(8192, 8192, trans_A=True),
+]  # fmt: skip
+
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -96,7 +113,7 @@ RAGGED = [
 
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
-    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY), ("ragged", RAGGED)):
+    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY), ("streams", STREAMS), ("ragged", RAGGED)):
         if kind in kinds:
             yield from ((kind, template) for template in named)
     if "types" in kinds:
