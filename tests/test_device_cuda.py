@@ -493,6 +493,50 @@ def test_a_block_keeps_the_rows_of_a_softmax_apart(gpu: cuda.CudaDevice, axis: i
 
 @pytest.mark.gpu
 @GPU
+@pytest.mark.parametrize("op", ["softmax", "layer_norm", "rms_norm"])
+@pytest.mark.parametrize("columns", [1, 7, 77, 333, 1030])
+def test_rows_that_start_inside_a_vector(gpu: cuda.CudaDevice, op: str, columns: int) -> None:
+    """Narrow and wide vectors move the same elements, and nothing beside the rows."""
+    x = np.random.default_rng(5).standard_normal((101, columns)) + 3
+    template = ReductionTemplate(op, x.shape, in_dtype="float16").with_arch(gpu.arch)
+    given = upload(gpu, x, "float16")
+    x = gpu.download(given).astype(np.float64)
+    shifted = x - x.mean(1, keepdims=True)
+    right = {
+        "softmax": lambda: np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True),
+        "layer_norm": lambda: shifted / np.sqrt((shifted**2).mean(1, keepdims=True) + 1e-5),
+        "rms_norm": lambda: x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5),
+    }[op]()
+    for vec, lanes in ((1, 32), (2, 8), (4, 4), (8, 4), (8, 16)):
+        config = {"block_r": 64 // lanes, "block_c": 128, "threads": 64, "vec": vec, "row_lanes": lanes}
+        built = prepare(render(template.rank([config], "cuda")[0], gpu.arch), gpu)
+        out = gpu.empty(x.shape, "float16")
+        gpu.fill(out, 0xFF)
+        built(given, out)
+        gpu.synchronize()
+        np.testing.assert_allclose(gpu.download(out), right, rtol=4e-3, atol=4e-3, err_msg=str(config))
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("cluster", [2, 4, 8])
+def test_blocks_of_a_cluster_add_up_what_they_have(gpu: cuda.CudaDevice, cluster: int) -> None:
+    if not gpu.arch.tma:
+        pytest.skip("clusters need compute capability 9.0")
+    x = np.arange(1000 * 300).reshape(1000, 300) % 7
+    for axis, tile in ((0, {"block_r": 64, "block_c": 32}), (1, {"block_r": 8, "block_c": 32})):
+        template = ReductionTemplate("sum", x.shape, axis, in_dtype="int32", out_dtype="int32").with_arch(gpu.arch)
+        config = {**tile, "threads": 64, "vec": 4, "split": 1, "cluster": cluster}
+        built = prepare(render(template.rank([config], "cuda")[0], gpu.arch), gpu)
+        out = gpu.empty((x.shape[1 - axis],), "int32")
+        gpu.fill(out, 0xFF)
+        built(upload(gpu, x, "int32"), out)
+        gpu.synchronize()
+        np.testing.assert_array_equal(gpu.download(out), x.sum(axis))
+
+
+@pytest.mark.gpu
+@GPU
 @pytest.mark.parametrize("columns", [4096, 4095, 7])
 def test_repeated_inputs_of_elementwise_kernels(gpu: cuda.CudaDevice, columns: int) -> None:
     template = ElementwiseTemplate((1000, columns), "float32", inputs=1, broadcast=1)

@@ -29,7 +29,7 @@ DEMANDS = [
     f.name for f in dataclasses.fields(Work)
     if str(f.type).startswith("FloatArray") and not f.name.endswith("_overlap")
 ]  # fmt: skip
-ONES = ("chain_clk", "grid", "resident", "warps", "steps", "ahead", "slowdown", "l2_read_bytes")
+ONES = ("chain_clk", "grid", "resident", "warps", "steps", "ahead", "slowdown", "l2_read_bytes", "sm_share")
 
 
 def work(**demands: float) -> Work:
@@ -155,7 +155,7 @@ def test_the_largest_demand_is_what_bounds_the_loop(demand: str, value: float, l
 
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_asking_for_more_never_takes_less(demand: str) -> None:
-    if demand in ("grid", "resident", "warps", "ahead", "l2_read_bytes", "next_tile", "other_stores"):
+    if demand in ("grid", "resident", "sm_share", "warps", "ahead", "l2_read_bytes", "next_tile", "other_stores"):
         pytest.skip(f"more {demand} may be faster: that is what it is for")
     base = dict(
         grid=300, resident=2, warps=4, steps=50, ahead=2, math_clk=500, chain_clk=300, smem_clk=200, issue_clk=100,
@@ -489,6 +489,41 @@ def test_a_ragged_output_is_written_once() -> None:
         carver.MatmulTemplate(m, 2**20, 32, out_dtype="float32").with_arch("h200").rank([config])[0] for m in (128, 129)
     )
     assert odd.predicted_ms < 1.5 * even.predicted_ms
+
+
+def column_sums(rows: int, columns: int) -> carver.ReductionTemplate:
+    return carver.ReductionTemplate("sum", (rows, columns), 0).with_arch("h200")
+
+
+def split_tile(threads: int, split: int, cluster: int) -> dict[str, int]:
+    return dict(block_r=threads // 4, block_c=64, threads=threads, vec=4, split=split, cluster=cluster)
+
+
+def test_clusters_cost_less_than_a_second_launch() -> None:
+    split, cluster = (column_sums(16384, 2048).rank([split_tile(256, *by)], "cuda")[0] for by in ((8, 1), (1, 8)))
+    assert cluster.predicted_ms < split.predicted_ms
+
+
+def test_clusters_of_more_than_two_blocks_leave_sms_idle() -> None:
+    """120 of 132: as many blocks as there are places take two waves."""
+    large = column_sums(1 << 16, 1024)
+    wide = [dict(block_r=512, block_c=16, threads=1024, vec=8, split=1, cluster=n) for n in (1, 2, 4)]
+    alone, pairs, fours = (h.details for h in sorted(large.rank(wide, "cuda"), key=lambda h: h.config["cluster"]))
+    assert [h["waves"] for h in (alone, pairs)] == pytest.approx([64 / 132, 128 / 132])
+    assert fours["waves"] == pytest.approx(256 / 120)
+
+
+def test_an_sm_holds_eight_blocks_of_clusters() -> None:
+    narrow = [dict(block_r=8, block_c=64, threads=32, vec=1, split=1, cluster=n) for n in (1, 2)]
+    rows = carver.ReductionTemplate("sum", (60_001, 1777)).with_arch("h200")
+    alone, pairs = sorted(rows.rank(narrow, "cuda"), key=lambda h: h.config["cluster"])
+    assert alone.details["waves"] < pairs.details["waves"] / 3
+
+
+@pytest.mark.parametrize("op", ["softmax", "layer_norm"])
+def test_rows_that_start_anywhere_are_read_in_vectors(op: str) -> None:
+    first = carver.ReductionTemplate(op, (201_475, 333)).with_arch("h200").recommend_hints(1, "cuda")[0]
+    assert first.config["vec"] == 8
 
 
 def test_registers_are_shared_out_by_scheduler() -> None:

@@ -104,7 +104,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     The last wave runs at its own occupancy: fewer blocks share an SM, each is faster, and fewer bytes are in flight.
     Without this, a grid just above a full wave would be off by up to a whole wave.
     """
-    sms = float(arch.sm_count)
+    sms = np.maximum(np.floor(arch.sm_count * work.sm_share), 1.0)
     slots = sms * work.resident
     waves = np.floor(work.grid / slots)
     left = work.grid - waves * slots

@@ -49,6 +49,8 @@ class Work:
     """This step's share of the bytes that miss L2, which an L3 serves if there is one."""
     missed: FloatArray | None = None
     """Share of the loads that wait for DRAM; None: `dram_bytes` over `l2_read_bytes`."""
+    sm_share: FloatArray | float = 1.0
+    """Share of the device's SMs that can hold blocks of the grid."""
     products_apart: FloatArray | float = 0.0
     """1 where loads do not overlap with the products of the step in which they are waited for, so that a lone block
     takes the time of both; elsewhere the share `chain_latency` of the products counts."""
@@ -90,7 +92,7 @@ class Work:
     other_stores: FloatArray | float = 0.0
     """1 where separate warps store a tile while others multiply the next one."""
     reduction_s: FloatArray | float = 0.0
-    """Time of a second kernel that reduces partial results. [s]"""
+    """Time of a second kernel that reduces partial results, and that blocks of a cluster wait for each other. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)
     """Figures to show, which no time depends on: traffic, hit rate, padding."""
 

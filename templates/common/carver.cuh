@@ -155,7 +155,7 @@ __device__ __forceinline__ Vector<typename Element<DTYPE>::type, N> narrow(const
         for (int i = 0; i < N; i += 2) {
             const float a = from[i], b = from[i + 1];
             const unsigned pair = DTYPE == CARVER_F16 ? floats_to_halves(a, b) : floats_to_bfloats(a, b);
-            to.at[i] = static_cast<unsigned short>(pair), to.at[i + 1] = static_cast<unsigned short>(pair >> 16);
+            reinterpret_cast<unsigned *>(to.at)[i / 2] = pair;
         }
     } else {
 #pragma unroll

@@ -26,8 +26,8 @@
 #ifndef VEC
 #define VEC 8
 #endif
-#ifndef ROW_WARPS
-#define ROW_WARPS 32  // that share a row at most
+#ifndef ROW_LANES
+#define ROW_LANES 1024  // that share a row at most
 #endif
 #ifndef X_DTYPE
 #define X_DTYPE 3
@@ -49,7 +49,7 @@ namespace carver {
 
 using X = Element<X_DTYPE>;
 using Y = Element<Y_DTYPE>;
-using Block = Tile<BLOCK_R, BLOCK_C, THREADS, VEC, 32 * ROW_WARPS>;
+using Block = Tile<BLOCK_R, BLOCK_C, THREADS, VEC, ROW_LANES>;
 
 template <bool DOUBLE> struct Wide { using type = float; };
 template <> struct Wide<true> { using type = double; };
@@ -76,10 +76,10 @@ __device__ __forceinline__ double quotient(double a, double b) { return a / b; }
 // Of a NaN and a number the number.
 __device__ __forceinline__ float greater(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double greater(double a, double b) { return fmax(a, b); }
-__device__ __forceinline__ float inverse_root(float x) { return 1.f / sqrtf(x); }
+__device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return 1. / sqrt(x); }
 
-// The statistics of a normalisation: `of` a thread's elements, of which the first `count` exist and the others are 0.
+// The statistics of a normalisation: `of` a thread's elements, of which `count` exist, those that are `there`; others are 0.
 // After the last join, an element x of which `of` has made `part` is normalised by (x - offset()) * factor(part).
 
 // The greatest element, and the sum of exp(x - greatest). `of` leaves these exponentials in place of the elements. A NaN is
@@ -95,15 +95,16 @@ template <typename T> struct Exponentials {
     __device__ __forceinline__ Exponentials across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, greatest, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
     }
-    template <int N> static __device__ __forceinline__ Exponentials of(T (&x)[N], int count) {
+    template <int N, typename THERE> static __device__ __forceinline__ Exponentials of(T (&x)[N], int, THERE there) {
         Exponentials all = none();
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.greatest = i < count ? greater(all.greatest, x[i]) : all.greatest;
+        for (int i = 0; i < N; ++i)
+            if (there(i)) all.greatest = greater(all.greatest, x[i]);
         const T shift = all.greatest == lowest<T>() ? T(0) : all.greatest;  // -inf - -inf is no number
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             x[i] = exponential(x[i] - shift);
-            all.sum += i < count ? x[i] : T(0);
+            if (there(i)) all.sum += x[i];
         }
         return all;
     }
@@ -134,17 +135,18 @@ template <typename T> struct Moments {
     __device__ __forceinline__ Moments across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, mean, bit), __shfl_xor_sync(0xffffffffu, squares, bit)};
     }
-    template <int N> static __device__ __forceinline__ Moments of(T (&x)[N], int count) {
+    template <int N, typename THERE> static __device__ __forceinline__ Moments of(T (&x)[N], int count, THERE there) {
         Moments all = {static_cast<T>(count), T(0), T(0)};
 #pragma unroll
         for (int i = 0; i < N; ++i) all.mean += x[i];
-        all.mean = count > 0 ? all.mean / all.count : T(0);
+        all.mean = count > 0 ? quotient(all.mean, all.count) : T(0);
 #pragma unroll
-        for (int i = 0; i < N; ++i) all.squares += i < count ? (x[i] - all.mean) * (x[i] - all.mean) : T(0);
+        for (int i = 0; i < N; ++i)
+            if (there(i)) all.squares += (x[i] - all.mean) * (x[i] - all.mean);
         return all;
     }
     __device__ __forceinline__ T offset() const { return mean; }
-    __device__ __forceinline__ T factor(Moments) const { return inverse_root(squares / count + static_cast<T>(EPSILON)); }
+    __device__ __forceinline__ T factor(Moments) const { return inverse_root(quotient(squares, count) + static_cast<T>(EPSILON)); }
 };
 
 // Each thread's squares move to the mean of all, so that the joins are sums.
@@ -169,14 +171,14 @@ template <typename T> struct Squares {
     __device__ __forceinline__ Squares across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
     }
-    template <int N> static __device__ __forceinline__ Squares of(T (&x)[N], int count) {
+    template <int N, typename THERE> static __device__ __forceinline__ Squares of(T (&x)[N], int count, THERE) {
         Squares all = {static_cast<T>(count), T(0)};
 #pragma unroll
         for (int i = 0; i < N; ++i) all.sum += x[i] * x[i];
         return all;
     }
     __device__ __forceinline__ T offset() const { return T(0); }
-    __device__ __forceinline__ T factor(Squares) const { return inverse_root(sum / count + static_cast<T>(EPSILON)); }
+    __device__ __forceinline__ T factor(Squares) const { return inverse_root(quotient(sum, count) + static_cast<T>(EPSILON)); }
 };
 
 }  // namespace carver

@@ -1,7 +1,7 @@
 // Hopper's copy engine and the barriers that it signals. sm_90a. Like ptx.cuh, little but inline assembly.
 #pragma once
 
-#include "common/carver.cuh"
+#include "common/cluster.cuh"
 
 namespace carver {
 
@@ -29,15 +29,6 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
                      : "r"(barrier), "r"(parity)
                      : "memory");
     } while (!done);
-}
-
-__device__ __forceinline__ int cluster_rank() {
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return static_cast<int>(rank);
-}
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // What each thread of a warp group may have from here on; all four warps say so.

@@ -1,7 +1,7 @@
 // Y[b,n] = epilogue(sum_k X[b,k] A[b,n,k]), or A[b,k,n] with TRANS_A.
 //
-// A block reads BLOCK_N x BLOCK_K tiles of A along k and keeps the sums of its BLOCK_N outputs in registers. SPLIT_K blocks
-// share the k of one output; their sums meet in the workspace, in a fixed order.
+// A block reads BLOCK_N x BLOCK_K tiles of A along k and keeps the sums of its BLOCK_N outputs in registers. Blocks share the
+// k of one output: CLUSTER of them meet in shared memory, SPLIT_K such clusters in the workspace, in a fixed order.
 #ifndef A_DTYPE
 #define A_DTYPE 3
 #endif
@@ -29,6 +29,9 @@
 #ifndef SPLIT_K
 #define SPLIT_K 1
 #endif
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
 #ifndef ALIGN_A
 #define ALIGN_A 16
 #endif
@@ -36,6 +39,7 @@
 #define ALIGN_X 16
 #endif
 
+#include "common/cluster.cuh"
 #include "common/epilogue.cuh"
 #include "common/tile.cuh"
 
@@ -45,10 +49,12 @@ using A = Element<A_DTYPE>;
 using X = Element<X_DTYPE>;
 using Y = Element<Y_DTYPE>;
 using Total = SumOf<A::sum>;
+static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "a cluster has 1, 2, 4 or 8 blocks");
 static_assert(sizeof(A::sum) == sizeof(X::sum) && is_integer<A::sum>() == is_integer<X::sum>(), "A and X must be added up in one type");
 
 using Block = Tile<TRANS_A ? BLOCK_K : BLOCK_N, TRANS_A ? BLOCK_N : BLOCK_K, THREADS, VEC>;
-constexpr int kSmemBytes = (TRANS_A ? Block::kColumnSharedValues : Block::kRowSharedValues) * static_cast<int>(sizeof(Total));
+constexpr int kShared = TRANS_A ? Block::kColumnSharedValues : Block::kRowSharedValues;
+constexpr int kSmemBytes = (kShared + (CLUSTER > 1 ? BLOCK_N : 0)) * static_cast<int>(sizeof(Total));
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -96,15 +102,15 @@ __device__ __forceinline__ void add_columns(ColumnSums &sums, const A::type *a, 
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void CARVER_CLUSTER(CLUSTER) __launch_bounds__(THREADS, 1)
 carver_gemv(const carver::X::type *__restrict__ x, const carver::A::type *__restrict__ a, const carver::Y::type *__restrict__ bias,
             carver::Y::type *__restrict__ y, carver::A::sum *__restrict__ workspace, carver::i64 n, carver::i64 k, carver::i64 batches, carver::i64 lda) {
     using namespace carver;
     const unsigned tiles = static_cast<unsigned>(ceil_div(n, BLOCK_N));
-    const unsigned slice = blockIdx.x / tiles;
+    const unsigned cluster = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER, slice = cluster / tiles;
     const int split = static_cast<int>(slice % SPLIT_K);
-    const i64 batch = slice / SPLIT_K, n0 = static_cast<i64>(blockIdx.x % tiles) * BLOCK_N;
-    const Steps steps = steps_of<BLOCK_K, SPLIT_K>(k, split);
+    const i64 batch = slice / SPLIT_K, n0 = static_cast<i64>(cluster % tiles) * BLOCK_N;
+    const Steps steps = steps_of<BLOCK_K, SPLIT_K * CLUSTER>(k, split * CLUSTER + rank);
     const i64 outputs = n - n0;
     i64 left = k - steps.first;
 
@@ -113,12 +119,20 @@ carver_gemv(const carver::X::type *__restrict__ x, const carver::A::type *__rest
     const i64 advance = TRANS_A ? BLOCK_K * lda : BLOCK_K;
     const bool inside = outputs >= BLOCK_N;
     const i64 whole = inside ? least(steps.count, left / BLOCK_K) : 0;
-    const auto write = [&](i64 row, A::sum sum) {
+    const auto write = [&](int place, Total sum) {
+        const i64 row = n0 + place;
         if (row >= n) return;
         if constexpr (SPLIT_K > 1)
-            workspace[(split * batches + batch) * n + row] = sum;
+            workspace[(split * batches + batch) * n + row] = sum.value;
         else
-            y[batch * n + row] = finish<Y>(sum, bias, row);
+            y[batch * n + row] = finish<Y>(sum.value, bias, row);
+    };
+    Total *const shared = reinterpret_cast<Total *>(shared_memory), *const ours = shared + kShared;
+    const auto leave = [&](int place, Total sum) {
+        if constexpr (CLUSTER > 1)
+            ours[place] = sum;
+        else
+            write(place, sum);
     };
 
     if constexpr (TRANS_A) {
@@ -127,12 +141,12 @@ carver_gemv(const carver::X::type *__restrict__ x, const carver::A::type *__rest
         for (i64 step = 0; step < whole; ++step, a += advance, x += BLOCK_K, left -= BLOCK_K) add_columns<true>(sums, a, x, lda, left, outputs);
 #pragma unroll 1
         for (i64 step = whole; step < steps.count; ++step, a += advance, x += BLOCK_K, left -= BLOCK_K) add_columns<false>(sums, a, x, lda, left, outputs);
-        Block::combine_columns(sums.at, reinterpret_cast<Total *>(shared_memory));
+        Block::combine_columns(sums.at, shared);
         if (Block::group() == 0) {
 #pragma unroll
             for (int j = 0; j < Block::kColumnTrips; ++j)
 #pragma unroll
-                for (int e = 0; e < VEC; ++e) write(n0 + Block::column(j) + e, sums.at[j][e].value);
+                for (int e = 0; e < VEC; ++e) leave(Block::column(j) + e, sums.at[j][e]);
         }
     } else {
         RowSums sums = {};
@@ -140,12 +154,13 @@ carver_gemv(const carver::X::type *__restrict__ x, const carver::A::type *__rest
         for (i64 step = 0; step < whole; ++step, a += advance, x += BLOCK_K, left -= BLOCK_K) add_rows<true>(sums, a, x, lda, outputs, left);
 #pragma unroll 1
         for (i64 step = whole; step < steps.count; ++step, a += advance, x += BLOCK_K, left -= BLOCK_K) add_rows<false>(sums, a, x, lda, outputs, left);
-        Block::combine_rows(sums.at, reinterpret_cast<Total *>(shared_memory));
+        Block::combine_rows(sums.at, shared);
         if (Block::lane() == 0) {
 #pragma unroll
-            for (int i = 0; i < Block::kRowTrips; ++i) write(n0 + Block::row(i), sums.at[i].value);
+            for (int i = 0; i < Block::kRowTrips; ++i) leave(Block::row(i), sums.at[i]);
         }
     }
+    if constexpr (CLUSTER > 1) join_cluster<CLUSTER, BLOCK_N, THREADS>(ours, write);
 }
 
 // Adds the SPLIT_K sums of each output, one output a thread.

@@ -1,19 +1,24 @@
 // Y = sum, maximum or mean (REDUCE_OP 0, 1, 2) of X[r,c] along rows (AXIS = 1, Y[r]) or down columns (AXIS = 0, Y[c]).
 //
 // A block walks BLOCK_R x BLOCK_C tiles along the reduced axis; every thread joins what it reads in registers, and the threads
-// of one output meet once, at the end. SPLIT blocks share an output where there are few of them: they leave partial results in
-// the workspace, which a second launch joins in a fixed order.
+// of one output meet once, at the end. Blocks share an output where there are few of them: CLUSTER of them meet in shared
+// memory, and SPLIT such clusters leave partial results in the workspace, which a second launch joins in a fixed order.
 #ifndef REDUCE_OP
 #define REDUCE_OP 0
 #endif
 #ifndef SPLIT
 #define SPLIT 1
 #endif
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
 
+#include "common/cluster.cuh"
 #include "common/reduce.cuh"
 
 namespace carver {
 
+static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "a cluster has 1, 2, 4 or 8 blocks");
 static_assert(REDUCE_OP == CARVER_SUM || REDUCE_OP == CARVER_MAX || REDUCE_OP == CARVER_MEAN, "sum, maximum or mean");
 
 // In what elements are joined. A sum of int32 takes 64 bits, one of int8 wraps beyond 2^24 elements.
@@ -23,7 +28,9 @@ template <bool IS_INT32> struct JoinOf<true, IS_INT32> { using type = MaxOf<X::s
 using Join = JoinOf<REDUCE_OP == CARVER_MAX, X_DTYPE == CARVER_I32>::type;
 using Sum = decltype(Join::value);
 
-constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Join));
+constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;
+constexpr int kShared = AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues;
+constexpr int kSmemBytes = (kShared + (CLUSTER > 1 ? kOutputs : 0)) * static_cast<int>(sizeof(Join));
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -61,15 +68,15 @@ template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, cons
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void CARVER_CLUSTER(CLUSTER) __launch_bounds__(THREADS, 1)
 carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::Sum *__restrict__ workspace, carver::i64 r, carver::i64 c) {
     using namespace carver;
-    constexpr int kOutputs = AXIS == 1 ? BLOCK_R : BLOCK_C, kStep = AXIS == 1 ? BLOCK_C : BLOCK_R;
     const i64 outputs = AXIS == 1 ? r : c, extent = AXIS == 1 ? c : r;
     const unsigned tiles = static_cast<unsigned>(ceil_div(outputs, kOutputs));
-    const int split = static_cast<int>(blockIdx.x / tiles);
-    const i64 first = static_cast<i64>(blockIdx.x % tiles) * kOutputs, here = outputs - first;
-    const Steps steps = steps_of<kStep, SPLIT>(extent, split);
+    const unsigned cluster = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
+    const int split = static_cast<int>(cluster / tiles);
+    const i64 first = static_cast<i64>(cluster % tiles) * kOutputs, here = outputs - first;
+    const Steps steps = steps_of<kStep, SPLIT * CLUSTER>(extent, split * CLUSTER + rank);
     x += AXIS == 1 ? first * c + steps.first : steps.first * c + first;
 
     Sums sums;
@@ -93,12 +100,18 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
         else
             y[first + place] = finish(sum, extent);
     };
-    Join *const shared = reinterpret_cast<Join *>(shared_memory);
+    Join *const shared = reinterpret_cast<Join *>(shared_memory), *const ours = shared + kShared;
+    const auto leave = [&](int place, Join sum) {
+        if constexpr (CLUSTER > 1)
+            ours[place] = sum;
+        else
+            write(place, sum);
+    };
     if constexpr (AXIS == 1) {
         Block::combine_rows(sums.row, shared);
         if (Block::lane() == 0) {
 #pragma unroll
-            for (int i = 0; i < Block::kRowTrips; ++i) write(Block::row(i), sums.row[i]);
+            for (int i = 0; i < Block::kRowTrips; ++i) leave(Block::row(i), sums.row[i]);
         }
     } else {
         Block::combine_columns(sums.column, shared);
@@ -106,9 +119,11 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
 #pragma unroll
             for (int j = 0; j < Block::kColumnTrips; ++j)
 #pragma unroll
-                for (int e = 0; e < VEC; ++e) write(Block::column(j) + e, sums.column[j][e]);
+                for (int e = 0; e < VEC; ++e) leave(Block::column(j) + e, sums.column[j][e]);
         }
     }
+    if constexpr (CLUSTER > 1)
+        join_cluster<CLUSTER, kOutputs, THREADS>(ours, write);
 }
 
 // Joins the SPLIT partial results of each output, one output a thread.

@@ -24,12 +24,20 @@ EXCHANGE_CLK = 60.0
 SHUFFLE_CLK = 27.0
 """Latency of a shuffle and an addition: 23 and 4 clocks (arXiv 1804.06826, table of latencies; similar since)."""
 
+CLUSTER_BLOCKS = 8.0
+"""Blocks of clusters that an SM holds at once. Source: `tests/data/h200/streams.json.gz`, where blocks of one or two
+warps take as long in clusters as if there were at most eight of them, against the same blocks without clusters."""
+CLUSTER_SMS = 10.0 / 11.0
+"""Share of the SMs that clusters of more than two blocks can use: 120 of an H100's 132. The others are left over in
+parts of the chip that no cluster leaves (github.com/NVIDIA/cutlass/issues/1921). In the same table, 128 blocks of
+clusters for 132 SMs take two waves."""
+
 SHUFFLE_LANES = 32.0
 """Lanes that an SM shuffles per clock. Source: CUDA C++ Programming Guide, throughput of native instructions; the same
 since compute capability 7.0."""
 
 READS = frozenset({
-    "access_instr", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
+    "access_instr", "cluster_s", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
     "split_s", "step_chain_clk", "step_instr",
 })  # fmt: skip
 """Constants that this module's terms read."""
@@ -77,6 +85,7 @@ class Stream:
     ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use", 1)
     outputs_per_element: FloatArray = column("", "elements stored per element read", 0)
     split: FloatArray = column("", "blocks that share one result", 1)
+    cluster: FloatArray = column("blocks", "blocks of a cluster, which start together and exchange their results", 1)
     step_exchanges: FloatArray = column("", "rounds through shared memory in every step", 0)
     exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
     tree_levels: FloatArray = column("", "dependent shuffles that combine the results of a warp", 0)
@@ -116,7 +125,9 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         stored_page = 1 + k["dram_run_bytes"] / stored_bytes
     # an operand that is read across its rows: each element takes a whole sector from L2, but DRAM reads sectors once
     alone_bytes = c.scattered_elements * (arch.sector_bytes - width)
+    clustered = c.cluster > 1
     resident = resident_blocks(arch, warps, smem_bytes, registers)
+    resident = np.where(clustered, np.minimum(resident, CLUSTER_BLOCKS), resident)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # bytes in use by all resident blocks
     kept = np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
     dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
@@ -140,6 +151,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
     return Work(
         grid=blocks * np.ones(n),
         resident=resident * np.ones(n),
+        sm_share=np.where(c.cluster > 2, CLUSTER_SMS, 1.0),
         warps=warps,
         steps=steps,
         ahead=c.ahead,
@@ -154,7 +166,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         l3_bytes=dram,
         store_clk=warps * c.tree_instr / issue_per_clk(arch),
         store_chain_clk=tree_clk,
-        reduction_s=np.where(split > 1, join_s, 0.0),
+        reduction_s=np.where(split > 1, join_s, 0.0) + np.where(clustered, k["cluster_s"], 0.0),
         slowdown=spill_slowdown(arch, warps, registers, instructions / issue_per_clk(arch), k),
         facts={
             "dram_bytes": dram * trips,
