@@ -185,6 +185,14 @@ def test_cutlass_comes_back_and_is_ranked() -> None:
         assert pair == (hint.block[0] == 128) and config["use_tma_store"]
 
 
+def test_a_pruner_takes_a_template_or_what_makes_one() -> None:
+    for make in (carver.triton_pruner, carver.triton_perf_model):
+        with pytest.raises(ConfigError, match="template must be a Template or a function, got 5"):
+            make(5)
+    hint = OP.recommend_hints(1)[0]
+    assert hint.explain("gh200_96").arch.name == "gh200_96" and hint.explain().arch.name == hint.arch.name
+
+
 def test_kernel_tuner_arguments() -> None:
     hints = OP.recommend_hints(5)
     params = kernel_tuner.tune_params(hints, fixed={"UNROLL": 4})

@@ -119,8 +119,8 @@ class Pruner(dict[str, Callable[..., list[Any]]]):
 
 @takes(ConfigError)
 def pruner(
-    template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
-    propose: bool = False, tuner: Callable[[], Any] | None = None,
+    template: Template | Callable[..., Template], topk: int = 10, names: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (), propose: bool = False, tuner: Callable[[], Any] | None = None,
 ) -> Pruner:
     """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.
 
@@ -153,7 +153,7 @@ def pruner(
 
 @takes(ConfigError)
 def perf_model(
-    template: Make, names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
+    template: Template | Callable[..., Template], names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
 ) -> Callable[..., float]:
     """`prune_configs_by={"perf_model": carver.triton_perf_model(op), "top_k": 5}`: predicted times, infinite where the
     configuration cannot run. [s]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..arch.descriptor import Arch
+from ..arch.devices import load
 from ..base.errors import CarverError
 from ..problem.problem import Problem
 from ..ranking.explain import Explanation, explain
@@ -24,9 +25,10 @@ PADDED = 16
 """Elements that rows are padded to a multiple of: whole copies of 16 bytes for every type."""
 
 
-def explained(hint: Hint, arch: Arch | None = None) -> Explanation:
-    """`explain`, with notes on what a change of the problem would bring."""
-    found = explain(hint, arch)
+def explained(hint: Hint, arch: Arch | str | None = None) -> Explanation:
+    """`explain`, for another device than the hint's if one is named, with notes on what a change of the problem would
+    bring."""
+    found = explain(hint, None if arch is None else load(arch))
     more = tuple(f"{text[0].upper()}{text[1:]}." for text in faster_if(hint.problem, found.arch, hint.backend))
     return replace(found, notes=(*found.notes, *more))
 

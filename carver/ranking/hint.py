@@ -110,7 +110,7 @@ class Hint:
     notes: tuple[str, ...] = ()
 
     explain: ClassVar[Callable[..., Any]]
-    """`carver.ranking.explain.explain` of this hint on its own device; see `carver._methods`."""
+    """`carver.ops.elsewise.explained` of this hint, on its own device or another; see `carver._methods`."""
 
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details"):
