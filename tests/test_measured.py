@@ -22,8 +22,7 @@ DATA = Path(__file__).parent / "data"
     [
         ("h200/gemm.json.gz", 1.02, 1.003),
         ("h200/more.json.gz", 1.05, 1.01),
-        ("h200/tma.json.gz", 1.055, 1.002),
-        ("h200/tma_more.json.gz", 1.04, 1.004),  # of the TMA kernel before the driver encoded its maps
+        ("h200/tma.json.gz", 1.045, 1.005),
         ("h200/types.json.gz", 1.03, 1.002),
         ("h200/fp64.json.gz", 1.04, 1.02),
         ("h200/memory.json.gz", 1.03, 1.01),
@@ -41,7 +40,7 @@ DATA = Path(__file__).parent / "data"
         ("h200/xgemm.csv", 1.01, 1.001),
         ("h200/conv.csv", 1.02, 1.001),
         ("h100/gemm.json.gz", 1.02, 1.001),
-        ("h100/tma.json.gz", 1.045, 1.006),
+        ("h100/tma.json.gz", 1.04, 1.003),
         ("h100/types.json.gz", 1.04, 1.004),
         ("h100/memory.json.gz", 1.015, 1.005),
         ("h100/memory_copy.json.gz", 1.035, 1.002),

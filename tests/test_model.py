@@ -160,8 +160,8 @@ def test_asking_for_more_never_takes_less(demand: str) -> None:
     base = dict(
         grid=300, resident=2, warps=4, steps=50, ahead=2, math_clk=500, chain_clk=300, smem_clk=200, issue_clk=100,
         fill_bytes=10_000, l2_bytes=10_000, l2_read_bytes=10_000, dram_bytes=2_000, l3_bytes=2_000, store_bytes=5_000,
-        store_clk=100, store_chain_clk=50, reduction_s=1e-6, slowdown=1.0, exposed=0.1, products_apart=1.0,
-        scattered=0.1, apart_clk=10, wait_clk=2_000, missed=0.2, start_loads=2,
+        store_clk=100, store_chain_clk=50, launch_s=1e-6, reduction_s=1e-6, slowdown=1.0, exposed=0.1,
+        products_apart=1.0, scattered=0.1, apart_clk=10, wait_clk=2_000, missed=0.2, start_loads=2,
     )  # fmt: skip
     now = estimated(**base).seconds[0]  # type: ignore[arg-type]
     more = estimated(**base | {demand: base[demand] * 1.5}).seconds[0]  # type: ignore[arg-type]
@@ -187,11 +187,25 @@ def test_scaling_between_products_of_mma_hides_in_part_behind_other_blocks() -> 
     assert 0.1 < float(hidden[0]) < 0.9
 
 
+def test_a_launch_of_clusters_takes_longer_and_pays_in_deep_matmuls_only() -> None:
+    tile = dict(block_m=128, block_n=192, block_k=64, groups=2, alternate=1, stages=5, group_m=8, split_k=1)
+    both = [tile | {"cluster": cluster} for cluster in (1, 2)]
+    deep, flat = (
+        rank(carver.MatmulTemplate(4096, 4096, k, trans_B=True).problem, H200, both, "cuda") for k in (4096, 64)
+    )
+    assert [deep[0].config["cluster"], flat[0].config["cluster"]] == [2, 1]
+    launches = [hint.terms["launch"] for hint in sorted(flat, key=lambda hint: hint.index)]
+    [kernel] = {part.space.kernel for part in flat.parts}
+    assert launches[1] - launches[0] == pytest.approx(resolve(kernel, H200)["cluster_s"] * 1e3)
+
+
 def test_terms_add_up_and_none_is_negative() -> None:
-    e = estimated(grid=500, resident=3, warps=4, steps=20, math_clk=700, store_bytes=4000, reduction_s=2e-6)
+    e = estimated(
+        grid=500, resident=3, warps=4, steps=20, math_clk=700, store_bytes=4000, launch_s=1e-6, reduction_s=2e-6
+    )
     assert sum(float(t[0]) for t in e.terms.values()) == pytest.approx(float(e.seconds[0]))
     assert min(float(t[0]) for t in e.terms.values()) >= 0
-    assert term(e, "launch") == K["launch_s"]
+    assert term(e, "launch") == K["launch_s"] + 1e-6
     assert term(e, "reduction") == 2e-6
 
 

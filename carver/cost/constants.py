@@ -117,6 +117,7 @@ CONSTANTS = {
     "channel_unroll": Constant(4.0, 1.0, 16.0, "channels whose loads are in flight together"),
     # seconds
     "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "time of an empty kernel between two events"),
+    "cluster_s": Constant(8e-7, 0.0, 3e-6, "additional time of a launch whose blocks come in clusters"),
     "split_s": Constant(3.8e-6, 5e-7, 8e-6, "time of the second kernel that adds up split-K results"),
     "split_each_s": Constant(1.2e-7, 1e-8, 6e-7, "additional time per partial result"),
     "cluster_s": Constant(

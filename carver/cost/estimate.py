@@ -125,7 +125,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     again_store = np.where(aside, np.maximum(head_store - head_loop, 0.0) / 2, head_store)
     last_store = np.where(aside, np.maximum(tail_store - tail_loop, 0.0) / 2, tail_store)
     terms = {
-        "launch": np.full(len(work), k["launch_s"]),
+        "launch": k["launch_s"] + work.launch_s * np.ones(len(work)),
         "prologue": np.where(in_waves, head_start + again_start * (waves - 1.0) * hidden, some * tail_start) / clk,
         "main loop": np.where(in_waves, waves * head_loop, some * tail_loop) / clk,
         "epilogue": np.where(in_waves, head_store + again_store * (waves - 1.0) * hidden, some * tail_store) / clk,

@@ -91,6 +91,8 @@ class Work:
     """1 for a persistent kernel whose loads run on into the next tile: only an SM's first tile has a prologue."""
     other_stores: FloatArray | float = 0.0
     """1 where separate warps store a tile while others multiply the next one."""
+    launch_s: FloatArray | float = 0.0
+    """Time of the launch beyond that of any other. [s]"""
     reduction_s: FloatArray | float = 0.0
     """Time of a second kernel that reduces partial results, and that blocks of a cluster wait for each other. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)

@@ -112,7 +112,7 @@ __device__ __forceinline__ void multiply_stage(Sums &sums, const Descriptor &fro
     wgmma_commit();
 }
 
-constexpr int kSlabColumns = kGroupN % 64 == 0 ? 64 : kGroupN % 32 == 0 ? 32 : kGroupN % 48 == 0 ? 48 : 16;
+constexpr int kSlabColumns = 64, kLastColumns = kGroupN % 64 ? kGroupN % 64 : 64;  // of a row that are stored at a time, and last
 constexpr int kSlabBytes = SPLIT_K > 1 ? 0 : Slab<kSlabColumns>::kBytes;
 
 // Writes a group's sums, whose first stands at (m0, n0) of the output. `slabs`: one a warp, which nobody else uses. A warp
@@ -137,11 +137,13 @@ __device__ __forceinline__ void write_sums(Sums &sums, unsigned char *slabs, con
 #pragma unroll
             for (int first = 0; first < kGroupN; first += kSlabColumns) {
 #pragma unroll
-                for (int i = 0; i < kSlabColumns / 2; i += 2) {
+                for (int i = 0; i < kSlabColumns / 2 && first + 2 * i < kGroupN; i += 2) {
                     const Sum one = sums[tile][first / 2 + i], next = sums[tile][first / 2 + i + 1];
                     slab.put(row + i % 4 * 4, i / 4 * 8 + column, one, next, bias, n0 + first, n);
                 }
-                slab.write(c + work.batch * m * ldc, m0 + 64 * tile, n0 + first, m, n, ldc);
+                C::type *const to = c + work.batch * m * ldc;
+                if (first + kSlabColumns <= kGroupN) slab.write(to, m0 + 64 * tile, n0 + first, m, n, ldc);
+                else slab.write<kLastColumns>(to, m0 + 64 * tile, n0 + first, m, n, ldc);
             }
     }
 }

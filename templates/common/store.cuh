@@ -21,9 +21,10 @@ template <int COLUMNS> struct Slab {
             {finish<C>(first, bias, least(at, n - 1)), finish<C>(second, bias, least(at + 1, n - 1))}};
     }
 
-    __device__ __forceinline__ void write(C::type *c, i64 m0, i64 n0, i64 m, i64 n, i64 ldc) const {
+    // The first USED columns of each row.
+    template <int USED = COLUMNS> __device__ __forceinline__ void write(C::type *c, i64 m0, i64 n0, i64 m, i64 n, i64 ldc) const {
         constexpr int kVector = most(1, least(16, ALIGN_C) / kOut);
-        constexpr int kPerRow = COLUMNS / kVector;
+        constexpr int kPerRow = USED / kVector;
         const int lane = threadIdx.x % 32;
         __syncwarp();
 #pragma unroll

@@ -109,4 +109,5 @@ def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
     once = (t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b + inside * grid
     dram = once / (arch.dram_bytes_per_s * k["dram_efficiency"])
     parted = np.where(t.split > 1, np.minimum(k["split_s"] + k["split_each_s"] * t.split, k["launch_s"]), 0.0)
-    return (k["launch_s"] + first + np.maximum(own, dram) + parted) * SLACK
+    launch = k["launch_s"] + k["cluster_s"] * (t.cluster > 1)
+    return (launch + first + np.maximum(own, dram) + parted) * SLACK

@@ -26,7 +26,8 @@ from .block import Step, alternates, body_overlap, gives, one_step
 from .bound import least_seconds
 
 READS = frozenset({
-    "atomic_share", "dram_efficiency", "l2_efficiency", "launch_s", "port_overlap", "split_each_s", "split_s",
+    "atomic_share", "cluster_s", "dram_efficiency", "l2_efficiency", "launch_s", "port_overlap", "split_each_s",
+    "split_s",
 })  # fmt: skip
 """Constants that this module's terms read."""
 
@@ -61,6 +62,7 @@ def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
         store_chain_clk=step.store_chain_clk,
         next_tile=step.next_tile,
         other_stores=step.other_stores,
+        launch_s=k["cluster_s"] * (t.cluster > 1),
         reduction_s=reduction(t, k) + copying(t, k),
         slowdown=step.slowdown,
         scattered=step.scattered,
