@@ -130,6 +130,16 @@ def test_a_cuda_source_is_inspected_by_the_name_of_a_kernel() -> None:
     assert "write FILE.cu:NAME" in run("inspect", "mine.cu", "--arch", "h200").stderr
 
 
+def test_a_triton_kernel_without_triton_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.cli.inspect.find_spec", lambda name: None)
+    (tmp_path / "k.py").write_text("import triton\n")
+    (tmp_path / "a.toml").write_text("[args]\n")
+    given = [f"{tmp_path}/k.py:k", "--args", f"{tmp_path}/a.toml", "--arch", "h200"]
+    for words in (["inspect"], ["rank", "kernel"]):
+        result = run(*words, *given)
+        assert result.exit_code == 1 and "pip install triton" in result.stderr
+
+
 def test_every_option_says_what_it_is() -> None:
     def options(command: click.Command) -> Iterator[click.Option]:
         if isinstance(command, click.Group):
@@ -194,7 +204,8 @@ def test_bench_query_prints_both_times() -> None:
     found = answer("bench-query", *MATMUL, "--repeats", "3", "--many", "5")
     assert 0 < found["repeated_us"] / 1e3 < found["new_shape_ms"]
     assert found["many_s"] > 0
-    assert "a new shape" in run("bench-query", *MATMUL, "--repeats", "3", "--many", "5").stdout
+    text = run("bench-query", *MATMUL, "--repeats", "3", "--many", "5").stdout
+    assert "a new shape" in text and "at once 5" in text
 
 
 def test_many_problems_are_answered_a_line_each(tmp_path: Path) -> None:

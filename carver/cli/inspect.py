@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from ..base.errors import ConfigError, KernelError
+from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.given import shown, text_of, toml_of
 from ..compiled.arguments import Descriptor, Tensor
 from ..compiled.worker import kernel_at
@@ -68,6 +69,8 @@ def call_of(kernel: str, path: Path | None) -> Call:
     """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
     if path is None:
         raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
+    if find_spec("triton") is None:
+        raise DeviceError("no Triton, which compiles the kernel, for any GPU and without one: pip install triton")
     given = _arguments(path)
 
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:

@@ -114,7 +114,8 @@ def bench_query(
     _show_timings(
         {"problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates}
         | timings(longer, arch, topk, backend, repeats, count),
-        f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates", as_json,
+        f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates; at once {count:,}",
+        as_json,
     )  # fmt: skip
 
 
