@@ -23,7 +23,7 @@ DATA = Path(__file__).parent / "data"
         ("h200/gemm.json.gz", 1.02, 1.003),
         ("h200/more.json.gz", 1.05, 1.01),
         ("h200/tma.json.gz", 1.045, 1.005),
-        ("h200/types.json.gz", 1.03, 1.002),
+        ("h200/types.json.gz", 1.03, 1.003),
         ("h200/fp64.json.gz", 1.04, 1.02),
         ("h200/memory.json.gz", 1.03, 1.01),
         ("h200/memory_copy.json.gz", 1.025, 1.001),
