@@ -117,12 +117,11 @@ CONSTANTS = {
     "channel_unroll": Constant(4.0, 1.0, 16.0, "channels whose loads are in flight together"),
     # seconds
     "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "time of an empty kernel between two events"),
-    "cluster_s": Constant(8e-7, 0.0, 3e-6, "additional time of a launch whose blocks come in clusters"),
+    "cluster_s": Constant(
+        1e-6, 1e-7, 4e-6, "additional time of a launch in clusters: they start together, wait, and read of each other"
+    ),
     "split_s": Constant(3.8e-6, 5e-7, 8e-6, "time of the second kernel that adds up split-K results"),
     "split_each_s": Constant(1.2e-7, 1e-8, 6e-7, "additional time per partial result"),
-    "cluster_s": Constant(
-        1e-6, 1e-7, 4e-6, "time that blocks of a cluster take to start together, wait for the last and read its results"
-    ),
     "atomic_share": Constant(0.02, 0.004, 0.5, "rate of compare-and-swap additions over the rate of L2"),
     "hot_steps": Constant(
         24.0, 2.0, 200.0, "number of steps over which blocks that share a row of an operand are spread"
