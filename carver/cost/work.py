@@ -92,9 +92,9 @@ class Work:
     other_stores: FloatArray | float = 0.0
     """1 where separate warps store a tile while others multiply the next one."""
     launch_s: FloatArray | float = 0.0
-    """Time of the launch beyond that of any other. [s]"""
+    """Time of the launch beyond that of others: of clusters. [s]"""
     reduction_s: FloatArray | float = 0.0
-    """Time of a second kernel that reduces partial results, and that blocks of a cluster wait for each other. [s]"""
+    """Time of a second kernel that reduces partial results. [s]"""
     facts: dict[str, FloatArray | float] = field(default_factory=dict)
     """Figures to show, which no time depends on: traffic, hit rate, padding."""
 

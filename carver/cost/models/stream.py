@@ -166,7 +166,8 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         l3_bytes=dram,
         store_clk=warps * c.tree_instr / issue_per_clk(arch),
         store_chain_clk=tree_clk,
-        reduction_s=np.where(split > 1, join_s, 0.0) + np.where(clustered, k["cluster_s"], 0.0),
+        launch_s=np.where(clustered, k["cluster_s"], 0.0),
+        reduction_s=np.where(split > 1, join_s, 0.0),
         slowdown=spill_slowdown(arch, warps, registers, instructions / issue_per_clk(arch), k),
         facts={
             "dram_bytes": dram * trips,
