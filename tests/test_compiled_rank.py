@@ -23,7 +23,7 @@ from carver.base.errors import CarverError, CompileError, ConfigError, NoCandida
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.facts import _unevenness
-from carver.compiled.triton import Target, autotuned, sentence, specialise
+from carver.compiled.triton import VENDORS, Target, autotuned, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
     ATOMIC_CLK,
@@ -281,6 +281,30 @@ def test_an_option_for_another_vendor_refuses_its_configuration(arch: str, of_an
         carver.rank_kernel(kernels.copy, both[1:], args=args, grid=(4,), arch=arch)
     with pytest.raises(ConfigError, match="'waves_per_ue' is neither"):
         carver.rank_kernel(kernels.copy, [*both, {"BLOCK": 64, "waves_per_ue": 2}], args=args, grid=(4,), arch=arch)
+
+
+@pytest.mark.parametrize("target", VENDORS, ids=lambda target: target.backend)
+def test_what_a_launch_gives_the_compiler_is_an_option(target: Target) -> None:
+    """Every one that the compiler has is taken as Triton's launcher takes it; a configuration's own comes first."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    every = make_backend(GPUTarget(**vars(target))).parse_options({}).__dict__
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    bound = specialise(kernels.copy, {**args, **every}, {}, {"BLOCK": 64, "num_warps": 8}, target)
+    assert bound.options == {**every, "num_warps": 8} and bound.signature.keys() == {*args, "BLOCK"}
+    other = next(each for each in VENDORS if each != target)
+    with pytest.raises(ConfigError, match="no parameter 'num_warp'"):
+        specialise(kernels.copy, {**args, "num_warp": 4}, {}, {"BLOCK": 64}, other)
+
+
+def test_fused_multiplications_can_be_forbidden_at_the_launch() -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    configs = [{"BLOCK": 1024, "num_warps": warps} for warps in (1, 4)]
+    ranking = carver.rank_kernel(
+        kernels.copy, configs, args={**args, "enable_fp_fusion": False}, grid=(4,), arch="nvidia_h100_sxm"
+    )
+    assert sorted(ranking.indices) == [0, 1]
 
 
 def test_configurations_that_compile_to_the_same_code_are_one() -> None:

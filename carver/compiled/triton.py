@@ -24,7 +24,7 @@ from .arguments import TRITON_TYPE, Descriptor, Tensor
 ALIGNED = 16
 """Triton compiles another version for integers and addresses that this divides."""
 WITHIN_2_GB = 2**31 - 1
-CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override")
 """Options that a `triton.Config` holds beside its constants."""
 
 
@@ -194,15 +194,18 @@ def specialise(
 ) -> Specialised:  # fmt: skip
     """Bind what was given to the function's parameters, as Triton's launcher does it.
 
-    A configuration's keys are parameters, else options of the compiler. `handed`: the arguments as the caller has them,
-    which the kernel's heuristics get. Integers that are 1 become constants, of others Triton learns whether 16 divides
-    them; pointers are taken to be aligned. Raises ConfigError for what is missing, unknown or of a kind that no kernel
-    takes, CompileError for an option that another vendor's compiler has.
+    A configuration's keys are parameters, else options of the compiler, of which `args` and `constants` may have some
+    too, as a launch may. `handed`: the arguments as the caller has them, which the kernel's heuristics get. Integers
+    that are 1 become constants, of others Triton learns whether 16 divides them; pointers are taken to be aligned.
+    Raises ConfigError for what is missing, unknown or of a kind that no kernel takes, CompileError for an option that
+    another vendor's compiler has.
     """
     function = function_of(kernel)
     names = list(function.arg_names)
-    options = {name: value for name, value in config.items() if name not in names}
-    given = {**args, **constants, **{name: value for name, value in config.items() if name in names}}
+    given = {**args, **constants}
+    options = {name: given.pop(name) for name in sorted(_options(target) & given.keys() - set(names))}
+    options |= {name: value for name, value in config.items() if name not in names}
+    given |= {name: value for name, value in config.items() if name in names}
     computed = heuristics(kernel, {**given, **(handed or {}), **options})
     options |= {name: value for name, value in computed.items() if name not in names}
     given |= {name: value for name, value in computed.items() if name in names and name not in given}
