@@ -317,6 +317,12 @@ class TestPacked:
         ]  # fmt: skip
         assert "no operator 'welford'" in remark.text and all(case.ranked() for case in cases)
 
+    def test_problems_of_other_programs_are_passed_over(self, tmp_path: Path) -> None:
+        packed(tmp_path, [{"problem": [4096, 4096, 8192], "rows": [[0, 1.0]]}], {})
+        cases, (remark,) = both(tmp_path)
+        assert not cases and not remark.broken
+        assert "its problem is an object with an op, got [4096, 4096, 8192]" in remark.text
+
     def test_a_word_of_a_problem_that_nothing_reads(self, tmp_path: Path) -> None:
         shape = {"M": 64, "N": 64, "K": 64, "dtype": "float16", "epilogue": "gelu"}
         packed(tmp_path, [{"shape": shape, "rows": self.ROWS[0]}], self.CONFIGS)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ProblemError
+from ..base.given import shown
 from ..base.types import FloatArray
 from ..ops.attention import FlashAttentionTemplate
 from ..ops.elementwise import ElementwiseTemplate
@@ -97,7 +98,9 @@ def memory(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | s
     yield from each(data["results"], case)
 
 
-def _memory_problem(given: Mapping[str, Any]) -> Problem:
+def _memory_problem(given: Any) -> Problem:
+    if not isinstance(given, Mapping):
+        raise ProblemError(f"its problem is an object with an op, got {shown(given)}")
     p = dict(given)
     op, kind = str(p.pop("op")), dtype(p.pop("dtype"))
     out = dtype(p.pop("out_dtype")) if "out_dtype" in p else None
