@@ -120,3 +120,16 @@ def test_branches_that_a_compiler_lays_in_another_order() -> None:
     storing = replace(span(256), bytes={"load global": 256.0, "store global": 256.0})
     machine = Machine(32, 0, span(0), tuple(MachineLoop(-1, True, each) for each in (storing, span(256))))
     assert matched(machine, trace, warps=1).whose == [1, 0]
+
+
+def test_a_loop_of_a_branch_that_no_program_takes_stands_for_none() -> None:
+    """The program's loop loads; the machine has one that stores, for ignored rows say, before the one that loads."""
+    counts, ones = np.full(2, 8.0), np.ones(2)
+    walk = Access(
+        "load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones, ones, ones, np.arange(2.0), ones * 0, ones
+    )
+    trace = Trace((2, 1, 1), 2, ((0, 2),), [LoopTrace("i", -1, counts, ones)], [replace(walk, count=counts)])
+    storing = replace(span(0), bytes={"store global": 1024.0})
+    machine = Machine(32, 0, span(0), tuple(MachineLoop(-1, True, each) for each in (storing, span(256))))
+    found = matched(machine, trace, warps=1)
+    assert found.whose == [-1, 0] and [float(n[0]) for n in found.loops] == [0.0, 8.0]

@@ -141,7 +141,7 @@ def _aligned(
 
     Of more loops of the program the shortest were unrolled away, none of `rolled`. Of more loops of the machine
     neighbours that move the same kinds of bytes go together. A compiler may lay branches in another order: what loops
-    load and store tells them.
+    load and store tells them. So it does for those of a branch that no program takes, which stand for none.
     """
     if not ours or not theirs:
         return []
@@ -155,7 +155,10 @@ def _aligned(
     if asked != moves and sorted(asked) == sorted(moves):
         places = [[n for n, kinds in enumerate(moves) if kinds == wanted] for wanted in asked]
         groups = [groups[places[n][asked[:n].count(wanted)]] for n, wanted in enumerate(asked)]
-    return list(zip(longest, groups, strict=True))
+    found = []
+    for i, group, kinds in zip(longest, groups, asked, strict=True):
+        found.append((i, [j for j in group if _kinds(machine.loops[j].span) == kinds] or group))
+    return found
 
 
 def _rolled(machine: Machine, trace: Trace, j: int, i: int, warps: int) -> Trace | None:
