@@ -53,6 +53,25 @@ def test_what_is_loaded_is_not_known() -> None:
                               ("STS", "[R2], R9")))  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("operands", "passes"),
+    [
+        ("R1, 0x3210, RZ", 1.0),  # its bytes as they are: words side by side
+        ("RZ, 0x6540, R1", 32.0),  # one byte further up: rows of 1024 bytes
+        ("R2, 0x3298, R1", 32.0),  # the signs of its low bytes, and its high ones: rows of 32 KiB
+    ],
+)
+def test_bytes_of_two_words_are_permuted(operands: str, passes: float) -> None:
+    words, signs = ("IMAD.SHL.U32", "R1, R0, 0x4, RZ"), ("IMAD.SHL.U32", "R2, R0, 0x8000, RZ")
+    assert conflicts(code(TID, words, signs, ("PRMT", f"R4, {operands}"), ("STS", "[R4], R9"))).get(4, 1.0) == passes
+
+
+def test_a_shift_of_two_registers_writes_one() -> None:
+    """R3 holds the address meanwhile."""
+    lines = code(TID, ("IMAD.SHL.U32", "R3, R0, 0x80, RZ"), ("SHF.L.U64.HI", "R2, R5, 0x2, R2"), ("STS", "[R3], R9"))
+    assert conflicts(lines) == {3: 32.0}
+
+
 def test_both_sides_of_a_branch_start_alike() -> None:
     """R1 is shifted on one side and on the other, not twice."""
     side = ("IMAD.SHL.U32", "R1, R1, 0x4, RZ")

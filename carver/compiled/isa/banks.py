@@ -277,6 +277,8 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             value = a & ((1 << bits) - 1)
             if ".U32" not in opcode:
                 value = value - ((value >> (bits - 1) & 1) << bits)
+        case "PRMT" if opcode == "PRMT":
+            value = _permuted(a, b, c)
         case "SEL":
             value = np.where(given[3] != 0, a, b) if len(given) > 3 and given[3] is not None else None
         case "LOP3":
@@ -290,6 +292,17 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
                 value = compare(given[2], given[3]).astype(np.int64)
     return value if value is None else (value + 2**31) % 2**32 - 2**31
+
+
+def _permuted(a: Lanes, selector: Lanes, c: Lanes) -> Lanes:
+    """Bytes of two words, as the selector's four digits name them; one above 7 is of a byte's sign. Source: `prmt` in
+    NVIDIA's PTX ISA."""
+    both, value = a & 0xFFFFFFFF | c << 32, np.zeros(LANES, np.int64)
+    for n in range(4):
+        digit = selector >> 4 * n & 0xF
+        byte = both >> 8 * (digit & 7) & 0xFF
+        value |= np.where(digit & 8, (byte >> 7) * 0xFF, byte) << 8 * n
+    return value
 
 
 def _logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:

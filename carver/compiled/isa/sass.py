@@ -265,6 +265,8 @@ NO_RESULT = re.compile(
 )
 REGISTER = re.compile(r"\b(U?R|U?P|B)(\d+)((?:\.\w+)*)")
 PREDICATE = re.compile(r"^!?U?P(\d|T)$")
+FUNNEL = frozenset({"SHF", "USHF"})
+"""Shifts of a pair of registers: one is the result, whatever the width that is shifted."""
 
 
 @lru_cache(maxsize=65536)
@@ -283,6 +285,7 @@ def registers(opcode: str, operands: str) -> tuple[tuple[str, ...], tuple[str, .
         if second and (PREDICATE.match(parts[1]) or (PREDICATE.match(parts[0]) and re.match(r"^U?R\w+$", parts[1]))):
             results = 2
     wide = 2 if ".WIDE" in opcode or (kind == "CS2R" and ".32" not in opcode) else max(1, width_bytes(opcode) // 4)
+    wide = 1 if kind in FUNNEL else wide
     written = [name for part in parts[:results] for name in _names(part, wide)]
     data = wide if kind.startswith("ST") else 1
     read_ = [name for part in parts[results:] for name in _names(part, 1 if "[" in part else data)]
