@@ -69,9 +69,9 @@ def call_of(kernel: str, path: Path | None) -> Call:
     """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
     if path is None:
         raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
-    if find_spec("triton") is None:
-        raise DeviceError("no Triton, which compiles the kernel, for any GPU and without one: pip install triton")
     given = _arguments(path)
+    if find_spec("triton") is None and Path(kernel.rpartition(":")[0]).is_file():
+        raise DeviceError("no Triton, which compiles the kernel, for any GPU and without one: pip install triton")
 
     def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
         numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
