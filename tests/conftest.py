@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 import carver
 
 _SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
-settings.register_profile("repeatable", derandomize=True, max_examples=150, **_SLOW_IS_FINE)
+settings.register_profile("repeatable", derandomize=True, max_examples=80, **_SLOW_IS_FINE)
 settings.register_profile("explore", max_examples=3000, **_SLOW_IS_FINE)
 settings.load_profile("repeatable")
 
