@@ -112,7 +112,7 @@ def main() -> None:
         try:
             found["live"].append(live(case, entry, asked.device))
             print(json.dumps(found["live"][-1]), flush=True)
-        except Exception as e:
+        except Exception as e:  # as above: what was measured so far is written
             failed(["live", *entry["shape"]], e)
         write()
     if found["live"]:
