@@ -425,6 +425,7 @@ def sayable(value: Value) -> bool:
 
 
 def undecided(what: str, value: Value) -> ProblemError:
+    """Why `what` cannot be followed, and what the caller can say of it."""
     if not sayable(value):
         whose = "multiplies" if value.loads else "computes from its tensors"
         return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
