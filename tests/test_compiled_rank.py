@@ -23,7 +23,8 @@ from carver.base.errors import CarverError, CompileError, ConfigError, NoCandida
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.facts import _unevenness
-from carver.compiled.triton import VENDORS, Target, autotuned, sentence, specialise
+from carver.compiled.machine import matrix_rates, read_machines
+from carver.compiled.triton import VENDORS, Target, autotuned, compile_triton, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
     ATOMIC_CLK,
@@ -313,6 +314,23 @@ def test_configurations_that_compile_to_the_same_code_are_one() -> None:
     ranking = carver.rank_kernel(kernels.copy, configs, args=args, grid=(16,), arch=H100)
     assert len(ranking) == 1
     assert ranking[0].also == (1, 2)
+
+
+def test_code_is_the_same_wherever_its_source_lies(tmp_path: Path) -> None:
+    text = Path(kernels.__file__).read_text(encoding="utf-8")
+    for arch in (H100, MI300X):
+        codes, machines = [], []
+        for folder in ("one", "another"):
+            file = tmp_path / folder / "kernels.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            kernel, args = kernel_at(f"{file}:copy"), {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+            bound = specialise(kernel, args, {}, {"BLOCK": 256}, Target.of(arch))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("TRITON_CACHE_DIR", str(tmp_path / folder / "triton"))
+                codes.append(compile_triton(kernel, bound, Target.of(arch)).code)
+            machines += read_machines(codes[-1:], arch.isa, matrix_rates(arch))
+        assert codes[0] != codes[1] and machines[0] == machines[1] and machines[0].digest
 
 
 def test_a_refusal_is_the_compilers_sentence() -> None:

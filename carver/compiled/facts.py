@@ -143,7 +143,7 @@ class Facts:
     """Distinct bytes that the grid reads."""
     written_bytes: float
     code: str
-    """Hash of the machine code."""
+    """`Machine.digest`."""
     resident: float
     """Blocks that an SM holds, halves where a pair shares blocks; 0 where a block does not fit."""
     wave_bytes: float
@@ -193,7 +193,7 @@ class Facts:
 
 def gathered(
     machine: Machine, trace: Trace, touched: Touched, arch: Arch, *, warps: int, ctas: int,
-    shared_bytes: int, tensor_columns: int = 0, code: str = "",
+    shared_bytes: int, tensor_columns: int = 0,
 ) -> Facts:  # fmt: skip
     """Put together what the machine code and the evaluated program say."""
     machine = unfused(shallow(machine, trace), trace, warps)
@@ -220,7 +220,7 @@ def gathered(
     on_sm = reads.waves(max(int(resident), 1))
     return Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
-        registers=machine.registers, spill_bytes=machine.spill_bytes, code=code, resident=resident,
+        registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
         unevenness=_unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,

@@ -111,8 +111,7 @@ def _compiled(
             trace, touched, used = traces[program]
             shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
             shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
-            code = sha256(repr(sorted(reply["code"].items())).encode()).hexdigest()
-            facts = gathered(machines[each.key], trace, touched, arch, **shape, code=code)
+            facts = gathered(machines[each.key], trace, touched, arch, **shape)
         except ProblemError as lost:
             yield keys[i], lost
         except ConfigError:  # of what the caller gave, for every candidate alike

@@ -99,6 +99,8 @@ class Machine:
     loops: tuple[MachineLoop, ...] = field(default=())
     asides: tuple[Aside, ...] = field(default=())
     """In the order of the code; `straight` and the spans of loops are without them."""
+    digest: str = ""
+    """`Code.digest`."""
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Machine:
@@ -180,7 +182,7 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
     rest = tuple(i for i in read.straight if i not in passed)
     straight = _read(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
-    return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered)
+    return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered, read.digest)
 
 
 def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import NamedTuple
 
 Waits = tuple[tuple[frozenset[str], int], ...]
@@ -111,6 +112,13 @@ class Code:
     optional: tuple[tuple[int, ...], ...] = ()
     conflicts: Mapping[int, float] = field(default_factory=dict)
     sectors: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the instructions and of what they hold, without where and when their source was written: files of
+        the compiler name it for debuggers."""
+        lines = [(each.predicate, each.opcode, each.operands, each.control) for each in self.instructions]
+        return sha256(repr((self.resources, lines)).encode()).hexdigest()
 
     def all_loops(self) -> list[Loop]:
         """All loops in the order of the code, outer loops before their inner loops."""
