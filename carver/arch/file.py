@@ -63,12 +63,13 @@ def _extended(raw: Mapping[str, Any], beside: Path) -> dict[str, Any]:
     names = raw.get("extends", [])
     if not isinstance(names, list):
         raise ArchError(f"extends is a list of files in family/, got {names!r}")
+    homes = (beside / FAMILY, folder("arch") / FAMILY)
     for name in names:
-        homes = (folder("arch") / FAMILY, beside / FAMILY)
-        known = {path.stem: path for home in homes for path in sorted(home.glob("*.toml"))}
-        if not isinstance(name, str) or name not in known:
-            raise ArchError(f"extends {shown(name)}, which is not in family/; {nearest(str(name), known)}")
-        for section, said in _family(known[name]).items():
+        path = next((path for home in homes if (path := home / f"{name}.toml").is_file()), None)
+        if not isinstance(name, str) or not re.fullmatch(r"\w{1,100}", name) or path is None:
+            known = {path.stem for home in homes for path in home.glob("*.toml")}
+            raise ArchError(f"extends {shown(name)}, which is not in family/; {nearest(str(name), sorted(known))}")
+        for section, said in _family(path).items():
             own = out.get(section, {})
             if isinstance(own, dict) and isinstance(said, dict):
                 twice = [f"[{section}] {key}" for key in sorted(own.keys() & said.keys())]
