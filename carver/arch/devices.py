@@ -214,7 +214,8 @@ def _same_device(device: Detected) -> Arch | None:
     said = dict(device.fields)
     found = next((arch for arch in map(match, device.names) if arch and device.isa in ("", arch.isa)), None)
     if device.vendor == "amd" and (found is None or found.sm_count != said.get("sm_count")):
-        found = next((arch for arch in _of_vendor("amd") if (arch.isa, arch.sm_count) == (device.isa, said.get("sm_count"))), None)
+        chip = device.isa, said.get("sm_count")
+        found = next((arch for arch in _of_vendor("amd") if (arch.isa, arch.sm_count) == chip), None)
     elif device.vendor == "nvidia" and found and "bus_bits" not in said and (held := said.get("dram_bytes")):
         modules = [found, *(arch for arch in _of_vendor("nvidia") if arch.isa == found.isa)]
         found = min(modules, key=lambda arch: abs(arch.dram_bytes - held))
