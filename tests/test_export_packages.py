@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -168,14 +169,16 @@ class TestKernelTuner:
     def _installed(self) -> None:
         package("kernel-tuner")
 
-    def _space(self) -> tuple[list[dict[str, int]], dict[str, list[int]], list[float]]:
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def _space() -> tuple[list[dict[str, int]], dict[str, list[int]], list[float]]:
         """A synthetic exhaustive table: times are the model's with a rough surface on top."""
         op = carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100")
         ranking = op.recommend_hints(10**6, backend="kernel_tuner")
         rng = np.random.default_rng(0)
         picked = sorted(rng.choice(len(ranking), 400, replace=False))
-        configs = [dict(ranking[int(i)].config) for i in picked]
-        times = [float(ranking.seconds[i] * np.exp(rng.normal(0, 0.15))) for i in picked]
+        configs, seconds = [dict(ranking[int(i)].config) for i in picked], ranking.seconds
+        times = [float(seconds[i] * np.exp(rng.normal(0, 0.15))) for i in picked]
         times[7] = float("nan")
         params = {key: sorted({c[key] for c in configs}) for key in configs[0]}
         return configs, params, times
