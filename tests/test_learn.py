@@ -208,6 +208,6 @@ def test_what_others_tell_of_a_problem_is_what_they_alone_would() -> None:
 @pytest.mark.parametrize("folder", ["cpu", "h100", "h200"])
 def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str) -> None:
     counts = (1, 3, 6)
-    for name, group in grouped([ROOT / "tests" / "data" / folder], 8).items():
+    for name, group in grouped([ROOT / "tests" / "data" / folder], 16).items():
         learn, rank = np.exp(replay(group, 6, 3, counts).mean(axis=0))
         assert (learn <= 1.01 * rank).all(), f"{name}: {learn} after {counts} trials, {rank} in rank order"

@@ -54,6 +54,13 @@ class Part:
         rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
         return cls(kernel, start, tuple(configs), rows)
 
+    def where(self, keep: Sequence[bool]) -> Part:
+        """Of those that are kept; itself where all are."""
+        if all(keep):
+            return self
+        configs = tuple(config for config, is_kept in zip(self.configs, keep, strict=True) if is_kept)
+        return replace(self, configs=configs, rows=self.rows.where(np.array(keep)))
+
     @property
     def seconds(self) -> FloatArray:
         """Times that the unchanged model predicts. [s]"""
@@ -131,12 +138,19 @@ def started(constants: Mapping[str, float]) -> str:
     return sha256(json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _parts(ranking: Ranking) -> list[tuple[list[Place], Part]]:
+def _parts(ranking: Ranking) -> list[tuple[Sequence[Place], Part]]:
     """For each kernel, the places of its hints, and its candidates to learn from."""
-    out = []
+    if ranking.learnt:
+        left = set(ranking.order)
+        kept = [(places, part, [at in left for at in places]) for places, part in ranking.learnt.parts]
+        return [
+            ([at for at, here in zip(places, is_left, strict=True) if here], part.where(is_left))
+            for places, part, is_left in kept if any(is_left)
+        ]  # fmt: skip
+    out: list[tuple[Sequence[Place], Part]] = []
     for number in sorted({part for part, _ in ranking.order}):
         space = ranking.parts[number].space
-        hints = [at for at in ranking.order if at[0] == number]
+        hints: list[Place] = [at for at in ranking.order if at[0] == number]
         chosen = space.where(np.array([row for _, row in hints]))
         names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
         constants = resolve(space.kernel, space.arch)
@@ -181,7 +195,7 @@ def _time(ms: object, config: Mapping[str, Any]) -> float | None:
     return float(ms)  # type: ignore[arg-type]
 
 
-def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place], Part]]) -> Ranking:
+def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[Sequence[Place], Part]]) -> Ranking:
     told: dict[Place, Told] = {}
     order: list[tuple[float, int, Place]] = []
     before = {at: i for i, at in enumerate(ranking.order)}
@@ -197,7 +211,7 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[tuple[list[Place
     if not order:
         raise NoCandidates(f"{ranking.problem} on {ranking.arch.name}", {FAILED: count})
     return replace(
-        ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told), reasons=reasons,
+        ranking, order=tuple(at for *_, at in sorted(order)), learnt=Learnt(profile, told, parts), reasons=reasons,
         rejected=dict(Counter(ranking.rejected) + Counter({FAILED: count})),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from .hint import Hint
 from .making import Told, make_hint, retold
 
 if TYPE_CHECKING:
+    from .learn import Part
     from .profile import Profile
 
 
@@ -26,6 +27,9 @@ class Learnt:
     profile: Profile
     told: Mapping[tuple[int, int], Told]
     """By (part, row), only for candidates of which something was learnt."""
+    parts: Sequence[tuple[Sequence[tuple[int, int]], Part]]
+    """The candidates of each kernel with what the model says of them, and where in the ranking they came from. It is
+    the same after each measurement, and takes many predictions."""
 
 
 @dataclass(frozen=True, eq=False)
