@@ -469,8 +469,7 @@ class Line(NamedTuple):
     spills: float
 
 
-def line(rows: Sequence[Mapping[str, Any]]) -> Line:
-    every = [held(row) for row in rows]
+def line(every: Sequence[Agreement]) -> Line:
     built = [a for a in every if a.shared]
 
     def share(pairs: Iterable[tuple[Any, Any] | None]) -> float:
@@ -493,7 +492,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Line]:
         groups.setdefault((row["kernel"], row["target"]), []).append(row)
     order = {target: i for i, target in enumerate(TARGETS)}
     names = list(SUBJECTS)
-    return {key: line(groups[key]) for key in sorted(groups, key=lambda k: (names.index(k[0]), order[k[1]]))}
+    ordered = sorted(groups, key=lambda k: (names.index(k[0]), order[k[1]]))
+    return {key: line([held(row) for row in groups[key]]) for key in ordered}
 
 
 def shown(lines: Mapping[tuple[str, str], Line]) -> Iterator[str]:
