@@ -356,7 +356,7 @@ def interpret(options: argparse.Namespace) -> None:
     interpreter._patch_lang_tensor = patched  # NumPy 2.4 makes no number of an array of one, as Triton 3.6 asks it to
     for subject in named(options.only):
         for problem in zoo_more.SMALL.get(subject.name, ()):
-            for config in subject.configs(problem, 2):
+            for config in subject.configs(problem, 1):
                 given = inputs(subject, problem, config, "cpu")
                 want = results(subject.want(problem, given))
                 given |= zeroed(subject, problem, config, "cpu")

@@ -65,12 +65,16 @@ SAID = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", SAID)
-def test_fault_on_the_cpu(fault: str) -> None:
-    row = faults("cpu")[fault]
-    assert row["recorded"] == row["expected"], row
-    assert row["ok"], row
-    assert SAID[fault] in row["message"] or fault == "compile error", row
+def test_faults_on_the_cpu() -> None:
+    """All of them in one test: they are run by one command."""
+    found = faults("cpu")
+    assert found.keys() >= SAID.keys()
+    wrong = [
+        row for fault, row in found.items()
+        if not row["ok"] or row["recorded"] != row["expected"]
+        or (fault != "compile error" and SAID.get(fault, "") not in row["message"])
+    ]  # fmt: skip
+    assert not wrong
 
 
 @pytest.mark.gpu

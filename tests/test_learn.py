@@ -205,9 +205,14 @@ def test_what_others_tell_of_a_problem_is_what_they_alone_would() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", ["cpu", "h100", "h200"])
-def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str) -> None:
-    counts = (1, 3, 6)
-    for name, group in grouped([ROOT / "tests" / "data" / folder], 16).items():
-        learn, rank = np.exp(replay(group, 6, 3, counts).mean(axis=0))
-        assert (learn <= 1.01 * rank).all(), f"{name}: {learn} after {counts} trials, {rank} in rank order"
+@pytest.mark.parametrize("folder, most", [("cpu", 16), ("h100", 6), ("h200", 6)])
+def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str, most: int) -> None:
+    """In the mean over all tables of a device to 1 %, and on each as far as so few problems of it can tell; those of
+    all problems: `python benchmarks/learn.py tests/data`."""
+    counts, every = (1, 3, 6), []
+    for name, group in grouped([ROOT / "tests" / "data" / folder], most).items():
+        every.append(replay(group, 6, 3, counts))
+        learn, rank = np.exp(every[-1].mean(axis=0))
+        assert (learn <= 1.05 * rank).all(), f"{name}: {learn} after {counts} trials, {rank} in rank order"
+    learn, rank = np.exp(np.concatenate(every).mean(axis=0))
+    assert (learn <= 1.01 * rank).all(), f"{folder}: {learn} after {counts} trials, {rank} in rank order"
