@@ -22,7 +22,7 @@ from ..kernels import declaration as kernel
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, Map
-from ..kernels.scope import size_scope, static_scope
+from ..kernels.scope import reduces_rows, size_scope, static_scope
 from ..ops.operator import named as operator
 from ..problem import notation
 from ..problem.notation import Tensor
@@ -250,7 +250,8 @@ def concrete(
 
 
 def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch) -> dict[str, Any]:
-    """Every name that a declaration's expression may use, for one configuration."""
+    """Every name that a declaration's expression may use, for one configuration, which may leave a vendor's options."""
+    config = {name: chosen.defaults[name] for names in chosen.options.values() for name in names} | dict(config)
     if chosen.tunables.keys() != config.keys():
         odd = sorted(chosen.tunables.keys() ^ config.keys())
         raise ConfigError(
@@ -288,8 +289,9 @@ def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
 
 
 def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
+    """One row is aligned wherever it ends; normalisations along it take its end for one that many rows have."""
     shape, align = storage_shape(problem, tensor), min(_WIDEST_LOAD_BYTES, problem.align_bytes[tensor.name])
-    if prod(shape[:-1]) > 1:
+    if prod(shape[:-1]) > 1 or (problem.options.get("keeps_shape") and reduces_rows(problem)):
         align = gcd(align, int(shape[-1] * problem.itemsize(tensor.name)))
     return TensorSpec(tensor.name, shape, problem.dtypes[tensor.name], align)
 
