@@ -94,8 +94,9 @@ ROWS = [  # what fell short of a copy: few long rows, rows of a few elements tha
     ReductionTemplate("softmax", (201_475, 333)), ReductionTemplate("rms_norm", (671_043, 100), 1, "bfloat16"),
     ReductionTemplate("softmax", (435_747, 77), 1, "float32"), ReductionTemplate("sum", (871_491, 77)),
     ReductionTemplate("softmax", (16, 131_072)), ReductionTemplate("softmax", (2048, 32_768)),
-    ReductionTemplate("softmax", (512, 151_936), 1, "bfloat16"), ReductionTemplate("softmax", (256, 151_936), 1, "float32"),
-    ReductionTemplate("softmax", (4001, 17), 1), ReductionTemplate("softmax", (1, 100_003), 1, "bfloat16"),
+    ReductionTemplate("softmax", (512, 151_936), 1, "bfloat16"),
+    ReductionTemplate("softmax", (256, 151_936), 1, "float32"), ReductionTemplate("softmax", (4001, 17)),
+    ReductionTemplate("softmax", (1, 100_003), 1, "bfloat16"),
 ]  # fmt: skip
 
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
@@ -124,7 +125,8 @@ RAGGED = [
 
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
-    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY), ("streams", STREAMS), ("rows", ROWS), ("ragged", RAGGED)):
+    listed = {"named": NAMED, "named_memory": NAMED_MEMORY, "streams": STREAMS, "rows": ROWS, "ragged": RAGGED}
+    for kind, named in listed.items():
         if kind in kinds:
             yield from ((kind, template) for template in named)
     if "types" in kinds:
