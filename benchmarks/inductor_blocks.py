@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
     parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
-    parser.add_argument("--topk", type=int, default=3)
+    parser.add_argument("--topk", type=int, default=2)
     parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=list(ARMS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
     args = parser.parse_args()

@@ -61,7 +61,7 @@ class Replaced:
 
 
 @takes(ConfigError)
-def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = None) -> InductorChoices:
+def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
     A matmul whose types carver does not know keeps Inductor's list; the log has the reason. The handler's `measured` is
@@ -127,7 +127,7 @@ def choices(arch: Arch | str = "auto", topk: int = 3, profile: Given | None = No
 @contextmanager
 @takes(ConfigError)
 def tuned(
-    arch: Arch | str = "auto", topk: int = 3, profile: Given | None = None
+    arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None
 ) -> Iterator[InductorChoices]:  # fmt: skip
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
