@@ -556,6 +556,12 @@ def test_clusters_hold_long_rows(device: str, shape: tuple[int, int]) -> None:
     assert hints[0].details["dram_bytes"] < 1.05 * hints[0].details["compulsory_bytes"]
 
 
+def test_a_tile_may_be_as_wide_as_a_share_of_a_row() -> None:
+    """100,003 elements in eight parts are 12,504 each, and 7 vectors a thread hold 14,336."""
+    hints = carver.ReductionTemplate("softmax", (300, 100_003)).with_arch("h200").recommend_hints(1000, "cuda")
+    assert 14336 in {h.config["block_c"] for h in hints if h.config.get("cluster") == 8}
+
+
 def test_clusters_are_for_devices_that_have_them() -> None:
     rows = carver.ReductionTemplate("softmax", (300, 100_003))
     config = dict(block_r=1, block_c=16384, threads=512, vec=8, row_lanes=1024, cluster=8)
