@@ -250,8 +250,7 @@ def concrete(
 
 
 def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch) -> dict[str, Any]:
-    """Every name that a declaration's expression may use, for one configuration, which may leave a vendor's options."""
-    config = {name: chosen.defaults[name] for names in chosen.options.values() for name in names} | dict(config)
+    """Every name that a declaration's expression may use, for one configuration."""
     if chosen.tunables.keys() != config.keys():
         odd = sorted(chosen.tunables.keys() ^ config.keys())
         raise ConfigError(

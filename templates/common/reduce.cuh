@@ -69,16 +69,6 @@ template <typename T> struct MaxOf {
     __device__ __forceinline__ MaxOf across(int bit) const { return {__shfl_xor_sync(0xffffffffu, value, bit)}; }
 };
 
-// In what elements are joined. A sum of int32 takes 64 bits, one of int8 wraps beyond 2^24 elements.
-template <bool IS_MAX, bool IS_INT32> struct JoinOf { using type = SumOf<X::sum>; };
-template <> struct JoinOf<false, true> { using type = SumOf<i64>; };
-template <bool IS_INT32> struct JoinOf<true, IS_INT32> { using type = MaxOf<X::sum>; };
-template <bool MEAN, typename JOIN> __device__ __forceinline__ Y::type finish(JOIN join, i64 count) {
-    using Real = typename Wide<sizeof(join.value) == 8>::type;
-    if constexpr (MEAN) return Y::store(static_cast<Real>(join.value) / static_cast<Real>(count));
-    return Y::store(join.value);
-}
-
 __device__ __forceinline__ float exponential(float x) { return power_of_two(1.44269504f * x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
 __device__ __forceinline__ float quotient(float a, float b) { return __fdividef(a, b); }
@@ -190,9 +180,5 @@ template <typename T> struct Squares {
     __device__ __forceinline__ T offset() const { return T(0); }
     __device__ __forceinline__ T factor(Squares) const { return inverse_root(quotient(sum, count) + static_cast<T>(EPSILON)); }
 };
-
-template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
-template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
-template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
 
 }  // namespace carver

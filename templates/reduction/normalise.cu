@@ -7,31 +7,23 @@
 //
 // A row that need not start on a multiple of VEC elements is moved in vectors between the first and the last such multiple.
 // The elements before and behind them, its ends, belong to the first tile and stay in registers, one a lane.
-//
-// CLUSTER blocks hold long rows together (AXIS = 1): each has the same share of a row in one tile, the first one the ends too.
 #ifndef REDUCE_OP
 #define REDUCE_OP 3
 #endif
-#ifndef CLUSTER
-#define CLUSTER 1
-#endif
 
-#include "common/cluster.cuh"
 #include "common/reduce.cuh"
 
 namespace carver {
 
+template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
+template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
+template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
 static_assert(REDUCE_OP >= CARVER_SOFTMAX && REDUCE_OP <= CARVER_RMS_NORM, "softmax, layer norm or RMS norm");
 
 using Real = Wide<X_DTYPE == CARVER_F64>::type;
 using Statistics = StatisticsOf<Real, REDUCE_OP>::type;
 
-static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "a cluster has 1, 2, 4 or 8 blocks");
-static_assert(CLUSTER == 1 || (AXIS == 1 && CLUSTER <= Block::kLanes), "blocks of a cluster share rows, and a row has a lane for each");
-constexpr bool kHeld = CLUSTER > 1;
-
-constexpr int kShared = AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues;
-constexpr int kSmemBytes = (kShared + (kHeld ? BLOCK_R : 0)) * static_cast<int>(sizeof(Statistics));
+constexpr int kSmemBytes = (AXIS == 1 ? Block::kRowSharedValues : Block::kColumnSharedValues) * static_cast<int>(sizeof(Statistics));
 #ifndef SMEM_BYTES
 #define SMEM_BYTES kSmemBytes
 #endif
@@ -46,10 +38,10 @@ constexpr int kPerOutput = AXIS == 1 ? Block::kColumnTrips * VEC + kEnds : Block
 
 // Warps hide each other's waits, so the compiler may take no more registers than there is to keep: a tile on its way, one at
 // work, statistics, a third of that or 18 for the rest, and 16 more for the functions of doubles. 8-bit elements count four
-// times, since several at a time become floats. Rows that are held have no tile on its way. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
+// times, since several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
 constexpr int kWords = static_cast<int>(sizeof(Real)) / 4, kBytes = static_cast<int>(sizeof(X::type));
 constexpr int kLoaded = Block::kRowTrips * (Block::kColumnTrips * most(4, VEC * (kBytes == 1 ? 4 : kBytes) / 4) + kEnds);
-constexpr int kBusy = (kHeld ? Block::kRowTrips * kEnds : kLoaded) + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
+constexpr int kBusy = kLoaded + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
 constexpr int kRegisters = 8 * ceil_div(kBusy + most(18, kBusy / 3) + 16 * (kWords - 1), 8);
 constexpr int kResident = most(1, least(16, 512 / kRegisters * 4 / Block::kWarps));
 
@@ -92,7 +84,7 @@ struct Lengths {
             body[i] = at.columns;
             if constexpr (kHasEnds) {
                 const Row row(x + (at.row + Block::row(i)) * c, c);
-                body[i] = Block::row(i) < at.rows ? static_cast<int>(least<i64>(row.body - at.column, kHeld ? at.columns : BLOCK_C)) : 0;
+                body[i] = Block::row(i) < at.rows ? static_cast<int>(least<i64>(row.body - at.column, BLOCK_C)) : 0;
 #pragma unroll
                 for (int t = 0; t < kEnds; ++t) end[i][t] = at.column == 0 && Block::row(i) < at.rows && row.end(t) < c;
             }
@@ -123,18 +115,6 @@ template <typename V, int N> __device__ __forceinline__ void combine(V (&all)[N]
         Block::combine_rows(all, shared);
     else
         Block::combine_columns(reinterpret_cast<V(&)[N / VEC][VEC]>(all), shared);
-}
-
-// Joins the statistics of each row over the blocks of a cluster. Once more each block must wait, before it leaves.
-template <int N> __device__ __forceinline__ void join_rows_of_cluster(Statistics (&all)[N], Statistics *ours) {
-    if (Block::lane() == 0) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) ours[Block::row(i)] = all[i];
-    }
-    cluster_sync();
-#pragma unroll
-    for (int i = 0; i < N; ++i) all[i] = join_lanes<1, CLUSTER>(load_cluster(ours + Block::row(i), static_cast<int>(threadIdx.x) % CLUSTER));
-    cluster_arrive();
 }
 
 template <bool WHOLE> __device__ __forceinline__ void write_tile(Y::type *y, const X::type *x, Elements &values, i64 c, Place at, const Lengths &lengths) {
@@ -176,21 +156,17 @@ template <bool WHOLE> __device__ __forceinline__ void write_tile(Y::type *y, con
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-extern "C" __global__ void CARVER_CLUSTER(CLUSTER) __launch_bounds__(THREADS, carver::kResident)
+extern "C" __global__ void __launch_bounds__(THREADS, carver::kResident)
 carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
     using namespace carver;
     const i64 vectors = kHasEnds ? most<i64>(1, c / VEC * VEC) : c;  // columns of a row that vectors may hold
-    const int turn = kHeld ? 0 : static_cast<int>((AXIS == 1 ? ceil_div(vectors, BLOCK_C) : ceil_div(r, BLOCK_R)) - 1);
-    // Of a row: the columns of this block are those from `begin` to `end`, and nothing where a row is short.
-    constexpr i64 kPiece = 8 * VEC;
-    const i64 share = kHeld ? ceil_div(ceil_div<i64>(vectors, CLUSTER), kPiece) * kPiece : c, begin = kHeld ? blockIdx.x % CLUSTER * share : 0;
-    const i64 end = kHeld ? most(begin, least(vectors, begin + share)) : c;
+    const int turn = static_cast<int>((AXIS == 1 ? ceil_div(vectors, BLOCK_C) : ceil_div(r, BLOCK_R)) - 1);
     // The tiles in the order of their visits, 0 .. 2 turn.
     const auto place = [&](int visit) {
         const i64 step = visit <= turn ? visit : 2 * turn - visit;
-        const i64 row = (AXIS == 1 ? blockIdx.x / CLUSTER : step) * BLOCK_R, column = begin + (AXIS == 1 ? step : blockIdx.x) * BLOCK_C;
+        const i64 row = (AXIS == 1 ? blockIdx.x : step) * BLOCK_R, column = (AXIS == 1 ? step : blockIdx.x) * BLOCK_C;
         const auto here = [](i64 left, i64 all) { return static_cast<int>(least(left, all)); };
-        return Place{row, column, here(r - row, BLOCK_R), here(end - column, BLOCK_C)};
+        return Place{row, column, here(r - row, BLOCK_R), here(c - column, BLOCK_C)};
     };
     Values tile;
     X::type ends[Block::kRowTrips][most(1, kEnds)];
@@ -210,7 +186,7 @@ carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restr
             }
         } else if (at.whole()) {
             Block::load<true, ALIGN_X>(tile, x + at.row * c + at.column, c, 0, 0, X::type{});
-        } else if (kHeld || (at.rows > 0 && at.columns > 0)) {  // of nothing a block that holds a row takes zeros
+        } else if (at.rows > 0 && at.columns > 0) {
             Block::load<false, ALIGN_X>(tile, x + at.row * c + at.column, c, at.rows, at.columns, X::type{});
         }
     };
@@ -258,7 +234,6 @@ carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restr
         }
         if (visit < turn) continue;
         if (visit == turn) combine(all, reinterpret_cast<Statistics *>(shared_memory));
-        if constexpr (kHeld) join_rows_of_cluster(all, reinterpret_cast<Statistics *>(shared_memory) + kShared);
 #pragma unroll
         for (int i = 0; i < kOutputsHere; ++i) {
             const Real offset = all[i].offset(), factor = all[i].factor(part[i]);
@@ -270,5 +245,4 @@ carver_normalise(const carver::X::type *__restrict__ x, carver::Y::type *__restr
         else
             write_tile<false>(y, x, mine, c, at, lengths);
     }
-    if constexpr (kHeld) cluster_wait();  // nobody leaves while others read
 }
