@@ -106,6 +106,7 @@ def test_json_lines_are_wrong_where_they_are_wrong() -> None:
 
 @pytest.mark.parametrize("words, said", [
     (("explain", *MATMUL, "--rank", "2", "--config", "{}"), "--rank is of carver's own hints"),
+    (("explain", *MATMUL, "--ignore", "tag"), "go with --config"),
     (("arch", "show", "h200", "--toml", "--json"), "--toml and --json"),
     (("portfolio", *MATMUL, "--over", "m=1:8", "--python", "--json"), "--python and --json"),
     (("portfolio", *MATMUL, "--over", "m=1:8", "--python", "--measured"), "--python and --measured"),
@@ -160,6 +161,9 @@ def test_explain() -> None:
     assert "Where the time goes" in text
     found = answer("explain", *MATMUL, "--config", json.dumps(CONFIGS[0]))
     assert found == answer("explain", *MATMUL, "--config", ", ".join(f"{name}={n}" for name, n in CONFIGS[0].items()))
+    yours = {"BM": CONFIGS[0]["BLOCK_M"], "tag": 1, **{k: v for k, v in CONFIGS[0].items() if k != "BLOCK_M"}}
+    words = ("--name", "BLOCK_M=BM", "--ignore", "tag")  # as the error of an unknown key advises
+    assert answer("explain", *MATMUL, "--config", json.dumps(yours), *words) == found
     assert found["hint"]["config"] == {**CONFIGS[0], "GROUP_M": 8, "SPLIT_K": 1}
     assert sum(found["terms_ms"].values()) == pytest.approx(found["hint"]["predicted_ms"])
 

@@ -14,7 +14,7 @@ from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from .operators import backend_option, device, kernel_option, per_operator
-from .options import PICTURE, as_json, config_option, print_json, save_plot
+from .options import PICTURE, as_json, config_option, ignore_option, names_option, print_json, save_plot
 
 plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the explanation (PNG, SVG or PDF).")
 
@@ -23,15 +23,19 @@ plot_option = click.option("--plot", type=PICTURE, help="Save a plot of the expl
 @as_json
 @config_option("Explain this configuration, given with the backend's keys")
 @click.option("--rank", "place", type=click.IntRange(1), help="Explain the hint of this rank.  [default: 1]")
+@names_option
+@ignore_option
 @plot_option
 @backend_option
 @kernel_option
 def explain(
     template: Template, place: int | None, config: dict[str, Any] | None, backend: str | None, kernel: str | None,
-    plot: Path | None, as_json: bool,
+    plot: Path | None, as_json: bool, **keys: Any,
 ) -> None:  # fmt: skip
     """Explain the predicted time of a configuration."""
     if config is None:
+        if any(keys.values()):
+            raise ConfigError("--name and --ignore are of a configuration's keys: they go with --config")
         place = place or 1
         ranking = template.recommend_hints(place, backend, kernel)
         if place > len(ranking):
@@ -42,7 +46,7 @@ def explain(
     else:
         assert template.arch is not None
         backend = backend or default_backend(template.problem, template.arch)
-        found = template.rank([config], backend, kernel=kernel).explain(0)
+        found = template.rank([config], backend, kernel=kernel, **keys).explain(0)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

@@ -160,6 +160,9 @@ names_option = click.option(
     "--name", "names", multiple=True, callback=_renamed, metavar="KEY=YOURS",
     help="Your name for one of carver's keys; repeatable.",
 )  # fmt: skip
+ignore_option = click.option(
+    "--ignore", multiple=True, metavar="KEY", help="Ignore a key that does not matter to the time; repeatable."
+)
 
 
 def plot_options(command: Callable[..., None]) -> Callable[..., None]:

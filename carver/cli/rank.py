@@ -16,6 +16,7 @@ from .options import (
     args_option,
     as_json,
     configs_option,
+    ignore_option,
     most_option,
     names_option,
     plot_options,
@@ -37,10 +38,7 @@ from .reading import read_configs
 @kernel_option
 @profile_option
 @names_option
-@click.option(
-    "--ignore", multiple=True, metavar="KEY",
-    help="Ignore a key that does not matter to the time; repeatable.",
-)
+@ignore_option
 @click.option(
     "--compiled", type=click.IntRange(1), metavar="N",
     help="Compile the first N for the device and rank them by their machine code; needs --source and --args.",
