@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import carver  # noqa: E402
+from carver.arch.descriptor import Arch  # noqa: E402
 from carver.arch.occupancy import TMEM_COLUMNS  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
 from carver.base.shipped import folder  # noqa: E402
@@ -38,7 +39,7 @@ from carver.compiled.arguments import Tensor  # noqa: E402
 from carver.kernels import triton as rules  # noqa: E402
 from carver.kernels.declaration import Kernel, load  # noqa: E402
 from carver.kernels.scope import matrix_unit  # noqa: E402
-from carver.kernels.space import device_rules, given_space  # noqa: E402
+from carver.kernels.space import Space, device_rules, given_space  # noqa: E402
 from carver.problem.problem import Problem  # noqa: E402
 
 TARGETS = {
@@ -433,25 +434,37 @@ class Agreement(NamedTuple):
     kind: tuple[str, str] | None
 
 
-def held(row: Mapping[str, Any]) -> Agreement:
-    """carver's columns for a row of the record, against it."""
-    arch = carver.load_arch(TARGETS[row["target"]])
-    problem, kernel = problem_of(row["kernel"], row["problem"]), declared(row["kernel"])
-    roomy = arch.replace(smem_per_block_bytes=2**30, smem_per_sm_bytes=2**31)
-    _, why = given_space(problem, arch, kernel, [row["config"]])
-    space, _ = given_space(problem, roomy, kernel, [row["config"]])
+def held(rows: Sequence[Mapping[str, Any]]) -> list[Agreement]:
+    """carver's columns for rows of the record, against them. Those of one problem and target are asked for together."""
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        groups.setdefault((row["kernel"], row["target"], json.dumps(row["problem"], sort_keys=True)), []).append(place)
+    out: dict[int, Agreement] = {}
+    for (name, target, _), places in groups.items():
+        arch, kernel = carver.load_arch(TARGETS[target]), declared(name)
+        problem, configs = problem_of(name, rows[places[0]]["problem"]), [rows[place]["config"] for place in places]
+        roomy = arch.replace(smem_per_block_bytes=2**30, smem_per_sm_bytes=2**31)
+        _, why = given_space(problem, arch, kernel, configs)
+        space, _ = given_space(problem, roomy, kernel, configs)
+        at = {int(i): number for number, i in enumerate(space.index)}
+        for i, place in enumerate(places):
+            out[place] = _agreement(rows[place], i not in why, arch, space, at.get(i))
+    return [out[place] for place in range(len(rows))]
+
+
+def _agreement(row: Mapping[str, Any], allowed: bool, arch: Arch, space: Space, at: int | None) -> Agreement:
+    """`at`: where the space has the row's configuration; None where carver knows no columns of it."""
     if "refused" in row:
-        return Agreement(False, not why, None, None, None, None)
+        return Agreement(False, allowed, None, None, None, None)
     fits = row["shared_bytes"] <= arch.smem_per_block_bytes and row["tensor_columns"] <= TMEM_COLUMNS
-    if not len(space):
-        return Agreement(fits, not why, None, None, None, None)
+    if at is None:
+        return Agreement(fits, allowed, None, None, None, None)
     threads = row["config"]["num_warps"] * arch.warp_size
     most = min(arch.max_regs_per_thread, arch.regs_per_block // threads)
-    need = space.at(0, "registers", 0)
-    kind = (KINDS[space.at(0, "instruction", 0)], row["instruction"]) if "instruction" in space.columns else None
+    need = space.at(at, "registers", 0)
+    kind = (KINDS[space.at(at, "instruction", 0)], row["instruction"]) if "instruction" in space.columns else None
     return Agreement(
-        fits, not why, (space.at(0, "smem_bytes", 0), row["shared_bytes"]),
-        (min(need, most), row["registers"]),
+        fits, allowed, (space.at(at, "smem_bytes", 0), row["shared_bytes"]), (min(need, most), row["registers"]),
         (need > most, row["spill_bytes"] > SPILL_BYTES), kind,
     )  # fmt: skip
 
@@ -493,7 +506,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Line]:
     order = {target: i for i, target in enumerate(TARGETS)}
     names = list(SUBJECTS)
     ordered = sorted(groups, key=lambda k: (names.index(k[0]), order[k[1]]))
-    return {key: line([held(row) for row in groups[key]]) for key in ordered}
+    return {key: line(held(groups[key])) for key in ordered}
 
 
 def shown(lines: Mapping[tuple[str, str], Line]) -> Iterator[str]:

@@ -35,7 +35,7 @@ LIVE = 2
 def test_declarations_say_what_the_compiler_made(kernel: str) -> None:
     """Of all rows, of those that they were not mended on, and of each target's."""
     rows = [row for row in COMPILED if row["kernel"] == kernel]
-    said = [agreement.held(row) for row in rows]
+    said = agreement.held(rows)
 
     def line(which: Callable[[dict[str, Any]], bool]) -> agreement.Line:
         return agreement.line([found for row, found in zip(rows, said, strict=True) if which(row)])
