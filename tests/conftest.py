@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy loads: a test process has one core for itself
+
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
