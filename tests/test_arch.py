@@ -601,8 +601,8 @@ def test_a_descriptor_extends_files_of_its_own_family_and_shipped_ones(tmp_path:
     path.write_text(text)
     assert load(path) == load("rtx_4090")
     (tmp_path / "family").mkdir()
-    (tmp_path / "family" / "sizes.toml").write_text("[memory]\nl2_bytes = 1024000\n")
-    mine = re.sub("^l2_bytes = .*$", "", text, flags=re.M).replace('"sm_89_geforce"', '"sm_89_geforce", "sizes"')
+    (tmp_path / "family" / "my-sizes.toml").write_text("[memory]\nl2_bytes = 1024000\n")
+    mine = re.sub("^l2_bytes = .*$", "", text, flags=re.M).replace('"sm_89_geforce"', '"sm_89_geforce", "my-sizes"')
     path.write_text(mine)
     assert load(path) == load("rtx_4090").replace(l2_bytes=1_024_000, source=load("rtx_4090").source)
 
@@ -611,6 +611,9 @@ def test_a_descriptor_extends_files_of_its_own_family_and_shipped_ones(tmp_path:
     ("old", "new", "says"),
     [
         ('"sm_89_geforce"', '"sm_89_gforce"', "extends 'sm_89_gforce', which is not in family/; did you mean"),
+        ('"sm_89_geforce"', '"../rtx_4090"', "which is not in family/"),
+        ('"sm_89_geforce"', f'"{"x" * 300}"', "which is not in family/"),
+        ('"sm_89_geforce"', "89", "extends 89, which is not in family/"),
         ('"sm_89_geforce"', '"sm_89_geforce", "sm_89_l40"', "[matrix] stands here and in family/sm_89_l40.toml"),
         ("[memory]", "[memory]\nline_bytes = 128", "[memory] line_bytes stands here and in family/sm_89.toml"),
         ('["sm_89", "sm_89_geforce"]', '"sm_89"', "extends is a list of files in family/, got 'sm_89'"),

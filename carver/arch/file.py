@@ -65,8 +65,9 @@ def _extended(raw: Mapping[str, Any], beside: Path) -> dict[str, Any]:
         raise ArchError(f"extends is a list of files in family/, got {names!r}")
     homes = (beside / FAMILY, folder("arch") / FAMILY)
     for name in names:
-        path = next((path for home in homes if (path := home / f"{name}.toml").is_file()), None)
-        if not isinstance(name, str) or not re.fullmatch(r"\w{1,100}", name) or path is None:
+        named = isinstance(name, str) and re.fullmatch(r"[\w.-]{1,100}", name)
+        path = next((path for home in homes if named and (path := home / f"{name}.toml").is_file()), None)
+        if path is None:
             known = {path.stem for home in homes for path in home.glob("*.toml")}
             raise ArchError(f"extends {shown(name)}, which is not in family/; {nearest(str(name), sorted(known))}")
         for section, said in _family(path).items():
