@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,9 +29,8 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def pool(own_cache: None) -> Iterator[Pool]:
-    with Pool(2) as working:
-        yield working
+def pool(own_cache: None, compilers: Pool) -> Pool:
+    return compilers
 
 
 @pytest.mark.parametrize("title", kernels.CASES)

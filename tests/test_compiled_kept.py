@@ -13,6 +13,7 @@ import carver
 from carver.base.errors import ConfigError, DeviceError, ProblemError
 from carver.base.shipped import folder
 from carver.compiled import inspect, kept, store
+from carver.compiled.pool import Pool
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -23,17 +24,17 @@ ROWS = 64
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (512, 1024) for warps in (1, 4)]
 
 
-def rank(values: Any, arch: carver.Arch = H100) -> carver.KernelRanking:
+def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None) -> carver.KernelRanking:
     tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
     args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
     return carver.rank_kernel(
-        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values, "other": 3}
+        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values, "other": 3}, pool=pool
     )
 
 
 @pytest.fixture(scope="module")
-def first(own_cache: None) -> Any:
-    return rank(np.full(ROWS, 2048))
+def first(own_cache: None, compilers: Pool) -> Any:
+    return rank(np.full(ROWS, 2048), pool=compilers)
 
 
 def refuse(*_: Any, **__: Any) -> Any:

@@ -47,7 +47,7 @@ NARROW = type("dtype", (), {"__str__": lambda self: "torch.float16"})()
 H100, MI300X = carver.load_arch("h100"), carver.load_arch("mi300x")
 
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "one_pool")
 
 
 def half(*shape: int) -> carver.Tensor:
