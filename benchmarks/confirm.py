@@ -87,6 +87,32 @@ STREAMS = [  # 64 MiB and more: rows that end inside a vector and others, sums o
     GEMVTemplate(8192, 8192, trans_A=True),
 ]  # fmt: skip
 
+ROWS = [  # what fell short of a copy: few long rows, rows of a few elements that start anywhere, sums of them
+    ReductionTemplate("softmax", (300, 100_003)), ReductionTemplate("softmax", (871_491, 77)),
+    ReductionTemplate("layer_norm", (300, 100_003), 1, "bfloat16"), ReductionTemplate("layer_norm", (871_491, 77)),
+    ReductionTemplate("sum", (200_003, 333)), ReductionTemplate("sum", (60_001, 1777)),
+    ReductionTemplate("softmax", (201_475, 333)), ReductionTemplate("rms_norm", (671_043, 100), 1, "bfloat16"),
+    ReductionTemplate("softmax", (435_747, 77), 1, "float32"), ReductionTemplate("sum", (871_491, 77)),
+    ReductionTemplate("softmax", (16, 131_072)), ReductionTemplate("softmax", (2048, 32_768)),
+    ReductionTemplate("softmax", (512, 151_936), 1, "bfloat16"),
+    ReductionTemplate("softmax", (256, 151_936), 1, "float32"), ReductionTemplate("softmax", (4001, 17)),
+    ReductionTemplate("softmax", (1, 100_003), 1, "bfloat16"),
+]  # fmt: skip
+
+ROWS_MORE = [  # rows for the same kernels, of other lengths
+    ReductionTemplate("layer_norm", (2048, 16_384)), ReductionTemplate("rms_norm", (4096, 20_480), 1, "bfloat16"),
+    ReductionTemplate("softmax", (1024, 50_257), 1, "float32"),
+    ReductionTemplate("softmax", (64, 262_144), 1, "bfloat16"),
+    ReductionTemplate("layer_norm", (8192, 8192)), ReductionTemplate("softmax", (16_384, 4096)),
+    ReductionTemplate("rms_norm", (100, 65_537)), ReductionTemplate("softmax", (4096, 32_000), 1, "bfloat16"),
+    ReductionTemplate("layer_norm", (37_763, 1777)), ReductionTemplate("softmax", (9001, 5003)),
+    ReductionTemplate("rms_norm", (3001, 10_001), 1, "float32"), ReductionTemplate("layer_norm", (20, 50_000)),
+    ReductionTemplate("softmax", (60_001, 1777)), ReductionTemplate("layer_norm", (100_003, 250), 1, "float32"),
+    ReductionTemplate("max", (300_007, 127), 1, "bfloat16"), ReductionTemplate("mean", (1_000_003, 33)),
+    ReductionTemplate("sum", (30_011, 999), 1, "float32"), ReductionTemplate("rms_norm", (150_001, 501), 1, "bfloat16"),
+    ReductionTemplate("softmax", (20_011, 42)), ReductionTemplate("sum", (120_007, 602)),
+]  # fmt: skip
+
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -113,7 +139,9 @@ RAGGED = [
 
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
-    for kind, named in (("named", NAMED), ("named_memory", NAMED_MEMORY), ("streams", STREAMS), ("ragged", RAGGED)):
+    listed = {"named": NAMED, "named_memory": NAMED_MEMORY, "streams": STREAMS, "rows": ROWS, "rows_more": ROWS_MORE,
+              "ragged": RAGGED}
+    for kind, named in listed.items():
         if kind in kinds:
             yield from ((kind, template) for template in named)
     if "types" in kinds:

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 
 from carver.arch import detect
 from carver.arch import devices as arch
+from carver.base import dtypes
 from carver.base.errors import DeviceError, RunError
 from carver.calibrate.cuda import Gpu
 from carver.kernels.declaration import kernel_named
@@ -25,13 +26,13 @@ from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.gemv import GEMVTemplate
 from carver.ops.matmul import MatmulTemplate
-from carver.ops.reduction import ReductionTemplate
+from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run import launch, reference
 from carver.run.buffers import OutOfMemory, address
 from carver.run.check import Differences
-from carver.run.compile import cuda_compiler
+from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import (
     Binary,
     Call,
@@ -491,31 +492,102 @@ def test_a_block_keeps_the_rows_of_a_softmax_apart(gpu: cuda.CudaDevice, axis: i
     np.testing.assert_allclose(gpu.download(out), right, rtol=1e-5, atol=1e-12)
 
 
+def normalised(op: str, x: np.ndarray) -> np.ndarray:
+    """Along rows, in float64."""
+    shifted = x - x.mean(1, keepdims=True)
+    if op == "softmax":
+        powers = np.exp(x - x.max(1, keepdims=True))
+        return np.asarray(powers / powers.sum(1, keepdims=True))
+    x = shifted if op == "layer_norm" else x
+    return np.asarray(x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5))
+
+
+CLOSE = {"float64": 1e-9, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def along_rows(
+    gpu: cuda.CudaDevice, op: str, x: np.ndarray, dtype: str, kernel: str, configs: Sequence[Mapping[str, int]]
+) -> None:
+    """What each configuration of a kernel computes, beside float64."""
+    problem = ReductionTemplate(op, x.shape, in_dtype=dtype).problem
+    given = upload(gpu, x, dtype)
+    x = gpu.download(given).astype(np.float64)
+    right = normalised(op, x) if op in NORMALISATIONS else {"sum": x.sum, "max": x.max, "mean": x.mean}[op](1)
+    programs = [concrete(kernel_named("reduction", kernel, "cuda"), problem, config, gpu.arch) for config in configs]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda program: compile_source(program.source, cuda_compiler()), programs))
+    for config, program in zip(configs, programs, strict=True):
+        built = prepare(program, gpu)
+        out = gpu.empty(program.output.shape, program.output.dtype)
+        gpu.fill(out, 0xFF)
+        built(given, out)
+        gpu.synchronize()
+        np.testing.assert_allclose(gpu.download(out), right, CLOSE[dtype], CLOSE[dtype], err_msg=f"{op} {config}")
+
+
 @pytest.mark.gpu
 @GPU
-@pytest.mark.parametrize("op", ["softmax", "layer_norm", "rms_norm"])
+@pytest.mark.parametrize("op", NORMALISATIONS)
 @pytest.mark.parametrize("columns", [1, 7, 77, 333, 1030])
 @pytest.mark.parametrize("rows", [1, 101])
 def test_rows_that_start_inside_a_vector(gpu: cuda.CudaDevice, op: str, columns: int, rows: int) -> None:
     """Narrow and wide vectors move the same elements, and nothing beside the rows."""
     x = np.random.default_rng(5).standard_normal((rows, columns)) + 3
-    template = ReductionTemplate(op, x.shape, in_dtype="float16").with_arch(gpu.arch)
-    given = upload(gpu, x, "float16")
-    x = gpu.download(given).astype(np.float64)
-    shifted = x - x.mean(1, keepdims=True)
-    right = {
-        "softmax": lambda: np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True),
-        "layer_norm": lambda: shifted / np.sqrt((shifted**2).mean(1, keepdims=True) + 1e-5),
-        "rms_norm": lambda: x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5),
-    }[op]()
-    for vec, lanes in ((1, 32), (2, 8), (4, 4), (8, 4), (8, 16)):
-        config = {"block_r": 64 // lanes, "block_c": 128, "threads": 64, "vec": vec, "row_lanes": lanes}
-        built = prepare(render(template.rank([config], "cuda")[0], gpu.arch), gpu)
-        out = gpu.empty(x.shape, "float16")
-        gpu.fill(out, 0xFF)
-        built(given, out)
-        gpu.synchronize()
-        np.testing.assert_allclose(gpu.download(out), right, rtol=4e-3, atol=4e-3, err_msg=str(config))
+    configs = [{"block_r": 64 // lanes, "block_c": 128, "threads": 64, "vec": vec, "row_lanes": lanes}
+               for vec, lanes in ((1, 32), (2, 8), (4, 4), (8, 4), (8, 16))]  # fmt: skip
+    along_rows(gpu, op, x, "float16", "normalise", configs)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize(
+    ("op", "shape", "dtype"),
+    [
+        *((op, (7, 1003), "float16") for op in NORMALISATIONS), *((op, (3, 7), "bfloat16") for op in NORMALISATIONS),
+        *((op, (300, 100_003), "float16") for op in NORMALISATIONS), ("softmax", (5, 1), "float16"),
+        ("layer_norm", (1, 77), "float32"), ("rms_norm", (9, 1000), "bfloat16"), ("softmax", (2, 131_072), "bfloat16"),
+        ("softmax", (131, 1022), "float32"), ("layer_norm", (1, 4001), "bfloat16"), ("rms_norm", (2, 999), "float64"),
+        ("rms_norm", (33, 65_537), "float32"),
+    ],
+)  # fmt: skip
+def test_rows_held_in_shared_memory(gpu: cuda.CudaDevice, op: str, shape: tuple[int, int], dtype: str) -> None:
+    """Rows that no cluster divides, rows that leave blocks without a part, and one row."""
+    x, piece = np.random.default_rng(6).standard_normal(shape) * 2 + 1, 128 // dtypes.BYTES[dtype]
+    shares = {n: -(-shape[1] // (n * piece)) * piece for n in ((1, 2, 4, 8) if gpu.arch.tma else (1,))}
+    configs = [{"threads": threads, "cluster": n, "block_c": share} for n, share in shares.items()
+               for threads in (64, 128, 512) if share * dtypes.BYTES[dtype] < 100_000]  # fmt: skip
+    along_rows(gpu, op, x, dtype, "held", configs)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize(
+    ("op", "shape", "dtype"),
+    [
+        *((op, (1003, 77), "float16") for op in REDUCTIONS), *((op, (2, 7), "bfloat16") for op in REDUCTIONS),
+        ("softmax", (101, 333), "bfloat16"), ("sum", (101, 333), "float16"), ("rms_norm", (67, 100), "bfloat16"),
+        ("mean", (67, 100), "float16"), ("softmax", (258, 65), "float32"), ("max", (258, 65), "float32"),
+        ("layer_norm", (31, 1777), "float16"), ("sum", (31, 1777), "float16"), ("layer_norm", (77, 17), "float64"),
+        ("softmax", (40, 1), "float32"),
+    ],
+)  # fmt: skip
+def test_short_rows_as_one_run(gpu: cuda.CudaDevice, op: str, shape: tuple[int, int], dtype: str) -> None:
+    x, c, width = np.random.default_rng(8).standard_normal(shape) + 1, shape[1], dtypes.BYTES[dtype]
+    configs = [{"block_r": block_r, "threads": threads, "vec": vec, "row_lanes": lanes,
+                "block_c": -(-c // (vec * lanes)) * vec * lanes}
+               for block_r, threads, lanes in ((8, 32, 4), (16, 64, 8), (32, 64, 16), (8, 64, 32), (64, 128, 4))
+               for vec in (1, 2, 4) if c % vec == 0 and c <= 64 * lanes and block_r * c * width < 40_000]  # fmt: skip
+    along_rows(gpu, op, x, dtype, "rows", configs)
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("op", ["softmax", "sum"])
+def test_runs_that_start_inside_a_vector(gpu: cuda.CudaDevice, op: str) -> None:
+    """Those of one row of 77 each, of which seven in eight do."""
+    x = np.random.default_rng(9).standard_normal((77, 77))
+    config = {"block_r": 1, "threads": 32, "vec": 1, "row_lanes": 32, "block_c": 96}
+    along_rows(gpu, op, x, "float16", "rows", [config])
 
 
 @pytest.mark.gpu

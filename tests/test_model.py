@@ -10,6 +10,7 @@ from cases import answerable, device_for, offered, template
 
 import carver
 from carver.arch.occupancy import LIMITS, occupancy_limits, resident_blocks
+from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import LIMITERS, Estimate, estimate
@@ -538,8 +539,44 @@ def test_an_sm_holds_eight_blocks_of_clusters() -> None:
 
 @pytest.mark.parametrize("op", ["softmax", "layer_norm"])
 def test_rows_that_start_anywhere_are_read_in_vectors(op: str) -> None:
-    first = carver.ReductionTemplate(op, (201_475, 333)).with_arch("h200").recommend_hints(1, "cuda")[0]
-    assert first.config["vec"] == 8
+    hints = carver.ReductionTemplate(op, (201_475, 333)).with_arch("h200").recommend_hints(100, "cuda")
+    assert next(h for h in hints if h.kernel == "normalise").config["vec"] == 8
+
+
+@pytest.mark.parametrize(
+    ("device", "shape"),
+    [("h200", (300, 100_003)), ("h200", (16, 131_072)), ("b200", (600, 100_003)), ("rtx_5090", (16, 131_072))],
+)
+def test_clusters_hold_long_rows(device: str, shape: tuple[int, int]) -> None:
+    """Where rows leave SMs without a block, or wait for a second reading."""
+    hints = carver.ReductionTemplate("softmax", shape).with_arch(device).recommend_hints(1000, "cuda")
+    alone = next(h for h in hints if h.kernel == "normalise")
+    assert hints[0].config["cluster"] > 1
+    assert hints[0].predicted_ms < 0.95 * alone.predicted_ms
+    assert hints[0].details["dram_bytes"] < 1.05 * hints[0].details["compulsory_bytes"]
+
+
+def test_clusters_are_for_devices_that_have_them() -> None:
+    rows = carver.ReductionTemplate("softmax", (300, 40_003))
+    for device in ("a100", "rtx_4090"):
+        here = rows.with_arch(device)
+        held = [h for h in here.recommend_hints(10_000, "cuda") if h.kernel == "held"]
+        assert {h.config["cluster"] for h in held} == {1}
+        config = dict(threads=128, cluster=8, block_c=5056)
+        with pytest.raises(NoCandidates, match="clusters need compute capability"):
+            here.rank([config], "cuda", kernel="held")
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("softmax", "float16"), ("rms_norm", "bfloat16"), ("sum", "float16")])
+def test_short_rows_that_start_anywhere_are_one_run(op: str, dtype: str) -> None:
+    """Sectors are not read twice, so that DRAM moves what it must; rows that start on vectors need none of that."""
+    ragged, aligned = (
+        carver.ReductionTemplate(op, (400_000, c), 1, dtype).with_arch("h200").recommend_hints(1000, "cuda")
+        for c in (77, 80)
+    )
+    assert ragged[0].kernel == "rows"
+    assert ragged[0].details["dram_bytes"] < 1.15 * ragged[0].details["compulsory_bytes"]
+    assert "rows" not in {h.kernel for h in aligned}
 
 
 def test_registers_are_shared_out_by_scheduler() -> None:

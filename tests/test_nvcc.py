@@ -59,6 +59,14 @@ def tile(block_r: int, block_c: int, threads: int, vec: int, **more: int) -> dic
     return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **more)
 
 
+def run(block_r: int, threads: int, vec: int, row_lanes: int, block_c: int) -> dict[str, int]:
+    return dict(block_r=block_r, threads=threads, vec=vec, row_lanes=row_lanes, block_c=block_c)
+
+
+def held(threads: int, cluster: int, block_c: int) -> dict[str, int]:
+    return dict(threads=threads, cluster=cluster, block_c=block_c)
+
+
 Config = dict[str, int]
 
 SQUARE = MatmulTemplate(4096, 4096, 4096).problem
@@ -95,6 +103,13 @@ SOFTMAX_DOWN = ReductionTemplate("softmax", (4096, 4096), axis=0).problem
 SHORT_ROWS = ReductionTemplate("softmax", (100_003, 77)).problem
 RAGGED_ROWS = ReductionTemplate("layer_norm", (50_000, 333)).problem
 RMS_NORM_ROWS = ReductionTemplate("rms_norm", (4096, 4096), in_dtype="bfloat16").problem
+LONG_ROWS = ReductionTemplate("softmax", (300, 100_003)).problem
+ROWS_FOR_A_BLOCK = ReductionTemplate("softmax", (300, 20_003)).problem
+LONG_ROWS_BF16 = ReductionTemplate("layer_norm", (64, 131_072), in_dtype="bfloat16").problem
+LONG_ROWS_FP32 = ReductionTemplate("rms_norm", (64, 65_536), in_dtype="float32").problem
+SHORT_SUMS = ReductionTemplate("sum", (200_003, 333)).problem
+SHORT_PAIRS = ReductionTemplate("rms_norm", (671_043, 100), in_dtype="bfloat16").problem
+SHORT_FP32 = ReductionTemplate("layer_norm", (100_003, 77), in_dtype="float32").problem
 LAYER_NORM = ReductionTemplate("layer_norm", (4096, 8192)).problem
 RMS_NORM = ReductionTemplate("rms_norm", (8192, 4096), axis=0, in_dtype="float32").problem
 
@@ -165,6 +180,14 @@ CASES: list[tuple[str, str, Problem, Config]] = [
     ("normalise", "sm_90", SHORT_ROWS, tile(16, 128, 128, 1, row_lanes=32)),
     ("normalise", "sm_90", SHORT_ROWS, tile(16, 96, 64, 8, row_lanes=4)),
     ("normalise", "sm_80", RAGGED_ROWS, tile(4, 384, 64, 8, row_lanes=16)),
+    *(("held", isa, ROWS_FOR_A_BLOCK, held(128, 1, 20_032)) for isa in ("sm_75", "sm_80", "sm_89")),
+    ("held", "sm_90", LONG_ROWS, held(128, 8, 12_544)),
+    ("held", "sm_100", LONG_ROWS_BF16, held(256, 8, 16_384)),
+    ("held", "sm_120", LONG_ROWS_FP32, held(512, 4, 16_384)),
+    *(("rows", isa, SHORT_ROWS, run(32, 64, 1, 4, 80)) for isa in ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")),
+    ("rows", "sm_90", SHORT_SUMS, run(8, 64, 1, 32, 352)),
+    ("rows", "sm_120", SHORT_PAIRS, run(32, 64, 4, 16, 128)),
+    ("rows", "sm_80", SHORT_FP32, run(16, 64, 1, 8, 80)),
     ("reduce", "sm_90", MAX, tile(128, 64, 256, 8, split=1, cluster=8)),
     ("cuda", "sm_90", GEMV_DOWN, dict(block_n=256, block_k=32, threads=256, vec=8, split_k=1, cluster=8)),
 ]
@@ -318,6 +341,12 @@ def test_the_rules_allow_what_is_compiled_here(case: int) -> None:
         ("reduce", SUM, tile(1, 1024, 256, 8, split=1, cluster=1), "every thread has a vector"),
         ("reduce", MAX, tile(64, 64, 128, 8, split=1, cluster=3), "1, 2, 4 or 8 blocks"),
         ("normalise", SOFTMAX, tile(3, 1024, 128, 8, row_lanes=1024), "powers of two"),
+        ("held", LONG_ROWS, held(128, 3, 33_344), "1, 2, 4 or 8 blocks"),
+        ("held", LONG_ROWS, held(96, 8, 12_544), "a power of two"),
+        ("held", LONG_ROWS, held(128, 8, 12_512), "whole pieces of 128 bytes"),
+        ("rows", SHORT_ROWS, run(4, 64, 1, 8, 80), "every thread has a row"),
+        ("rows", SHORT_ROWS, run(32, 64, 1, 64, 128), "in one warp"),
+        ("rows", SHORT_ROWS, run(32, 64, 2, 8, 80), "whole vectors of a thread"),
     ],
 )
 def test_what_a_rule_refuses_the_source_refuses(name: str, problem: Problem, config: Config, why: str) -> None:

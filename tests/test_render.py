@@ -63,6 +63,7 @@ PROBLEMS = {
         ReductionTemplate("sum", (1, 100_003), axis=1).problem,
         ReductionTemplate("max", (5000, 33), axis=0, in_dtype="float32").problem,
         ReductionTemplate("softmax", (77, 1000), axis=1).problem,
+        ReductionTemplate("softmax", (3000, 77), axis=1).problem,
         ReductionTemplate("layer_norm", (300, 40), axis=0, in_dtype="float32").problem,
         ReductionTemplate("rms_norm", (8, 8192), axis=1, in_dtype="bfloat16").problem,
     ],

@@ -12,26 +12,35 @@
 
 namespace carver {
 
+template <bool FIRST, typename A, typename B> struct OneOf { using type = A; };
+template <typename A, typename B> struct OneOf<false, A, B> { using type = B; };
+
 __device__ __forceinline__ int cluster_rank() {
     unsigned rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return static_cast<int>(rank);
 }
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
 }
-// The word, or the two words, that block `rank` has at this place of its shared memory.
+// The words that block `rank` has at this place of its shared memory.
 template <typename T> __device__ __forceinline__ T load_cluster(const T *place, int rank) {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "one word or two");
+    using Word = typename OneOf<alignof(T) == 8, unsigned long long, unsigned>::type;
+    static_assert(alignof(T) % 4 == 0, "whole words");
     T value;
-    if constexpr (sizeof(T) == 4)
-        asm volatile("{.reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.b32 %0, [there];}"
-                     : "=r"(reinterpret_cast<unsigned &>(value))
-                     : "r"(shared_address(place)), "r"(rank));
-    else
-        asm volatile("{.reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.b64 %0, [there];}"
-                     : "=l"(reinterpret_cast<unsigned long long &>(value))
-                     : "r"(shared_address(place)), "r"(rank));
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(rank));
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(Word)); ++i) {
+        Word &word = reinterpret_cast<Word *>(&value)[i];
+        if constexpr (sizeof(Word) == 4)
+            asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(word) : "r"(there + 4 * i) : "memory");
+        else
+            asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(word) : "r"(there + 8 * i) : "memory");
+    }
     return value;
 }
 

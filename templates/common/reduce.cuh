@@ -69,6 +69,16 @@ template <typename T> struct MaxOf {
     __device__ __forceinline__ MaxOf across(int bit) const { return {__shfl_xor_sync(0xffffffffu, value, bit)}; }
 };
 
+// In what elements are joined. A sum of int32 takes 64 bits, one of int8 wraps beyond 2^24 elements.
+template <bool IS_MAX, bool IS_INT32> struct JoinOf { using type = SumOf<X::sum>; };
+template <> struct JoinOf<false, true> { using type = SumOf<i64>; };
+template <bool IS_INT32> struct JoinOf<true, IS_INT32> { using type = MaxOf<X::sum>; };
+template <bool MEAN, typename JOIN> __device__ __forceinline__ Y::type finish(JOIN join, i64 count) {
+    using Real = typename Wide<sizeof(join.value) == 8>::type;
+    if constexpr (MEAN) return Y::store(static_cast<Real>(join.value) / static_cast<Real>(count));
+    return Y::store(join.value);
+}
+
 __device__ __forceinline__ float exponential(float x) { return power_of_two(1.44269504f * x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
 __device__ __forceinline__ float quotient(float a, float b) { return __fdividef(a, b); }
@@ -80,7 +90,8 @@ __device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return 1. / sqrt(x); }
 
 // The statistics of a normalisation: `of` a thread's elements, of which `count` exist, those that are `there`; others are 0.
-// After the last join, an element x of which `of` has made `part` is normalised by (x - offset()) * factor(part).
+// After the last join, an element x of which `of` has made `part` is normalised by (x - offset()) * factor(part), and one that
+// `of` has not seen by normalised(x).
 
 // The greatest element, and the sum of exp(x - greatest). `of` leaves these exponentials in place of the elements. A NaN is
 // no greatest; it comes through in the sum.
@@ -110,6 +121,7 @@ template <typename T> struct Exponentials {
     }
     __device__ __forceinline__ T offset() const { return T(0); }
     __device__ __forceinline__ T factor(Exponentials part) const { return quotient(exponential(part.greatest - greatest), sum); }
+    __device__ __forceinline__ T normalised(T x) const { return exponential(x - greatest) * quotient(T(1), sum); }
 };
 
 // One exponential a thread instead of two a join.
@@ -128,6 +140,7 @@ __device__ __forceinline__ Exponentials<T> join_lanes(Exponentials<T> value) {
 // Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
 template <typename T> struct Moments {
     T count, mean, squares;
+    static __device__ __forceinline__ Moments none() { return {}; }
     static __device__ __forceinline__ Moments join(Moments a, Moments b) {
         const T count = a.count + b.count, share = count > T(0) ? quotient(b.count, count) : T(0), apart = b.mean - a.mean;
         return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
@@ -147,6 +160,7 @@ template <typename T> struct Moments {
     }
     __device__ __forceinline__ T offset() const { return mean; }
     __device__ __forceinline__ T factor(Moments) const { return inverse_root(quotient(squares, count) + static_cast<T>(EPSILON)); }
+    __device__ __forceinline__ T normalised(T x) const { return (x - mean) * factor(*this); }
 };
 
 // Each thread's squares move to the mean of all, so that the joins are sums.
@@ -167,6 +181,7 @@ __device__ __forceinline__ Moments<T> join_lanes(Moments<T> value) {
 
 template <typename T> struct Squares {
     T count, sum;
+    static __device__ __forceinline__ Squares none() { return {}; }
     static __device__ __forceinline__ Squares join(Squares a, Squares b) { return {a.count + b.count, a.sum + b.sum}; }
     __device__ __forceinline__ Squares across(int bit) const {
         return {__shfl_xor_sync(0xffffffffu, count, bit), __shfl_xor_sync(0xffffffffu, sum, bit)};
@@ -179,6 +194,11 @@ template <typename T> struct Squares {
     }
     __device__ __forceinline__ T offset() const { return T(0); }
     __device__ __forceinline__ T factor(Squares) const { return inverse_root(quotient(sum, count) + static_cast<T>(EPSILON)); }
+    __device__ __forceinline__ T normalised(T x) const { return x * factor(*this); }
 };
+
+template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
+template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
+template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
 
 }  // namespace carver

@@ -15,9 +15,6 @@
 
 namespace carver {
 
-template <typename T, int OP> struct StatisticsOf { using type = Exponentials<T>; };
-template <typename T> struct StatisticsOf<T, CARVER_LAYER_NORM> { using type = Moments<T>; };
-template <typename T> struct StatisticsOf<T, CARVER_RMS_NORM> { using type = Squares<T>; };
 static_assert(REDUCE_OP >= CARVER_SOFTMAX && REDUCE_OP <= CARVER_RMS_NORM, "softmax, layer norm or RMS norm");
 
 using Real = Wide<X_DTYPE == CARVER_F64>::type;

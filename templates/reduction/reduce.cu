@@ -21,10 +21,6 @@ namespace carver {
 static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "a cluster has 1, 2, 4 or 8 blocks");
 static_assert(REDUCE_OP == CARVER_SUM || REDUCE_OP == CARVER_MAX || REDUCE_OP == CARVER_MEAN, "sum, maximum or mean");
 
-// In what elements are joined. A sum of int32 takes 64 bits, one of int8 wraps beyond 2^24 elements.
-template <bool IS_MAX, bool IS_INT32> struct JoinOf { using type = SumOf<X::sum>; };
-template <> struct JoinOf<false, true> { using type = SumOf<i64>; };
-template <bool IS_INT32> struct JoinOf<true, IS_INT32> { using type = MaxOf<X::sum>; };
 using Join = JoinOf<REDUCE_OP == CARVER_MAX, X_DTYPE == CARVER_I32>::type;
 using Sum = decltype(Join::value);
 
@@ -35,12 +31,6 @@ constexpr int kSmemBytes = (kShared + (CLUSTER > 1 ? kOutputs : 0)) * static_cas
 #define SMEM_BYTES kSmemBytes
 #endif
 static_assert(SMEM_BYTES == kSmemBytes, "the declaration's smem_bytes is what the kernel uses");
-
-__device__ __forceinline__ Y::type finish(Join join, i64 count) {
-    using Real = Wide<sizeof(Sum) == 8>::type;
-    if constexpr (REDUCE_OP == CARVER_MEAN) return Y::store(static_cast<Real>(join.value) / static_cast<Real>(count));
-    return Y::store(join.value);
-}
 
 // What a thread has joined so far: an output a row of its tile (AXIS = 1), or one a column.
 struct Sums {
@@ -98,7 +88,7 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
         if constexpr (SPLIT > 1)
             workspace[split * outputs + first + place] = sum.value;
         else
-            y[first + place] = finish(sum, extent);
+            y[first + place] = finish<REDUCE_OP == CARVER_MEAN>(sum, extent);
     };
     Join *const shared = reinterpret_cast<Join *>(shared_memory), *const ours = shared + kShared;
     const auto leave = [&](int place, Join sum) {
@@ -135,5 +125,5 @@ carver_reduce_join(const carver::Sum *__restrict__ workspace, carver::Y::type *_
     Join sum = {workspace[index]};
 #pragma unroll
     for (int split = 1; split < SPLIT; ++split) sum = Join::join(sum, Join{workspace[split * outputs + index]});
-    y[index] = finish(sum, AXIS == 1 ? c : r);
+    y[index] = finish<REDUCE_OP == CARVER_MEAN>(sum, AXIS == 1 ? c : r);
 }
