@@ -153,6 +153,25 @@ def test_a_ranking_keeps_the_hints_it_made(ranking: carver.Ranking) -> None:
     assert ranking[0] is ranking[0] and ranking[-1] is ranking[len(ranking) - 1] and list(ranking)[3] is ranking[3]
 
 
+def test_what_is_computed_follows_where_it_must() -> None:
+    """A cluster of half as many blocks needs shares twice as long, which a formula computes."""
+    hint = carver.ReductionTemplate("softmax", (300, 100_003)).with_arch("h200").recommend_hints(1, "cuda")[0]
+    assert (hint.kernel, hint.config["cluster"]) == ("held", 8)
+    made = hint.explain()
+    (change,) = (c for c in made.changes if c.tunable == "cluster")
+    half = {**hint.config, "cluster": 4, "block_c": 25_024}
+    again = carver.ReductionTemplate("softmax", (300, 100_003)).with_arch("h200").rank([half], "cuda", kernel="held")
+    assert change.ms == pytest.approx(again[0].predicted_ms)
+    assert "block_c" not in {c.tunable for c in made.changes}, "no other value can run"
+
+
+def test_blocks_of_clusters_are_counted_once() -> None:
+    """Clusters of eight reach 120 of the 132 SMs, which makes the waves more and not the blocks."""
+    hint = carver.ReductionTemplate("softmax", (300, 100_003)).with_arch("h200").recommend_hints(1, "cuda")[0]
+    assert hint.explain().blocks == hint.launch.grid[0] == 300 * 8
+    assert "2,400 blocks, 960 fit at a time" in str(hint.explain())
+
+
 def test_a_hint_of_a_what_if_device_is_explained_on_that_device() -> None:
     shipped = carver.CUDA("h200")
     starved = shipped.replace(dram_bytes_per_s=shipped.dram_bytes_per_s / 4)

@@ -17,10 +17,11 @@ from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import price, roofline_seconds
+from ..kernels.compiler import Formula
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
 from ..kernels.scope import flops_per_s
-from ..kernels.space import given_space
+from ..kernels.space import Space, given_space
 from .hint import Hint
 from .making import make_hint
 
@@ -53,6 +54,8 @@ class Explanation:
     """For each resource, the time of the main loop if it were the only bound. For DRAM, the time of all bytes."""
     limits: Mapping[str, int]
     """For each limit of occupancy, the resident blocks per SM if it were the only limit."""
+    blocks: int
+    """Tiles of the grid; a persistent kernel launches fewer blocks, which take one after another."""
     roofline_ms: float
     arithmetic_ms: float
     traffic_ms: float
@@ -119,8 +122,7 @@ class Explanation:
     def facts(self) -> Iterator[tuple[str, str]]:
         """Occupancy, waves, waste, traffic and roofline as (name, text)."""
         h, d, arch = self.hint, self.hint.details, self.arch
-        slots = arch.sm_count * d["blocks_per_sm"]
-        blocks = d["waves"] * slots
+        slots = self.blocks / d["waves"]
         if h.num_warps is not None:
             limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
             warps = -(-h.launch.threads // arch.warp_size)
@@ -136,10 +138,10 @@ class Explanation:
                 f"{h.launch.smem_bytes:,} of {arch.smem_per_block_bytes:,} bytes of shared memory, "
                 f"about {h.launch.registers} of {arch.max_regs_per_thread} registers per thread",
             )
-        last = blocks - slots * np.floor(d["waves"])
+        last = self.blocks - slots * np.floor(d["waves"])
         tail = "the last wave is full" if last < 0.5 else f"the last wave fills {last / slots:.0%} of the device"
         noun = "block" if arch.kind == "gpu" else "task"
-        yield "waves", f"{d['waves']:.2f}: {several(round(blocks), noun)}, {slots:,.0f} fit at a time; {tail}"
+        yield "waves", f"{d['waves']:.2f}: {several(self.blocks, noun)}, {slots:,.0f} fit at a time; {tail}"
         if "padding" in d:
             yield "padding", f"{1 - 1 / d['padding']:.1%} of the arithmetic falls outside the problem"
         if "dram_bytes" in d:
@@ -219,6 +221,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     problem = hint.problem
     return Explanation(
         hint=again, arch=arch, kernel_title=kernel.title, loop_ms=loop, limits=limits,
+        blocks=round(float(np.broadcast_to(work.grid, 1)[0])),
         roofline_ms=roofline_seconds(problem, arch) * 1e3,
         arithmetic_ms=problem.flops / max(flops_per_s(problem, arch).values()) * 1e3,
         traffic_ms=problem.compulsory_bytes / arch.dram_bytes_per_s * 1e3,
@@ -227,12 +230,19 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
 
 
 def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
-    """Each tunable one step down and one step up among the declared values, everything else kept."""
+    """Each tunable one step down and one step up among the declared values, everything else kept.
+
+    Where that cannot run, tunables that a formula computes follow it. Their own steps are shown if they can run.
+    """
     own = {name: values for name, values in kernel.tunables.items() if name in kernel.keys("")}
     moves = [(name, value) for name, values in own.items() for value in _around(hint.config[name], values)]
     if not moves:
         return
-    space, why = given_space(hint.problem, arch, kernel, [{**hint.config, name: value} for name, value in moves])
+    configs = [{**hint.config, name: value} for name, value in moves]
+    space, why = given_space(hint.problem, arch, kernel, configs)
+    if why:
+        configs = [_computed_again(c, moves[i][0], space) if i in why else c for i, c in enumerate(configs)]
+        space, why = given_space(hint.problem, arch, kernel, configs)
     row_of = {int(place): row for row, place in enumerate(space.index)}
     priced = price(space) if len(space) else None
     env = {**space.scope, **space.columns}
@@ -240,11 +250,28 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
     for i, (name, value) in enumerate(moves):
         old = hint.config[name]
         if priced is None or i not in row_of:
+            if isinstance(own[name], Expression):
+                continue
             yield Change(name, old, value, None, "", why[i])
         else:
             there = make_hint(hint.problem, priced, row_of[i], 0, hint.backend)
             avoided = next((rule for rule, holds in avoids.items() if not holds[row_of[i]]), "")
             yield Change(name, old, value, there.predicted_ms, there.bound, "", avoided)
+
+
+def _computed_again(config: Mapping[str, int], moved: str, space: Space) -> dict[str, int]:
+    """`config` with what formulas compute from tunables, but for the one that moved."""
+    kernel = space.kernel
+    computed = {name: e for name, e in kernel.tunables.items() if isinstance(e, Expression) and name != moved}
+    formulas: dict[str, Formula] = {**kernel.derived, **computed}
+    known: dict[str, Any] = {**space.scope, **{name: v for name, v in config.items() if name not in computed}}
+
+    def value(name: str) -> Any:
+        if name not in known:
+            known[name] = formulas[name]({each: value(each) for each in formulas[name].names})
+        return known[name]
+
+    return {name: int(value(name)) for name in config}
 
 
 def _around(value: int, values: tuple[int, ...] | Expression) -> list[int]:
