@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from carver.run.render import Program
 
 MERGED, FEW = ("block_k", "stages", "group_m"), 2
-WAYS = ("alternate", "cluster", "split", "split_k", "vec", "row_lanes")
+WAYS = ("alternate", "cluster", "split", "split_k", "vec", "row_lanes", "lanes")
 TORCH = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
 REPEATS, FLUSH_BYTES = 7, 256 << 20
 HANGS_S, STARTS_S = 8.0, 60.0

@@ -418,7 +418,7 @@ def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
 
 
 def test_the_command_line_takes_a_kernel_s_own_list_and_heuristics(tmp_path: Path) -> None:
-    given, source = tmp_path / "args.toml", tmp_path / "tuned.py"
+    given, source = tmp_path / "args.toml", tmp_path / "copy_of_two.py"
     source.write_text(TUNED)
     given.write_text(
         'grid = ["ceil(n, BLOCK)"]\n[args]\nn = 1000\n'

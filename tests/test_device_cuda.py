@@ -573,7 +573,7 @@ def test_rows_held_in_shared_memory(gpu: cuda.CudaDevice, op: str, shape: tuple[
 )  # fmt: skip
 def test_short_rows_as_one_run(gpu: cuda.CudaDevice, op: str, shape: tuple[int, int], dtype: str) -> None:
     x, c, width = np.random.default_rng(8).standard_normal(shape) + 1, shape[1], dtypes.BYTES[dtype]
-    configs = [{"block_r": block_r, "threads": threads, "vec": vec, "row_lanes": lanes,
+    configs = [{"block_r": block_r, "threads": threads, "vec": vec, "lanes": lanes,
                 "block_c": -(-c // (vec * lanes)) * vec * lanes}
                for block_r, threads, lanes in ((8, 32, 4), (16, 64, 8), (32, 64, 16), (8, 64, 32), (64, 128, 4))
                for vec in (1, 2, 4) if c % vec == 0 and c <= 64 * lanes and block_r * c * width < 40_000]  # fmt: skip
@@ -586,7 +586,7 @@ def test_short_rows_as_one_run(gpu: cuda.CudaDevice, op: str, shape: tuple[int, 
 def test_runs_that_start_inside_a_vector(gpu: cuda.CudaDevice, op: str) -> None:
     """Those of one row of 77 each, of which seven in eight do."""
     x = np.random.default_rng(9).standard_normal((77, 77))
-    config = {"block_r": 1, "threads": 32, "vec": 1, "row_lanes": 32, "block_c": 96}
+    config = {"block_r": 1, "threads": 32, "vec": 1, "lanes": 32, "block_c": 96}
     along_rows(gpu, op, x, "float16", "rows", [config])
 
 

@@ -127,8 +127,8 @@ def test_a_row_that_ends_inside_a_vector(tmp_path: Path) -> None:
     check(tmp_path, "normalise", "softmax", "float16", config, [(1, 77), (5, 77)])
 
 
-def run_of(block_r: int, threads: int, vec: int, row_lanes: int, block_c: int) -> dict[str, int]:
-    return dict(block_r=block_r, threads=threads, vec=vec, row_lanes=row_lanes, block_c=block_c)
+def run_of(block_r: int, threads: int, vec: int, lanes: int, block_c: int) -> dict[str, int]:
+    return dict(block_r=block_r, threads=threads, vec=vec, lanes=lanes, block_c=block_c)
 
 
 @pytest.mark.parametrize(

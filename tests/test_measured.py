@@ -46,6 +46,7 @@ DATA = Path(__file__).parent / "data"
         ("h100/memory.json.gz", 1.015, 1.005),
         ("h100/memory_copy.json.gz", 1.035, 1.002),
         ("h100/normalise.json.gz", 1.07, 1.003),
+        ("h100/memory_turns.json.gz", 1.02, 1.004),
         ("h100/rows.json.gz", 1.02, 1.005),
         ("h100/rows_more.json.gz", 1.03, 1.004),
         ("h100/attention.csv", 1.04, 1.006),

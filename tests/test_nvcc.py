@@ -59,8 +59,8 @@ def tile(block_r: int, block_c: int, threads: int, vec: int, **more: int) -> dic
     return dict(block_r=block_r, block_c=block_c, threads=threads, vec=vec, **more)
 
 
-def run(block_r: int, threads: int, vec: int, row_lanes: int, block_c: int) -> dict[str, int]:
-    return dict(block_r=block_r, threads=threads, vec=vec, row_lanes=row_lanes, block_c=block_c)
+def run(block_r: int, threads: int, vec: int, lanes: int, block_c: int) -> dict[str, int]:
+    return dict(block_r=block_r, threads=threads, vec=vec, lanes=lanes, block_c=block_c)
 
 
 def held(threads: int, cluster: int, block_c: int) -> dict[str, int]:

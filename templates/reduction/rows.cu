@@ -1,7 +1,7 @@
 // Y = any reduction (REDUCE_OP) of X[r,c] along rows that start anywhere and are short: Y[r], or Y[r,c] of a normalisation.
 //
 // A block's BLOCK_R rows are one run of memory. It moves in whole vectors of 16 bytes through shared memory, wherever its rows
-// begin. There ROW_LANES threads share a row, VEC neighbouring elements each in turn, and keep theirs in registers.
+// begin. There LANES threads share a row, VEC neighbouring elements each in turn, and keep theirs in registers.
 #ifndef REDUCE_OP
 #define REDUCE_OP 3
 #endif
@@ -9,7 +9,7 @@
 #define BLOCK_R 32
 #endif
 #ifndef BLOCK_C
-#define BLOCK_C 80  // the least multiple of ROW_LANES x VEC that holds a row
+#define BLOCK_C 80  // the least multiple of LANES x VEC that holds a row
 #endif
 #ifndef THREADS
 #define THREADS 64
@@ -17,9 +17,10 @@
 #ifndef VEC
 #define VEC 1
 #endif
-#ifndef ROW_LANES
-#define ROW_LANES 4
+#ifndef LANES
+#define LANES 4
 #endif
+#define ROW_LANES LANES
 
 #include "common/reduce.cuh"
 #include "common/run.cuh"
