@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -36,6 +37,7 @@ from carver.run.compile import compile_source, cuda_compiler
 from carver.run.cpu import CpuDevice
 from carver.run.device import Buffer
 from carver.run.render import CUDA_FLAGS, Source
+from carver.run.session import Settings
 from carver.run.worker import Reply
 
 H200 = carver.load_arch("h200")
@@ -295,7 +297,27 @@ def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
     assert processor.readings["dram_latency_s"].value > 0.5 * processor.readings["l2_latency_s"].value
 
 
+@pytest.fixture(scope="module")
+def whole() -> tuple[Any, ...]:
+    """The microbenchmarks as `calibrate` runs them, in a process of their own, of this processor as it is shipped."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setenv("CARVER_CONFIG_DIR", folder)
+        return calibrating._microbenchmarks("cpu", lambda text: None)
+
+
+@pytest.fixture
+def measured_once(whole: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrating, "_microbenchmarks", lambda device, say: whole)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates are timed for half a second, whatever time there is."""
+    monkeypatch.setattr(measuring, "Settings", lambda **given: Settings(**given | {"budget_s": 0.5}))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("measured_once")
 def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None:
     shipped = archs.CPU("auto")
     found = calibrate("cpu", 1.0, kernels=False, command="carver calibrate --device cpu --only-micro")
@@ -315,6 +337,7 @@ def test_the_descriptor_of_this_processor_is_preferred(own_folder: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("measured_once", "short")
 def test_kernels_of_the_processor_are_measured_and_judged(own_folder: Path, tmp_path: Path) -> None:
     few = {
         "elementwise": [carver.ElementwiseTemplate((256, n), "float32") for n in (512, 1024, 2048)],
@@ -499,6 +522,7 @@ def test_a_written_descriptor_reads_back_and_keeps_the_datasheet(own_folder: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short")
 def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
     own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
