@@ -81,8 +81,14 @@ def read_columns(schema: type[Schema], space: Space | Together, whole: bool = Fa
         sources = own.once(which, partial(_sources, which, own.tables))
         return schema(**rest, **_of_rows(sources, own))
     assert isinstance(space, Space)
-    found = rest
-    for each in columns(which):
+    if (which, whole) not in space.floats:
+        space.floats[which, whole] = _of_space(which, space, whole)
+    return schema(**rest, **space.floats[which, whole])
+
+
+def _of_space(schema: Any, space: Space, whole: bool) -> Mapping[str, Any]:
+    found = {}
+    for each in columns(schema):
         if each.name in space.columns:
             value: Any = np.asarray(space.columns[each.name], np.float64)
         elif each.name in space.scope or each.required:
@@ -90,7 +96,7 @@ def read_columns(schema: type[Schema], space: Space | Together, whole: bool = Fa
         else:
             value = each.default
         found[each.name] = np.broadcast_to(value, len(space)) if whole and value is not None else value
-    return schema(**found)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,8 @@ class Space:
     columns: Mapping[str, Any]
     index: np.ndarray
     removed: Mapping[str, int] = field(default_factory=dict)
+    floats: dict[Any, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What a model reads of it, once that was asked: a fit prices the same candidates thousands of times."""
 
     def __len__(self) -> int:
         return len(self.index)
