@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,19 @@ def still(book: Any) -> Any:
         for data in (output.get("data", {}) for output in cell.outputs):
             if "image/png" in data:
                 data.pop("text/plain", None)
-                data["image/png"] = _fewer_colours(data["image/png"])
     book.nbformat, book.nbformat_minor = 4, 4  # the last form without random identities of cells
     return book
 
 
+def small(book: Any) -> Any:
+    """The same with pictures of a palette: a third of the bytes."""
+    for output in (output for cell in book.cells for output in cell.get("outputs", ())):
+        if "image/png" in (data := output.get("data", {})):
+            data["image/png"] = _fewer_colours(data["image/png"])
+    return book
+
+
 def _fewer_colours(png: str) -> str:
-    """The same picture with a palette: a third of the bytes."""
     small = io.BytesIO()
     picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
     picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
@@ -81,12 +88,12 @@ def printed(book: Any) -> list[list[str]]:
     return [[o["text"] if "text" in o else o["data"].get("text/plain", "") for o in outputs] for outputs in cells]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=names(), metavar="NAME")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     failed = 0
     for name in args.names:
         began = time.monotonic()
@@ -104,7 +111,7 @@ def main() -> int:
                     print(f"{name}: code cell {i} prints other text than is kept; see --write", now, was, sep="\n")
                     failed += 1
         if args.write:
-            text = nbformat.writes(still(book)) + "\n"
+            text = nbformat.writes(small(still(book))) + "\n"
             if len(text) > MOST_BYTES:
                 print(f"{name}: {len(text):,} bytes, more than {MOST_BYTES:,}")
                 failed += 1

@@ -6,9 +6,10 @@ import base64
 import importlib.util
 import json
 import re
-import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -64,15 +65,23 @@ def test_nothing_is_measured_on_the_machine_that_runs_it(path: Path) -> None:
     assert not re.search(r"\.benchmark\(|\bcalibrate\(|\.tune\(|[\"']auto[\"']", code)
 
 
+@cache
+def runner() -> ModuleType:
+    """notebooks/run.py. It is loaded once: what it imports takes a second."""
+    spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "run.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
-def test_runs_from_a_clean_kernel_and_prints_what_it_shows(path: Path) -> None:
+def test_runs_from_a_clean_kernel_and_prints_what_it_shows(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for package in EXTRA:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{path.stem} needs {package}")
-    command = [sys.executable, str(FOLDER / "run.py"), path.stem, "--check"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
+    assert runner().main([path.stem, "--check"]) == 0, capfd.readouterr()
 
 
 def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatch) -> None:
