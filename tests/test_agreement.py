@@ -69,6 +69,7 @@ def test_what_is_recorded_of_first_picks_fits_and_does_not_spill() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_pool")
 @pytest.mark.parametrize("target", agreement.TARGETS)
 def test_first_picks_fit_and_do_not_spill(target: str) -> None:
     """Those that are in the record are not compiled."""
@@ -85,6 +86,7 @@ def test_first_picks_fit_and_do_not_spill(target: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_pool")
 @pytest.mark.parametrize("target", agreement.TARGETS)
 def test_the_compiler_still_makes_what_is_recorded(target: str) -> None:
     triton = pytest.importorskip("triton")
