@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import carver
-from carver.base.errors import ConfigError
+from carver.base.errors import ConfigError, NoCandidates
 
 OP = carver.MatmulTemplate(1024, 1024, 1024).with_arch("h200")
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 3}
@@ -118,6 +118,11 @@ def test_a_kernel_is_asked_for_by_name() -> None:
     assert {(hint.backend, hint.kernel) for hint in hints} == {("cuda", "mma")}
     with pytest.raises(ConfigError, match="matmul has no kernel 'simd'; did you mean 'simt'"):
         OP.recommend_hints(3, kernel="simd")
+
+
+def test_a_kernel_that_is_asked_for_says_what_it_requires() -> None:
+    with pytest.raises(NoCandidates, match=r"kernel 'wgmma' on a100.*requires that"):
+        carver.MatmulTemplate(64, 64, 64).with_arch("a100").recommend_hints(3, kernel="wgmma")
 
 
 def test_keys_of_ones_own_are_not_taken_for_other_spellings(config: dict[str, str]) -> None:

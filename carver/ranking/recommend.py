@@ -13,6 +13,7 @@ from ..base.given import takes
 from ..cost.check import model_of
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.enumeration import enumerate_many
+from ..kernels.scope import static_scope
 from ..problem.problem import Problem, counted
 from .fastest import fastest
 from .offers import default_backend, offered_kernels, too_large
@@ -50,6 +51,12 @@ def recommend(
     chosen = only.backend if only else backend or default_backend(problem, arch)
     offered, notes = offered_kernels(problem, arch, chosen)
     offered = tuple(each for each in offered if only in (None, each))
+    if only and not offered:
+        unmet = only.unmet(static_scope(problem, arch))
+        raise NoCandidates(
+            f"{problem} with kernel {only.name!r} on {arch.name}",
+            {f"{only.title} requires that {why}": 1 for why in unmet},
+        )
     if not advised:
         offered = tuple(replace(each, avoid={}) for each in offered)
     topk = counted("topk", topk, 1)
