@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import carver
 from carver.arch.devices import load
 from carver.ops.elsewise import faster_if
+from carver.ops.template import Template
 
 
 def texts(op: carver.MatmulTemplate | carver.ReductionTemplate, backend: str = "triton", device: str = "h200") -> str:
@@ -35,3 +38,14 @@ def test_explain_says_so() -> None:
     hint = carver.MatmulTemplate(4097, 4095, 4093).with_arch("h200").recommend_hints(1, backend="triton")[0]
     text = str(hint.explain())  # type: ignore[attr-defined]
     assert "times faster if rows were padded" in text and max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("op", [
+    carver.ConvTemplate(4, 64, 28, 28, 128, 3, 3, pad=1),
+    carver.OpTemplate("O[b,h,m,n] += X[b,h,m,k] * W[b,n,k]", b=4, h=8, m=512, n=500, k=64),
+    carver.Chain("C[m,n] += A[m,k] * B[k,n]", m=512, n=500, k=500).template,
+    carver.OpTemplate("S[] += X[i] * Y[i]", i=1 << 20),
+], ids=["convolution", "other axes", "no batch", "dot product"])  # fmt: skip
+def test_what_no_template_says_is_explained_too(op: Template) -> None:
+    (hint,) = op.with_arch("h200").recommend_hints(1, backend="triton")
+    assert "parts, and those by a second call" not in str(hint.explain())  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError
+from ..kernels.scope import plain
 from ..problem.problem import Problem
 from ..ranking.explain import Explanation, explain
 from ..ranking.hint import Hint
@@ -52,6 +53,8 @@ def _seconds(problem: Problem, arch: Arch, backend: str | None) -> float:
 
 
 def _changes(p: Problem, arch: Arch) -> Iterator[tuple[str, tuple[Problem, ...]]]:
+    if not plain(p):
+        return
     if p.operator == "matmul" and not (p.options.get("bias") or p.options.get("activation")):
         yield from _of_matmul(p)
     elif p.operator == "reduction" and p.options.get("axis") == 1 and not p.options.get("keeps_shape"):
@@ -67,7 +70,7 @@ def _changes(p: Problem, arch: Arch) -> Iterator[tuple[str, tuple[Problem, ...]]
 
 
 def _of_matmul(p: Problem) -> Iterator[tuple[str, tuple[Problem, ...]]]:
-    m, n, k, batch = (p.sizes[axis] for axis in "mnkb")
+    m, n, k, batch = (p.sizes.get(axis, 1) for axis in "mnkb")
     trans_a, trans_b = bool(p.options.get("trans_a")), bool(p.options.get("trans_b"))
 
     def changed(n: int = n, k: int = k, trans_a: bool = trans_a, trans_b: bool = trans_b) -> tuple[Problem]:
