@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
+from carver.base.errors import CompileError
 from carver.evaluate import simulate
 from carver.evaluate.cases import Case
 from carver.ranking.hint import Hint
 from carver.ranking.offers import own_backend
-from carver.run.bench import Bench, candidates, measure, stratified
-from carver.run.device import Binary
-from carver.run.session import Settings
+from carver.run.bench import Bench, Candidate, candidates, measure, stratified
+from carver.run.compile import compile_source
+from carver.run.session import Settings, compiler_of
 from carver.tune.jitted import cpu_workers
 
 SHAPES = (
@@ -136,14 +138,14 @@ def measured(
     """The grid on one shape, what a trial costs there, and its entry of the file."""
     hints = hints_of(shape, arch, wanted)
     chosen = candidates(hints, bench.machine.arch)
-    built = bench.compile(chosen)
+    bench.compile(chosen)
     start = time.monotonic()
     measurements = measure(bench, chosen)
     took = time.monotonic() - start
     seconds = [m.median_ms * 1e-3 if m.ok and m.median_ms else float("nan") for m in measurements]
     if not np.isfinite(seconds).any():
         raise RuntimeError(f"none ran: {measurements[0].outcome}: {measurements[0].message}")
-    compile_s = [b.seconds if isinstance(b, Binary) else float("nan") for b in built]
+    compile_s = [compiled_s(c, bench) for c in chosen]
     cost = simulate.Cost(compile_s=float(np.nanmedian(compile_s)), overhead_s=0.1)
     case = Case("h200", hints[0].problem, arch, own_backend(arch), [h.config for h in hints], np.array(seconds))
     best_ms = 1e3 * float(np.nanmin(seconds))
@@ -158,6 +160,14 @@ def measured(
             for h, m, c in zip(hints, measurements, compile_s, strict=True)
         ],
     }  # fmt: skip
+
+
+def compiled_s(candidate: Candidate, bench: Bench) -> float:
+    """Seconds that the compiler took for what is in the cache now; NaN where there is nothing."""
+    if candidate.program is not None:
+        with suppress(CompileError):
+            return compile_source(candidate.program.source, compiler_of(bench.machine.kind)).seconds
+    return float("nan")
 
 
 def _middle(values: list[float | None]) -> float | None:
