@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import fill
@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import is_number, shown, takes
 from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, several, tunables, without_colour
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
 from ..kernels.space import given_space
@@ -207,7 +207,7 @@ def portfolio(
     axis = _axis(problem, axis)
     chosen, weights, others, other_weights = _sampled(axis, sizes)
     rankings = recommend_problems([at(problem, axis, n) for n in chosen], arch, FROM_EACH, backend)
-    union = {(h.kernel, tuple(h.config.items())): h for ranking in rankings for h in ranking}
+    union = {(name, tuple(config.items())): (name, config) for each in rankings for name, config in _configs(each)}
     candidates = list(union.values())
     times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
     best = np.array([ranking.seconds[0] for ranking in rankings])
@@ -220,8 +220,7 @@ def portfolio(
     used = sorted({b.config for b in table})
     table = tuple(Bucket(b.upto, used.index(b.config)) for b in table)
     kept = [candidates[order[i]] for i in used]
-    configs = tuple((h.kernel, h.config) for h in kept)
-    found = Portfolio(problem, arch, rankings[0].backend, axis, configs, table, 0.0, 0.0, 0.0)
+    found = Portfolio(problem, arch, rankings[0].backend, axis, tuple(kept), table, 0.0, 0.0, 0.0)
 
     bests = recommend_problems([at(problem, axis, n) for n in others], arch, 1, backend)
     ideal = np.array([ranking.seconds[0] for ranking in bests])
@@ -230,6 +229,17 @@ def portfolio(
     picked = np.maximum(again[[found.place(n) for n in others], np.arange(len(others))], 0.0)
     means = [float(np.expm1(other_weights @ row)) for row in (picked, np.maximum(again[-1], 0.0))]
     return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
+
+
+Candidate = tuple[str, Mapping[str, int]]
+"""A kernel's name and a configuration of it."""
+
+
+def _configs(ranking: Ranking) -> Iterator[Candidate]:
+    """Of all hints, which need not be made for it."""
+    for part, row in ranking.order:
+        space = ranking.parts[part].space
+        yield space.kernel.name, FrozenDict(space.config(row))
 
 
 def _axis(problem: Problem, name: str) -> str:
@@ -303,16 +313,16 @@ def _octaves(sizes: IntArray) -> FloatArray:
 
 
 def _times(
-    problem: Problem, arch: Arch, axis: str, sizes: Sequence[int], candidates: Sequence[Hint], backend: str
+    problem: Problem, arch: Arch, axis: str, sizes: Sequence[int], candidates: Sequence[Candidate], backend: str
 ) -> FloatArray:
     """Predicted times of every candidate (rows) at every size (columns); inf if it cannot run. [s]"""
     out = np.full((len(candidates), len(sizes)), np.inf)
     for column, n in enumerate(sizes):
         here = at(problem, axis, n)
         for kernel in offered_kernels(here, arch, backend)[0]:
-            rows = [i for i, h in enumerate(candidates) if h.kernel == kernel.name]
+            rows = [i for i, (name, _) in enumerate(candidates) if name == kernel.name]
             if rows:
-                out[rows, column] = _priced(here, arch, kernel, [candidates[i].config for i in rows])
+                out[rows, column] = _priced(here, arch, kernel, [candidates[i][1] for i in rows])
     return out
 
 
