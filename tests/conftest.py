@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy loads: a test process has one core for itself
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads of a process that starts do not spin for 0.04 s first
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of a thousand processes compiles carver's modules anew
 
 import importlib
