@@ -133,6 +133,7 @@ def columns(rows: int, cols: int) -> ops.template.Template:
      carver.GEMVTemplate(512, 64, trans_A=True, in_dtype="float8_e4m3"), "mi250x_gcd"),
     (carver.ReductionTemplate("sum", (2816, 64), axis=0, in_dtype="float32"),
      carver.ReductionTemplate("sum", (4096, 64), axis=0, in_dtype="float32"), "p100_sxm2"),
+    (carver.ScaledMatmulTemplate(4096, 16, 4096), carver.ScaledMatmulTemplate(4096, 32, 4096), "rtx_3090"),
     (carver.ReductionTemplate("mean", (1_000_000, 11), in_dtype="int8"),
      carver.ReductionTemplate("mean", (1_000_000, 13), in_dtype="int8"), "h100_sxm"),
     (carver.ReductionTemplate("softmax", (1_000_000, 2)), carver.ReductionTemplate("softmax", (1_000_000, 10)), "t4"),

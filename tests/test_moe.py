@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.base.errors import ProblemError
+from carver.base.errors import NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.ops.grouped_matmul import HEIGHTS
 from carver.run import reference
@@ -254,3 +254,17 @@ def test_skew_leaves_fewer_experts_with_more_rows_each() -> None:
     for routing, says in (("zipff", "routing is 'uniform'"), ([1, 1, 1, 0], "add up to 4; got 4 that add up to 3")):
         with pytest.raises(ProblemError, match=says):
             carver.MoETemplate(2, 4, 2, 64, 64, routing=routing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("device", ["h100", "rtx_3090", "mi300x"])
+def test_small_problems_of_8_bits_have_candidates(device: str) -> None:
+    for scaled in (carver.ScaledMatmulTemplate(4096, 4096, 16), carver.ScaledMatmulTemplate(16, 16, 16)):
+        assert scaled.with_arch(device).recommend_hints(1)
+    op = carver.MatmulTemplate(16, 16, 16, in_dtype="float8_e4m3")
+    assert op.with_arch(device).recommend_hints(1, "triton_block_fp8")
+
+
+def test_blocks_of_scales_that_no_step_stays_within() -> None:
+    for device in ("h100", "mi300x"):
+        with pytest.raises(NoCandidates, match="a step stays within one block of scales"):
+            carver.ScaledMatmulTemplate(64, 4096, 4096, scale_block="1x32").with_arch(device).recommend_hints(1)

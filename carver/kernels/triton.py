@@ -158,7 +158,7 @@ def _amd_warps_n(size: Values, tile_m: Values, tile_n: Values, num_warps: Values
     """Warps along the columns on AMD. The compiler doubles the grid of warps step by step: along the rows while a warp
     has at least twice as many instructions there as along the columns, else along the columns."""
     down = across = np.ones_like(tile_m * tile_n * num_warps)
-    for _ in range(int(np.max(num_warps)).bit_length() - 1):
+    for _ in range(int(np.max(num_warps, initial=1)).bit_length() - 1):
         tall = (tile_m // (2 * size) // down >= tile_n // size // across) & (down < tile_m // size)
         left = down * across < num_warps
         down, across = np.where(left & tall, 2 * down, down), np.where(left & ~tall, 2 * across, across)
