@@ -158,3 +158,10 @@ def test_integers_add_up_in_integers_and_are_multiplied_no_faster_than_a_cpu_can
     assert carver.MatmulTemplate(8, 8, 8, in_dtype="int32", b_dtype="float32").problem.accumulate == "float32"
     (hint,) = op.with_arch("cpu_avx2").recommend_hints(1)
     assert hint.predicted_ms >= 1e3 * roofline_seconds(op.problem, hint.arch)
+
+
+def test_a_last_wave_that_counts_less_takes_its_arithmetic() -> None:
+    """Of 4.8 waves bound by arithmetic at its full rate, the last one counts 0.98."""
+    op = carver.MatmulTemplate(16, 12288, 4096, in_dtype="float64")
+    (hint,) = op.with_arch("jetson_orin_nano_8").recommend_hints(1, "tilelang")
+    assert hint.predicted_ms >= 1e3 * roofline_seconds(op.problem, hint.arch)

@@ -135,6 +135,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     first = np.where(in_waves, head_start, tail_start) / clk
     cold = work.start_loads * max(arch.dram_latency_s - arch.l2_latency_s, 0.0)  # only the first blocks miss L2 there
     own = terms["prologue"] + terms["main loop"] + terms["epilogue"] + terms["tail wave"] - first
+    least = work.grid * work.steps * work.math_clk / (sms * clk)  # all pipes busy, in the last wave too
+    terms["tail wave"] = terms["tail wave"] + np.maximum(least - own, 0.0)
+    own = np.maximum(own, least)
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = np.add.reduce(list(terms.values()))
