@@ -304,3 +304,12 @@ class TestConvTemplate:
     def test_bad_options(self, bad: dict[str, Any]) -> None:
         with pytest.raises((ProblemError, NotationError)):
             ConvTemplate(1, 8, 8, 8, 8, 3, 3, **bad)
+
+
+def test_inputs_are_read_with_their_borders_delays_and_factors() -> None:
+    conv = Conv2DTemplate(17, 5402, 9, 9).with_arch("rtx_a4000").recommend_hints(1)[0]
+    assert conv.details["dram_bytes"] >= conv.problem.compulsory_bytes
+    trials, samples, channels, delay = 1000, 16, 1024, 650
+    delayed = DedispersionTemplate(trials, samples, channels, delay).with_arch("rtx_a4000").recommend_hints(1)[0]
+    once = channels * (samples + delay / 2 + 4) + trials * samples * 4
+    assert delayed.details["dram_bytes"] >= delayed.details["compulsory_bytes"] == once

@@ -614,3 +614,8 @@ def test_facts_are_of_the_problem(operator: str, backend: str, shape: tuple[int,
         assert facts.get("padding", 1) >= 1
         assert 0 <= facts.get("l2_hit_rate", 0) <= 1 and 0 <= facts.get("l2_merged_share", 0) < 1
         assert 0 < facts["roofline_share"] <= 1
+
+
+def test_the_ends_of_rows_are_no_negative_padding() -> None:
+    op = carver.ReductionTemplate("softmax", (1_000_000, 33), in_dtype="float64").with_arch("h200")
+    assert all(hint.details["padding"] >= 1 for hint in op.recommend_hints(20, kernel="normalise"))

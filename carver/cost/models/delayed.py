@@ -23,6 +23,8 @@ from ..work import Work
 
 RESULT_BYTES = 4
 """Size of a sum: one register per lane."""
+SCALE_BYTES = 4
+"""Size of what a channel's delay is computed from."""
 MEAN_DELAY = 0.5
 """Mean delay over the channels, as a share of the longest."""
 
@@ -84,9 +86,12 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     instructions = k["channel_instr"] + c.uniform_loads / outputs
     block_span = ((lanes_x - 1) * c.apart_n + (tm / c.thread_m - 1) * c.apart_m * delay + 1) * width
     sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
+    # each channel is read once from its first sample to the last one of its longest delay
+    once = channels * ((samples + space.problem.options["max_delay"] * MEAN_DELAY) * width + SCALE_BYTES)
     # share of the input that is still in L2 from the row of blocks before
-    kept = np.clip(reused_share(arch, k) * max(arch.l2_bytes, arch.l3_bytes) / (samples * channels * width), 0.0, 1.0)
-    read = samples * channels * width * np.maximum(1.0, trials / tm * (1 - kept))
+    kept = np.clip(reused_share(arch, k) * max(arch.l2_bytes, arch.l3_bytes) / once, 0.0, 1.0)
+    read = once * np.maximum(1.0, trials / tm * (1 - kept))
+    stored = trials * samples * RESULT_BYTES
     return Work(
         grid=grid,
         resident=resident,
@@ -105,8 +110,8 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
         store_bytes=tm * tn * RESULT_BYTES * sector_waste(tn * RESULT_BYTES, one * RESULT_BYTES, arch.sector_bytes),
         slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # expected maximum of `warps` normal deviations
         facts={
-            "dram_bytes": read + trials * samples * RESULT_BYTES,
-            "compulsory_bytes": float(space.problem.compulsory_bytes),
+            "dram_bytes": read + stored,
+            "compulsory_bytes": once + stored,
             "l2_hit_rate": kept,
             "padding": grid * tm * tn / (trials * samples),
         },

@@ -173,7 +173,7 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
             "dram_bytes": dram * trips,
             "compulsory_bytes": float(problem.compulsory_bytes),
             "l2_hit_rate": kept * (1 - 1 / np.maximum(fetches, 1.0)),
-            "padding": tile * trips / elements,
+            "padding": np.maximum(tile * trips / elements, 1.0),  # tiles may leave out the ends of rows
         },
     )
 

@@ -116,7 +116,8 @@ def window(space: Space, k: Mapping[str, float]) -> Work:
     missed = 1 - np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
     fill = halo_rows * row_bytes * waste + spill_bytes
     image = np.minimum(tm, y) * np.minimum(tn, x) * width
-    dram = image + spill_bytes * missed
+    whole = sum(space.problem.elements[t.name] for t in space.problem.statement.inputs) * width
+    dram = np.maximum(image, whole / grid) + spill_bytes * missed
     rounds = np.ceil(halo_rows / threads_y) * copy_rounds(halo_cols, threads_x)
     rounds = rounds * np.where(c.unaliased > 0, k["unaliased_copy"], 1.0)
     waits = np.where(staged, rounds * k["copy_waits"], k["load_waits"])
