@@ -113,6 +113,18 @@ ROWS_MORE = [  # rows for the same kernels, of other lengths
     ReductionTemplate("softmax", (20_011, 42)), ReductionTemplate("sum", (120_007, 602)),
 ]  # fmt: skip
 
+ROWS_TINY = [  # millions of rows of a few elements, the first eight of which start anywhere
+    ReductionTemplate("softmax", (4_000_003, 7)), ReductionTemplate("layer_norm", (2_000_003, 10), 1, "float32"),
+    ReductionTemplate("sum", (8_000_003, 5)), ReductionTemplate("max", (3_000_007, 12), 1, "bfloat16"),
+    ReductionTemplate("softmax", (7_000_001, 3)), ReductionTemplate("mean", (1_500_007, 11), 1, "float32"),
+    ReductionTemplate("rms_norm", (3_000_001, 9), 1, "bfloat16"),
+    ReductionTemplate("sum", (20_000_003, 2), 1, "float32"), ReductionTemplate("softmax", (4_000_000, 8)),
+    ReductionTemplate("sum", (4_000_000, 16)), ReductionTemplate("softmax", (2_000_000, 16), 1, "float32"),
+    ReductionTemplate("max", (2_000_000, 32)), ReductionTemplate("layer_norm", (2_000_000, 32), 1, "bfloat16"),
+    ReductionTemplate("sum", (10_000_000, 4), 1, "float32"), ReductionTemplate("rms_norm", (2_000_000, 24)),
+    ReductionTemplate("softmax", (3_000_000, 12), 1, "float32"),
+]  # fmt: skip
+
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -140,6 +152,7 @@ RAGGED = [
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     listed = {"named": NAMED, "named_memory": NAMED_MEMORY, "streams": STREAMS, "rows": ROWS, "rows_more": ROWS_MORE,
+              "rows_tiny": ROWS_TINY,
               "ragged": RAGGED}
     for kind, named in listed.items():
         if kind in kinds:

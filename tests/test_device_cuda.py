@@ -575,7 +575,8 @@ def test_short_rows_as_one_run(gpu: cuda.CudaDevice, op: str, shape: tuple[int, 
     x, c, width = np.random.default_rng(8).standard_normal(shape) + 1, shape[1], dtypes.BYTES[dtype]
     configs = [{"block_r": block_r, "threads": threads, "vec": vec, "lanes": lanes,
                 "block_c": -(-c // (vec * lanes)) * vec * lanes}
-               for block_r, threads, lanes in ((8, 32, 4), (16, 64, 8), (32, 64, 16), (8, 64, 32), (64, 128, 4))
+               for block_r, threads, lanes in ((8, 32, 4), (16, 64, 8), (32, 64, 16), (8, 64, 32), (64, 128, 4),
+                                               (512, 64, 1))
                for vec in (1, 2, 4) if c % vec == 0 and c <= 64 * lanes and block_r * c * width < 40_000]  # fmt: skip
     along_rows(gpu, op, x, dtype, "rows", configs)
 

@@ -139,6 +139,8 @@ def run_of(block_r: int, threads: int, vec: int, lanes: int, block_c: int) -> di
         ("layer_norm", "float32", run_of(8, 64, 1, 32, 352), [(9, 333), (101, 351)]),
         ("sum", "float32", run_of(8, 64, 1, 32, 352), [(9, 333), (101, 351)]),
         ("softmax", "float64", run_of(1, 32, 1, 32, 32), [(9, 17), (3, 1)]),
+        ("softmax", "float16", run_of(128, 64, 1, 1, 3), [(300, 3), (127, 3)]),
+        ("sum", "float32", run_of(64, 32, 2, 2, 8), [(150, 6)]),
     ],
 )  # fmt: skip
 def test_short_rows_as_one_run(

@@ -49,6 +49,7 @@ DATA = Path(__file__).parent / "data"
         ("h100/memory_turns.json.gz", 1.02, 1.004),
         ("h100/rows.json.gz", 1.02, 1.005),
         ("h100/rows_more.json.gz", 1.03, 1.004),
+        ("h100/rows_tiny.json.gz", 1.03, 1.018),
         ("h100/attention.csv", 1.04, 1.006),
         ("h100/triton_matmul.csv", 1.06, 1.012),
         ("h100/triton_more.csv", 1.055, 1.01),
