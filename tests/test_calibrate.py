@@ -693,6 +693,7 @@ def cuda_sources() -> Iterator[tuple[str, Source]]:
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")
 @pytest.mark.parametrize("source", [pytest.param(s, id=label) for label, s in cuda_sources()])
 def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

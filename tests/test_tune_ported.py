@@ -366,11 +366,11 @@ def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None
     assert launch.energy_j("0" * 32) is None
 
 
-@pytest.mark.parametrize("name", sorted(INSTEAD))
-def test_names_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
+def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:
     result = tuner(tuned.scale, [{"ways": 1}]).run()
-    with pytest.raises(AttributeError, match=f"a result has no '{name}'; here it is "):
-        getattr(result, name)
+    for name in INSTEAD:
+        with pytest.raises(AttributeError, match=f"a result has no '{name}'; here it is "):
+            getattr(result, name)
 
 
 def test_what_stands_in_the_place_of_a_name_is_there() -> None:

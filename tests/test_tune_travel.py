@@ -373,6 +373,18 @@ def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
     assert first.key != second.key and not (tmp_path / "none.zip").exists()
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
+    """The key of a tuning, and what is in an archive of it."""
+    home = tmp_path_factory.mktemp("exported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(home / "cache"))
+        key = tuner(scale, WAYS, ref_prog=twice).run().key
+        archive.export(home / "good.zip")
+    with zipfile.ZipFile(home / "good.zip") as good:
+        return key, {name: good.read(name) for name in good.namelist()}
+
+
 ADDED = {
     "added": "tune/more", "outside": "../x", "kind": "sources/x", "hidden": "tune/.cleared-x/result.json",
     "above": "profiles/a/../../x", "a file as a folder": "profiles/x", "a long name": "profiles/" + "x" * 300,
@@ -387,13 +399,10 @@ ADDED = {
     ],
 )  # fmt: skip
 def test_an_archive_is_checked_before_anything_of_it_is_used(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, exported: tuple[str, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = tuner(scale, WAYS, ref_prog=twice).run().key
-    path, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
-    archive.export(path)
-    with zipfile.ZipFile(path) as good:
-        contents = {name: good.read(name) for name in good.namelist()}
+    key, contents = exported[0], dict(exported[1])
+    bad = tmp_path / "bad.zip"
     manifest = json.loads(contents["manifest.json"])
     source = f"tune/{key}/kernel.c"
     if how == "edited":
