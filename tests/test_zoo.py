@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,26 +17,30 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 
 
-def said(script: str) -> str:
-    """What it prints, in a process of its own: here `kernels` is another module."""
-    done = subprocess.run([sys.executable, "-c", script], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
-    return done.stdout
+LISTS = """
+import json, zoo, zoo_more
+listed = [json.dumps([s.name, i, c], sort_keys=True) for s, i, c in zoo.cases("triton_zoo", zoo.CONFIGS)]
+print(json.dumps([listed, [[s.name in zoo_more.SMALL, s.unseen] for s in zoo_more.SUBJECTS]]))
+"""
 
 
-def test_the_recorded_table_has_the_lists_of_today() -> None:
+@pytest.fixture(scope="module")
+def lists() -> list[list[Any]]:
+    """The candidates of the first zoo and the kernels of the second; from another process, as here `kernels` is another
+    module."""
+    done = subprocess.run([sys.executable, "-c", LISTS], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_the_recorded_table_has_the_lists_of_today(lists: list[list[Any]]) -> None:
     table = gzip.decompress((ROOT / "tests" / "data" / "h200" / "zoo.jsonl.gz").read_bytes())
     rows = [json.loads(line) for line in table.splitlines()]
     measured = {json.dumps([r["kernel"], r["problem"], r["config"]], sort_keys=True) for r in rows}
-    listed = said(
-        "import json, zoo\n"
-        "for s, i, c in zoo.cases('triton_zoo', zoo.CONFIGS): print(json.dumps([s.name, i, c], sort_keys=True))"
-    )
-    assert measured <= set(listed.splitlines())
+    assert measured <= set(lists[0])
 
 
-def test_halves_of_the_second_zoo_alternate_and_each_kernel_has_a_small_problem() -> None:
-    subjects = said("import zoo_more as z\nfor s in z.SUBJECTS: print(s.name, s.unseen, s.name in z.SMALL)")
-    assert [line.split()[1:] for line in subjects.splitlines()] == [["False", "True"], ["True", "True"]] * 13
+def test_halves_of_the_second_zoo_alternate_and_each_kernel_has_a_small_problem(lists: list[list[Any]]) -> None:
+    assert lists[1] == [[True, False], [True, True]] * 13
 
 
 def interpreted(*only: str) -> subprocess.CompletedProcess[str]:
