@@ -165,3 +165,16 @@ def test_a_last_wave_that_counts_less_takes_its_arithmetic() -> None:
     op = carver.MatmulTemplate(16, 12288, 4096, in_dtype="float64")
     (hint,) = op.with_arch("jetson_orin_nano_8").recommend_hints(1, "tilelang")
     assert hint.predicted_ms >= 1e3 * roofline_seconds(op.problem, hint.arch)
+
+
+@pytest.mark.parametrize(("op", "backend", "name"), [
+    (carver.MatmulTemplate(16, 16, 1_000_000, in_dtype="float32"), "cuda", "h200_sxm"),
+    (carver.MatmulTemplate(16, 16, 1_000_000, in_dtype="float32"), "triton", "mi300x"),
+    (carver.MatmulTemplate(64, 64, 1_000_000, in_dtype="float64"), "cuda", "a100_sxm_80"),
+    (carver.GEMVTemplate(1, 100_000_000, in_dtype="float32"), "cuda", "h200_sxm"),
+], ids=["simt", "triton", "mma", "gemv"])  # fmt: skip
+def test_a_long_sum_of_few_results_is_split_until_it_gains_nothing(
+    op: ops.template.Template, backend: str, name: str
+) -> None:
+    (hint,) = op.with_arch(name).recommend_hints(1, backend)
+    assert hint.split_k is not None and hint.split_k >= 64
