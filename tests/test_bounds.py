@@ -133,6 +133,7 @@ def columns(rows: int, cols: int) -> ops.template.Template:
      carver.GEMVTemplate(512, 64, trans_A=True, in_dtype="float8_e4m3"), "mi250x_gcd"),
     (carver.ReductionTemplate("sum", (2816, 64), axis=0, in_dtype="float32"),
      carver.ReductionTemplate("sum", (4096, 64), axis=0, in_dtype="float32"), "p100_sxm2"),
+    (carver.GEMVTemplate(39872, 16, batch=7), carver.GEMVTemplate(39872, 32, batch=7), "pro_w7600"),
     (carver.ScaledMatmulTemplate(4096, 16, 4096), carver.ScaledMatmulTemplate(4096, 32, 4096), "rtx_3090"),
     (carver.ReductionTemplate("mean", (1_000_000, 11), in_dtype="int8"),
      carver.ReductionTemplate("mean", (1_000_000, 13), in_dtype="int8"), "h100_sxm"),
@@ -178,3 +179,8 @@ def test_a_long_sum_of_few_results_is_split_until_it_gains_nothing(
 ) -> None:
     (hint,) = op.with_arch(name).recommend_hints(1, backend)
     assert hint.split_k is not None and hint.split_k >= 64
+
+
+def test_short_rows_of_a_matrix_that_is_multiplied_are_one_run() -> None:
+    (hint,) = carver.GEMVTemplate(4_000_000, 8).with_arch("h200_sxm").recommend_hints(1)
+    assert hint.details["dram_bytes"] <= 1.05 * hint.problem.compulsory_bytes
