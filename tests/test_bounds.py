@@ -184,3 +184,12 @@ def test_a_long_sum_of_few_results_is_split_until_it_gains_nothing(
 def test_short_rows_of_a_matrix_that_is_multiplied_are_one_run() -> None:
     (hint,) = carver.GEMVTemplate(4_000_000, 8).with_arch("h200_sxm").recommend_hints(1)
     assert hint.details["dram_bytes"] <= 1.05 * hint.problem.compulsory_bytes
+
+
+@pytest.mark.parametrize("name", ["h200_sxm", "rtx_4090", "mi300x"])
+@pytest.mark.parametrize("few", [2, 8, 16])
+def test_a_narrow_matrix_is_transposed_as_fast_in_both_directions(few: int, name: str) -> None:
+    """Rows that a tile stores whole lie one after the other, as those do that it reads whole."""
+    ways = (carver.TransposeTemplate(few, 10_000_000), carver.TransposeTemplate(10_000_000, few))
+    one, other = (op.with_arch(name).recommend_hints(1)[0].predicted_ms for op in ways)
+    assert 0.95 <= one / other <= 1.05
