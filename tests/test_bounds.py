@@ -193,3 +193,10 @@ def test_a_narrow_matrix_is_transposed_as_fast_in_both_directions(few: int, name
     ways = (carver.TransposeTemplate(few, 10_000_000), carver.TransposeTemplate(10_000_000, few))
     one, other = (op.with_arch(name).recommend_hints(1)[0].predicted_ms for op in ways)
     assert 0.95 <= one / other <= 1.05
+
+
+@pytest.mark.parametrize("name", ["rtx_4090", "rx_7900_xtx"])
+def test_a_product_of_few_columns_stores_whole_rows_as_one_run(name: str) -> None:
+    """Each row of two halves is an eighth of a sector, or a thirty-second."""
+    few, many = (carver.MatmulTemplate(1_000_000, n, 64).with_arch(name).recommend_hints(1, "triton") for n in (2, 16))
+    assert few[0].predicted_ms <= 0.9 * many[0].predicted_ms

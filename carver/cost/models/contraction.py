@@ -87,7 +87,8 @@ def stored_bytes(t: Tile) -> FloatArray:
     width = np.where(partial, t.acc_bytes, t.out_bytes)
     align = np.where(partial, 16, t.row_align_out)
     inside = t.m / t.grid_m * t.n / t.grid_n  # mean over the tiles: those at the edge write less
-    return inside * width * sector_waste(t.cols * width, align, arch.sector_bytes)
+    run = np.where(t.tile_n >= t.n, inside, t.cols)  # whole rows lie one after the other
+    return inside * width * sector_waste(run * width, align, arch.sector_bytes)
 
 
 def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
