@@ -14,6 +14,7 @@ import pytest
 import carver
 from carver.base.shipped import folder
 from carver.kernels.declaration import kernel_named
+from carver.kernels.space import given_space
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.run.device import decode, encode
 from carver.run.render import Program, concrete
@@ -153,3 +154,12 @@ def test_short_rows_as_one_run(
 def test_arrays_that_start_inside_a_vector(tmp_path: Path, shift: tuple[int, int]) -> None:
     check(tmp_path, "rows", "softmax", "float16", run_of(16, 32, 1, 8, 80), [(37, 77)], shift)
     check(tmp_path, "held", "layer_norm", "float16", held(4, 64, 128), [(3, 333)], shift)
+
+
+@pytest.mark.parametrize("op", ["sum", "softmax"])
+def test_a_single_short_row(tmp_path: Path, op: str) -> None:
+    """It begins on a multiple of 16 bytes, but need not be whole vectors: what follows would be joined too."""
+    config, rows = run_of(8, 32, 4, 4, 16), kernel_named("reduction", "rows", "cuda")
+    problem = ReductionTemplate(op, (1, 9), in_dtype="float32").problem
+    assert "whole vectors of a thread" in given_space(problem, H200, rows, [config])[1][0]
+    check(tmp_path, "rows", op, "float32", config, [(1, 12)])
