@@ -98,6 +98,74 @@ def test_a_way_out_between_does_not_hide_what_an_address_is_made_of() -> None:
     assert conflicts(lines) == {5: 2.0}
 
 
+def test_an_address_may_come_from_the_stack() -> None:
+    lines = code(
+        TID, ("IMAD.SHL.U32", "R2, R0, 0x8, RZ"), ("IMAD.SHL.U32", "R3, R0, 0x4, RZ"), ("STL.64", "[R1+0x10], R2"),
+        ("MOV", "R2, RZ"), ("LDL", "R5, [R1+0x10]"), ("LDS", "R9, [R5]"), ("LDL", "R6, [R1+0x14]"), ("LDS", "R9, [R6]"),
+        ("LDL", "R7, [R1+0x18]"), ("LDS", "R9, [R7]"),
+    )  # fmt: skip
+    assert conflicts(lines) == {6: 2.0}
+
+
+COPY = ("LDGSTS.E", "[R20], desc[UR6][R4.64]")
+WORDS = ("IMAD.SHL.U32", "R20, R0, 0x4, RZ")
+
+
+@pytest.mark.parametrize(
+    ("address", "copy", "passes"),
+    [
+        ([("IMAD.WIDE", "R4, R0, 0x4, R2")], COPY, 1.0),
+        ([("SHF.R.U32.HI", "R1, RZ, 0x1, R0"), ("IMAD.WIDE", "R4, R1, 0x4, R2")], COPY, 2.0),
+        ([("MOV", "R4, R2")], COPY, 32.0),  # one word for all
+        # eight lanes to a word of each of four rows, whose distance is an argument
+        ([("SHF.R.U32.HI", "R1, RZ, 0x3, R0"), ("IMAD", "R1, R1, c[0x0][0x238], RZ"), ("IMAD.WIDE", "R4, R1, 0x4, R2")],
+         COPY, 29.0),
+        ([("SHF.R.U32.HI", "R1, RZ, 0x3, R0"), ("IMAD.WIDE", "R4, R1, 0x8, R2")],
+         ("LDGSTS.E.64", "[R20], desc[UR6][R4.64]"), 8.0),
+        ([("LOP3.LUT", "R1, R0, 0xf, RZ, 0xc0, !PT"), ("IMAD.WIDE", "R4, R1, 0x8, R2")],
+         ("LDGSTS.E.64", "[R20], desc[UR6][R4.64]"), 1.0),  # half a warp goes after the other
+        ([("MOV", "R4, R2")], ("LDGSTS.E.BYPASS.128", "[R20], desc[UR6][R4.64]"), 1.0),
+        ([("LDG.E", "R4, desc[UR4][R0.64]")], COPY, 1.0),  # nobody knows where
+        ([("SEL", "R4, R0, R2, UP0")], COPY, 1.0),
+        ([("LDC", "R1, c[0x0][0x238]"), ("IMAD", "R4, R0, R1, RZ")], COPY, 1.0),
+    ],
+)  # fmt: skip
+def test_lanes_that_copy_the_same_word_take_turns(
+    address: list[tuple[str, str]], copy: tuple[str, str], passes: float
+) -> None:
+    lines = code(TID, WORDS, *address, copy)
+    if ".64" in copy[0]:
+        lines[1] = lines[1]._replace(operands="R20, R0, 0x8, RZ")
+    if "128" in copy[0]:
+        lines[1] = lines[1]._replace(operands="R20, R0, 0x10, RZ")
+    assert conflicts(lines).get(len(lines) - 1, 1.0) == passes
+
+
+DIVIDED = """IABS R6, R5|I2F.RP R7, R6|MUFU.RCP R7, R7|VIADD R8, R7, 0xffffffe|F2I.FTZ.U32.TRUNC.NTZ R9, R8
+IMAD.MOV R10, RZ, RZ, -R9|IMAD R10, R10, R6, RZ|MOV R8, RZ|IMAD.HI.U32 R9, R9, R10, R8|IABS R11, R0
+IMAD.HI.U32 R12, R9, R11, RZ|IMAD.MOV R13, RZ, RZ, -R12|IMAD R14, R6, R13, R11|ISETP.GT.U32.AND P1, PT, R6, R14, PT
+@!P1 IMAD.IADD R14, R14, 0x1, -R6|ISETP.GT.U32.AND P2, PT, R6, R14, PT|@!P2 IMAD.IADD R14, R14, 0x1, -R6
+ISETP.NE.AND P3, PT, R5, RZ, PT|LOP3.LUT R15, RZ, R5, RZ, 0x33, !PT|SEL R16, R15, R14, !P3
+IMAD.WIDE R4, R16, 0x4, R2"""
+"""The rest of a division of the lane's number by R5, as ptxas writes it."""
+
+
+@pytest.mark.parametrize(
+    ("divisor", "passes"),
+    [(("LDC", "R5, c[0x0][0x220]"), 1.0), (("MOV", "R5, 0x8"), 4.0), (("MOV", "R5, 0x5"), 7.0)],
+)
+def test_a_remainder_is_computed(divisor: tuple[str, str], passes: float) -> None:
+    """By an argument it changes nothing: no tile is as wide. By 8 four lanes want each word, by 5 seven want two."""
+    steps = [step.partition(" ") for step in DIVIDED.replace("\n", "|").split("|")]
+    lines = code(TID, WORDS, divisor)
+    for first, _, rest in steps:
+        guard = first[1:] if first.startswith("@") else ""
+        opcode, _, operands = rest.partition(" ") if guard else (first, "", rest)
+        lines.append(Instruction(16 * len(lines), guard, opcode, operands))
+    lines.append(Instruction(16 * len(lines), "", *COPY))
+    assert conflicts(lines).get(len(lines) - 1, 1.0) == passes
+
+
 @pytest.mark.parametrize(
     ("address", "access", "sectors"),
     [

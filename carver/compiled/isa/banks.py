@@ -2,31 +2,37 @@
 
 The integer instructions of a kernel are executed once, in the order of the code, for the 32 lanes of its first warp.
 Both sides of a branch start from the same state. An unknown value that is the same in all lanes is taken to be 0, since
-it moves all addresses alike. Accesses whose addresses depend on loaded data are assumed to be free of conflicts, and of
-atomics whose addresses do nothing is said.
+it moves all addresses alike; where a stride may be unknown, to be `STRIDE`. Accesses whose addresses depend on loaded
+data are assumed to be free of conflicts, and of atomics whose addresses do nothing is said.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .code import Instruction
-from .sass import registers
+from .sass import STACK_SLOT, registers
 from .summary import width_bytes
 
 LANES, BANKS, WORD_BYTES, SECTOR_BYTES, LINE_BYTES = 32, 32, 4, 32, 128
 SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOMS"})
 ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 """Of global memory."""
+SPILLS = frozenset({"STL", "LDL"})
+COPIES = frozenset({"LDGSTS"})
+"""From global to shared memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
 Lanes: TypeAlias = Any
 """One integer per lane, as a NumPy array; None if lanes differ in an unknown way."""
 
 SAME = np.zeros(LANES, np.int64)
+UNIFORM, STRIDE = "uniform", SAME + 513 * LINE_BYTES
+"""Name in the state for unknown values that are the same in all lanes, and one that keeps rows apart."""
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
 REGISTER = re.compile(r"^(R\d+|P\d)$")
 FIRST = re.compile(r"(R|P)(\d+)")
@@ -43,10 +49,13 @@ COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
 
 def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
     """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
-    of the instruction -> their ratio. It is above 1 where lanes meet in a bank, and 0.5 where pairs of lanes read the
-    same address."""
-    found = ((i, _passes(instructions[i], held)) for i, held in _reached(instructions, SHARED))
-    return {i: passes for i, passes in found if passes != 1.0}
+    of the instruction -> their ratio. It is above 1 where lanes meet in a bank, or copy the same word of global memory,
+    and 0.5 where pairs of lanes read the same address."""
+    found = {i: _passes(instructions[i], held) for i, held in _reached(instructions, SHARED)}
+    if any(each.mnemonic in COPIES and "BYPASS" not in each.opcode for each in instructions):  # through L1
+        for i, held in _reached(instructions, COPIES, {UNIFORM: STRIDE}):
+            found[i] = max(found[i], _turns(instructions[i], held))
+    return {i: passes for i, passes in found.items() if passes != 1.0}
 
 
 def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
@@ -58,7 +67,7 @@ def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
     found = {}
     for i, held in _reached(instructions, ATOMIC):
         each = instructions[i]
-        if (address := _address(each, held)) is not None and not _same(address):
+        if (address := _address(each, _global(each), held)) is not None and not _same(address):
             words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
             places, lanes = np.unique(words, return_counts=True)
             sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
@@ -68,9 +77,11 @@ def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
     return found
 
 
-def _reached(instructions: Sequence[Instruction], kinds: Set[str]) -> Iterator[tuple[int, dict[str, Lanes]]]:
+def _reached(
+    instructions: Sequence[Instruction], kinds: Set[str], known: Mapping[str, Lanes] = MappingProxyType({})
+) -> Iterator[tuple[int, dict[str, Lanes]]]:
     """Indices of the accesses of these kinds, and what the registers of their addresses hold there."""
-    held: dict[str, Lanes] = {}
+    held = dict(known)
     elsewhere: dict[int, dict[str, Lanes]] = {}
     """Register contents at the targets of forward branches, by address."""
     for i in _addressing(instructions, kinds):
@@ -103,9 +114,16 @@ def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[in
             ends = not _conditional(each) and (each.target is None or each.target > each.address)
             needed = (set() if ends else needed) | there.get(each.target or 0, set())
             continue
+        if each.mnemonic in SPILLS and (spilled := _spilled(each)):
+            sides = [set(spilled), set(spilled.values())]
+            wanted, given = sides if each.mnemonic == "STL" else sides[::-1]
+            if not needed.isdisjoint(wanted):
+                found.append(i)
+                needed = (needed if each.predicate else needed - wanted) | given
+            continue
         if each.mnemonic in kinds:
             found.append(i)
-            needed.update(REGISTERS.findall(_place(each)))
+            needed.update(REGISTERS.findall(_shared(each) if kinds is SHARED else _global(each)))
         if not _may_write(each, needed):
             continue
         reads, writes = registers(each.opcode, each.operands)
@@ -119,6 +137,15 @@ def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[in
             found.append(i)
             needed.update(name for name in (*reads, each.predicate.lstrip("!")) if REGISTER.match(name))
     return found[::-1]
+
+
+def _spilled(each: Instruction) -> dict[str, str]:
+    """The register of each place on the stack that an access of local memory stores or loads; none of an array's."""
+    place, first = STACK_SLOT.search(each.operands), re.search(r"\bR(\d+)\b(?![^\[]*\])", each.operands)
+    if not place or not first:
+        return {}
+    start, words = int(place[1] or "0", 16), max(width_bytes(each.opcode) // WORD_BYTES, 1)
+    return {f"stack {start + n * WORD_BYTES}": f"R{int(first[1]) + n}" for n in range(words)}
 
 
 def _conditional(branch: Instruction) -> bool:
@@ -135,17 +162,22 @@ def _may_write(each: Instruction, needed: set[str]) -> bool:
     return any(f"R{first + n}" in needed for n in range(4))
 
 
-def _place(each: Instruction) -> str:
-    """The sum that is an access's address: of a copy that in shared memory, which is named first, and of an atomic that
-    in global memory, which follows its descriptor."""
+def _shared(each: Instruction) -> str:
+    """The sum that is an access's address in shared memory, which a copy names first."""
     found = BASE.findall(each.operands)
-    return str(found[-1 if each.mnemonic in ATOMIC else 0]) if found else ""
+    return str(found[0]) if found else ""
 
 
-def _address(each: Instruction, held: Mapping[str, Lanes]) -> Lanes:
+def _global(each: Instruction) -> str:
+    """The same in global memory, which follows its descriptor."""
+    found = BASE.findall(each.operands)
+    return str(found[-1]) if found else ""
+
+
+def _address(each: Instruction, place: str, held: Mapping[str, Lanes]) -> Lanes:
     """That of each lane, as far as lanes differ; None where they do in an unknown way."""
     address = SAME
-    for part in re.split(r"\+(?=[^+])", _place(each)):
+    for part in re.split(r"\+(?=[^+])", place):
         value = _operand(part.removesuffix(".64"), held)
         if value is None:
             return None
@@ -154,8 +186,8 @@ def _address(each: Instruction, held: Mapping[str, Lanes]) -> Lanes:
 
 
 def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
-    address = _address(each, held)
-    if address is None or not _place(each):
+    address = _address(each, _shared(each), held)
+    if address is None or not _shared(each):
         return 1.0
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
@@ -169,6 +201,23 @@ def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
         words = np.unique(lanes[:, None] // WORD_BYTES + np.arange(max(width // WORD_BYTES, 1)))
         passes += int(np.bincount(words % BANKS).max())
     return passes / least
+
+
+def _turns(each: Instruction, held: Mapping[str, Lanes]) -> float:
+    """Of a copy through L1, passes over those without lanes that want the same word: they take turns, in each line for
+    itself. Of 8 bytes half a warp goes together. Source: `tests/data/h100/copies.txt`."""
+    address, width = _address(each, _global(each), held), width_bytes(each.opcode)
+    if address is None or "BYPASS" in each.opcode:
+        return 1.0
+    together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
+    turns = 0
+    for lanes in address.reshape(-1, together):
+        words, wanted = np.unique(lanes // width, return_counts=True)
+        line = np.unique(words * width // LINE_BYTES, return_inverse=True)[1]
+        most = np.zeros(int(line.max()) + 1, np.int64)
+        np.maximum.at(most, line, wanted)
+        turns += int((most - 1).sum())
+    return 1.0 + turns * together / LANES
 
 
 def _paired(address: Lanes) -> bool:
@@ -187,6 +236,13 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
         source, mask = _operand(parts[1], held), int(parts[2], 0) if len(parts) > 2 else 0x7F
         held.update({f"P{n}": None if source is None else source >> n & 1 for n in range(7) if mask >> n & 1})
         return
+    if kind in SPILLS and (spilled := _spilled(each)):
+        for slot, register in spilled.items():
+            if kind == "STL":
+                held[slot] = held.get(register, SAME)
+            else:
+                held[register] = held.get(slot)
+        return
     _, writes = registers(each.opcode, each.operands)
     if not writes or writes[0].startswith("U"):
         return
@@ -196,19 +252,35 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     given = [_operand(part, held) for part in parts]
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
+    elif kind == "LDC" and UNIFORM in held and not REGISTERS.search(parts[-1]):
+        held.update(dict.fromkeys(writes, held[UNIFORM]))
+        return
     elif kind.startswith("LD") or kind in ("SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "VOTE"):
         value = None
     else:
+        if each.opcode.startswith("IMAD.HI"):  # of a pair of registers the high one takes part
+            given[3] = _operand(_next(parts[3]), held)
         value = None if any(v is None for v in given[1:4]) else _integer(each, parts, given)
         guard = _operand(each.predicate, held) if each.predicate else SAME
         if value is None and all(v is not None and _same(v) for v in (guard, *given[1:])):
-            value = SAME
+            value = held.get(UNIFORM, SAME)
+    if each.predicate and UNIFORM in held:  # where what is the same in all lanes has a value, so do conditions
+        value = _guarded(_operand(each.predicate, held), value, held.get(writes[0], SAME))
     rest = SAME if value is not None and _same(value) else None
     held.update(dict.fromkeys(writes[1:], rest))
     if kind in ("ISETP", "LOP3") and PREDICATE.match(parts[0]):
         held[parts[0]] = value
         return
     held[writes[0]] = value
+
+
+def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
+    """What a register holds after an instruction that only some lanes execute."""
+    if guard is None or bool((guard != 0).all()):
+        return value
+    if not guard.any() or value is None or before is None:
+        return None if guard.any() else before
+    return np.where(guard != 0, value, before)
 
 
 PREDICATE = re.compile(r"^P\d$")
@@ -234,7 +306,11 @@ def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
     elif word.startswith("R") and word[1:2].isdigit():  # half of a register, or one of another width
         value = held.get(word.partition(".")[0], SAME)
         value = value if value is not None and _same(value) else None
-    else:  # RZ, PT, uniform registers, constants, barriers
+    elif word.startswith(("c[", "UR")) and word != "URZ":
+        value = held.get(UNIFORM, SAME)
+    elif UNIFORM in held and word.startswith("UP") and word != "UPT":  # a condition that is not known
+        return None
+    else:  # RZ, PT, barriers
         value = SAME if word not in ("PT", "UPT") else SAME + 1
     if value is None or not sign:
         return value
@@ -251,11 +327,18 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             value = a
         case "VIADD":
             value = a + b
+        case "IABS":
+            value = np.abs(a)
+        case "I2F" | "MUFU" | "F2I":
+            value = _reciprocal(opcode, a)
         case "IADD3" if ".X" not in opcode and len(parts) >= 4 and not PREDICATE.match(parts[1]):
             value = a + b + c
         case "IMAD":
             if ".MOV" in opcode:
                 value = c
+            elif opcode == "IMAD.HI.U32":
+                high = (a & 0xFFFFFFFF).astype(np.uint64) * (b & 0xFFFFFFFF).astype(np.uint64) >> np.uint64(32)
+                value = high.astype(np.int64) + c
             elif ".SHL" in opcode or ".IADD" in opcode or opcode in ("IMAD", "IMAD.U32", "IMAD.WIDE", "IMAD.WIDE.U32"):
                 value = a * b + c
         case "LEA" if not PREDICATE.match(parts[1]):
@@ -292,6 +375,28 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
                 value = compare(given[2], given[3]).astype(np.int64)
     return value if value is None else (value + 2**31) % 2**32 - 2**31
+
+
+def _reciprocal(opcode: str, a: Lanes) -> Lanes:
+    """The steps by which compilers divide integers, through a float's bits; None for others."""
+    if opcode == "I2F.RP":
+        value = a.astype(np.float32)
+        value = np.where(value.astype(np.int64) < a, np.nextafter(value, np.float32(np.inf)), value)
+    elif opcode == "MUFU.RCP":
+        with np.errstate(divide="ignore"):
+            value = np.float32(1) / a.astype(np.int32).view(np.float32)
+    elif opcode.startswith("F2I") and ".TRUNC" in opcode and ".U32" in opcode:
+        value = np.nan_to_num(a.astype(np.int32).view(np.float32).astype(np.float64))
+        return np.clip(value, 0, 2**32 - 1).astype(np.int64)
+    else:
+        return None
+    return value.astype(np.float32).view(np.int32).astype(np.int64)
+
+
+def _next(register: str) -> str:
+    """The one after a register, of which two are a pair."""
+    found = re.match(r"^R(\d+)", register)
+    return f"R{int(found[1]) + 1}" if found else register
 
 
 def _permuted(a: Lanes, selector: Lanes, c: Lanes) -> Lanes:
