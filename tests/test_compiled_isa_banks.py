@@ -141,6 +141,11 @@ def test_lanes_that_copy_the_same_word_take_turns(
     assert conflicts(lines).get(len(lines) - 1, 1.0) == passes
 
 
+def test_one_copy_for_all_lanes_has_no_turns() -> None:
+    """A number that every lane names, for one place: one lane copies it."""
+    assert not conflicts(code(TID, ("MOV", "R20, R1"), ("MOV", "R4, R2"), COPY))
+
+
 DIVIDED = """IABS R6, R5|I2F.RP R7, R6|MUFU.RCP R7, R7|VIADD R8, R7, 0xffffffe|F2I.FTZ.U32.TRUNC.NTZ R9, R8
 IMAD.MOV R10, RZ, RZ, -R9|IMAD R10, R10, R6, RZ|MOV R8, RZ|IMAD.HI.U32 R9, R9, R10, R8|IABS R11, R0
 IMAD.HI.U32 R12, R9, R11, RZ|IMAD.MOV R13, RZ, RZ, -R12|IMAD R14, R6, R13, R11|ISETP.GT.U32.AND P1, PT, R6, R14, PT

@@ -123,7 +123,8 @@ def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[in
             continue
         if each.mnemonic in kinds:
             found.append(i)
-            needed.update(REGISTERS.findall(_shared(each) if kinds is SHARED else _global(each)))
+            needed.update(REGISTERS.findall("" if kinds is ATOMIC else _shared(each)))
+            needed.update(REGISTERS.findall("" if kinds is SHARED else _global(each)))
         if not _may_write(each, needed):
             continue
         reads, writes = registers(each.opcode, each.operands)
@@ -204,15 +205,16 @@ def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
 
 
 def _turns(each: Instruction, held: Mapping[str, Lanes]) -> float:
-    """Of a copy through L1, passes over those without lanes that want the same word: they take turns, in each line for
-    itself. Of 8 bytes half a warp goes together. Source: `tests/data/h100/copies.txt`."""
-    address, width = _address(each, _global(each), held), width_bytes(each.opcode)
-    if address is None or "BYPASS" in each.opcode:
+    """Of a copy through L1, passes over those without lanes that want the same word for different places: they take
+    turns, in each line for itself. Of 8 bytes half a warp goes together. Source: `tests/data/h100/copies.txt`."""
+    source, place = (_address(each, where, held) for where in (_global(each), _shared(each)))
+    if source is None or place is None or "BYPASS" in each.opcode:
         return 1.0
+    width = width_bytes(each.opcode)
     together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
     turns = 0
-    for lanes in address.reshape(-1, together):
-        words, wanted = np.unique(lanes // width, return_counts=True)
+    for lanes in np.stack([source // width, place], axis=1).reshape(-1, together, 2):
+        words, wanted = np.unique(np.unique(lanes, axis=0)[:, 0], return_counts=True)
         line = np.unique(words * width // LINE_BYTES, return_inverse=True)[1]
         most = np.zeros(int(line.max()) + 1, np.int64)
         np.maximum.at(most, line, wanted)
