@@ -152,8 +152,7 @@ RAGGED = [
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     listed = {"named": NAMED, "named_memory": NAMED_MEMORY, "streams": STREAMS, "rows": ROWS, "rows_more": ROWS_MORE,
-              "rows_tiny": ROWS_TINY,
-              "ragged": RAGGED}
+              "rows_tiny": ROWS_TINY, "ragged": RAGGED}  # fmt: skip
     for kind, named in listed.items():
         if kind in kinds:
             yield from ((kind, template) for template in named)

@@ -141,6 +141,13 @@ def test_lanes_that_copy_the_same_word_take_turns(
     assert conflicts(lines).get(len(lines) - 1, 1.0) == passes
 
 
+def test_what_an_unknown_condition_changes_is_not_known() -> None:
+    lines = code(TID, WORDS, ("IMAD.WIDE", "R4, R0, 0x4, R2"), ("MOV", "R4, R2"), COPY)
+    assert conflicts(lines) == {4: 32.0}
+    lines[3] = lines[3]._replace(predicate="UP0")
+    assert not conflicts(lines)
+
+
 def test_one_copy_for_all_lanes_has_no_turns() -> None:
     """A number that every lane names, for one place: one lane copies it."""
     assert not conflicts(code(TID, ("MOV", "R20, R1"), ("MOV", "R4, R2"), COPY))

@@ -9,7 +9,7 @@ data are assumed to be free of conflicts, and of atomics whose addresses do noth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOMS"})
 ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 """Of global memory."""
 SPILLS = frozenset({"STL", "LDL"})
+"""Of local memory, where an address may lie in between."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
@@ -78,7 +79,7 @@ def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 def _reached(
-    instructions: Sequence[Instruction], kinds: Set[str], known: Mapping[str, Lanes] = MappingProxyType({})
+    instructions: Sequence[Instruction], kinds: frozenset[str], known: Mapping[str, Lanes] = MappingProxyType({})
 ) -> Iterator[tuple[int, dict[str, Lanes]]]:
     """Indices of the accesses of these kinds, and what the registers of their addresses hold there."""
     held = dict(known)
@@ -97,7 +98,7 @@ def _reached(
             _run(each, held)
 
 
-def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[int]:
+def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> list[int]:
     """Indices of the accesses of these kinds, of the instructions that compute their addresses, and of the branches."""
     needed: set[str] = set()
     """Registers that the code after the current instruction reads."""
@@ -123,8 +124,8 @@ def _addressing(instructions: Sequence[Instruction], kinds: Set[str]) -> list[in
             continue
         if each.mnemonic in kinds:
             found.append(i)
-            needed.update(REGISTERS.findall("" if kinds is ATOMIC else _shared(each)))
-            needed.update(REGISTERS.findall("" if kinds is SHARED else _global(each)))
+            places = {SHARED: [_shared], ATOMIC: [_global], COPIES: [_shared, _global]}[kinds]
+            needed.update(name for place in places for name in REGISTERS.findall(place(each)))
         if not _may_write(each, needed):
             continue
         reads, writes = registers(each.opcode, each.operands)
@@ -277,11 +278,11 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
 
 
 def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
-    """What a register holds after an instruction that only some lanes execute."""
-    if guard is None or bool((guard != 0).all()):
-        return value
-    if not guard.any() or value is None or before is None:
-        return None if guard.any() else before
+    """What a register holds after an instruction that only some lanes execute; None if it is not known which."""
+    if guard is None:
+        return None
+    if value is None or before is None:
+        return value if guard.all() else None if guard.any() else before
     return np.where(guard != 0, value, before)
 
 
