@@ -6,6 +6,7 @@ That imports point one way is a contract in pyproject.toml, which `lint-imports`
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,3 +91,22 @@ def test_all_names_what_is_public() -> None:
     assert public | set(carver._MODULE_OF) == set(carver.__all__)
     assert all(getattr(carver, name) for name in carver._MODULE_OF)
     assert carver.__version__.count(".") == 2
+
+
+def test_the_house_is_counted() -> None:
+    spec = importlib.util.spec_from_file_location("house", PACKAGE.parent / "benchmarks/house.py")
+    assert spec and spec.loader
+    house = sys.modules["house"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(house)
+    stored = '"""What it is."""\n\nimport functools\n\n# why\n@functools.cache\ndef f(x):\n    return private("tune")\n'
+    files = {
+        "__init__.py": "from .run import a\n", "run/__init__.py": "", "run/a.py": stored,
+        "run/b.py": "from . import c\nclass C:\n    def run(self):\n        import os\n        return os.fork()\n",
+        "run/c.py": "def late():\n    from .b import C\n    return C\n",
+    }  # fmt: skip
+    counted = house.house(files)
+    assert counted.figures() | {"lines": 17, "  code": 8, "  doc": 1, "  import": 5, "  comment": 1, "  blank": 2,
+                                "files": 5, "rooms": 2, "functions": 3, "classes": 1, "caches": 1, "stores": 1,
+                                "child processes": 1, "circles": 1} == counted.figures()  # fmt: skip
+    assert (counted.stores, counted.child_processes) == (["run/a.py"], ["run/b.py"])
+    assert counted.circles == [["run.b", "run.c"]] and counted.rooms["run"].files == 4
