@@ -103,6 +103,13 @@ def scored(case: Case, ranking: carver.Ranking | carver.KernelRanking) -> Score:
     return _score(case, np.array([case.times[hint.index] for hint in ran], float), ran[0].predicted_ms)
 
 
+def of_times(case: Case, predicted_ms: Sequence[float | None]) -> Score:
+    """The same from predictions that were written down; what was not predicted is no pick."""
+    both = [(p, t) for p, t in zip(predicted_ms, case.times, strict=True) if p is not None and t is not None]
+    order = sorted(both, key=lambda pair: pair[0])
+    return _score(case, np.array([t for _, t in order]), order[0][0])
+
+
 def _score(case: Case, taken: np.ndarray, predicted_ms: float) -> Score:
     """`taken`: measured times in the order of the picks. [ms]"""
     every = np.sort([t for t in case.times if t is not None])
@@ -124,9 +131,18 @@ def report(scores: Sequence[Score]) -> str:
     lost, random = (
         [geometric_mean(getattr(s, what)[i] for s in scores) for i in columns] for what in ("lost", "random")
     )
+    near = sum(0.8 <= s.ratio <= 1.25 for s in scores)
     head = f"{'':58} {' '.join(f'   k={k}' for k in PICKS)}   predicted / measured"
     means = f"{'geometric mean':58} {' '.join(f'{x:6.3f}' for x in lost)}"
-    return "\n".join([head, *lines, means, f"{'random':58} {' '.join(f'{x:6.3f}' for x in random)}"])
+    return "\n".join(
+        [
+            head,
+            *lines,
+            means,
+            f"{'random':58} {' '.join(f'{x:6.3f}' for x in random)}",
+            f"first picks predicted within 0.8 and 1.25 of their time: {near} of {len(scores)}",
+        ]
+    )
 
 
 def attention(row: Mapping[str, Any], kernel: Any) -> Case:

@@ -1,18 +1,19 @@
-"""Measure two zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure three zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
-    python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200]
+    python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
+    python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200] [--predicted FILE.jsonl]
     TRITON_INTERPRET=1 python benchmarks/zoo.py interpret [--only NAME,...]
 
-NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo` or `triton_zoo_more`.
+NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch and
 times it: median of nine runs, L2 flushed before each, inputs drawn anew. A line of JSON is written for each
 configuration as it is found out, so that nothing measured is lost; a second call goes on where the first ended. Needs
-PyTorch and Triton. `score` ranks the same configurations by what the compiler makes of them, with no GPU. Kernels
-marked `unseen` are only scored: neither their times nor their rankings are looked at while the model is built. They are
-summed up apart. `interpret` checks the kernels of the second zoo at small sizes on the CPU, with two configurations
-each.
+PyTorch and Triton. `score` ranks the same configurations by what the compiler makes of them, with no GPU; or scores
+what `predict` wrote down before they were measured. Kernels marked `unseen` are only scored: neither their times nor
+their rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks
+kernels of the second and third zoo at small sizes on the CPU, with a configuration each.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import zoo_edges  # noqa: E402
 import zoo_first  # noqa: E402
 import zoo_more  # noqa: E402
 from zoo_subject import Arrays, Config, Problem, Subject  # noqa: E402
@@ -44,7 +46,8 @@ from carver.compiled.arguments import Tensor  # noqa: E402
 CONFIGS, RUNS, COMPILE_S = 33, 9, 60.0
 TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
-SUBJECTS = [*zoo_first.SUBJECTS, *zoo_more.SUBJECTS]
+SUBJECTS = [*zoo_first.SUBJECTS, *zoo_more.SUBJECTS, *zoo_edges.SUBJECTS]
+SMALL = {**zoo_more.SMALL, **zoo_edges.SMALL}
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 
@@ -355,7 +358,7 @@ def interpret(options: argparse.Namespace) -> None:
 
     interpreter._patch_lang_tensor = patched  # NumPy 2.4 makes no number of an array of one, as Triton 3.6 asks it to
     for subject in named(options.only):
-        for problem in zoo_more.SMALL.get(subject.name, ()):
+        for problem in SMALL.get(subject.name, ()):
             for config in subject.configs(problem, 1):
                 given = inputs(subject, problem, config, "cpu")
                 want = results(subject.want(problem, given))
@@ -367,6 +370,34 @@ def interpret(options: argparse.Namespace) -> None:
                     raise ConfigError(f"{subject.name} is wrong by {error:.3g} of the largest")
 
 
+def case_of(subject: Subject, index: int, configs: list[Config], times: list[float | None]) -> Any:
+    import compiled
+
+    p = subject.problems[index]
+    return compiled.Case(
+        f"{subject.name} {tuple(p.values())}", subject.kernel, configs, times, lambda c: subject.args(p, c),
+        lambda c: subject.grid(p, c), subject.constants(p), subject.values(p),
+    )  # fmt: skip
+
+
+def predict(options: argparse.Namespace) -> None:
+    """Write what carver predicts for every configuration, problem by problem; those in the file are left out."""
+    import compiled
+
+    import carver
+
+    arch, done = carver.load_arch(options.arch), recorded(options.out)
+    for (subject, i), group in itertools.groupby(cases(options.only, options.configs), key=lambda case: case[:2]):
+        configs = [config for _, _, config in group if key(subject.name, i, config) not in done]
+        if not configs:
+            continue
+        ranking = compiled.ranked(case_of(subject, i, configs, [None] * len(configs)), arch)
+        ms = {index: hint.predicted_ms for hint in ranking for index in (hint.index, *hint.also)}
+        for n, config in enumerate(configs):
+            record(options.out, subject.name, i, config, ms.get(n), ranking.reasons.get(n, ""))
+        print(f"{subject.name} {i}: {len(ms)} of {len(configs)}", flush=True)
+
+
 def score(options: argparse.Namespace) -> None:
     import compiled
 
@@ -374,21 +405,25 @@ def score(options: argparse.Namespace) -> None:
 
     arch = carver.load_arch(options.arch)
     rows = [json.loads(line) for line in text_of(options.table, ConfigError).splitlines()]
-    scores: dict[bool, list[compiled.Score]] = {False: [], True: []}
+    said = options.predicted and recorded(options.predicted)
+    scores: dict[tuple[bool, str], list[compiled.Score]] = {}
     for subject in named(options.only):
-        for i, problem in enumerate(subject.problems):
+        if options.half and subject.unseen != (options.half == "unseen"):
+            continue
+        for i in range(len(subject.problems)):
             own = [row for row in rows if (row["kernel"], row["problem"]) == (subject.name, i)]
-            if own:
-                case = compiled.Case(
-                    f"{subject.name} {tuple(problem.values())}", subject.kernel, [row["config"] for row in own],
-                    [row["time_ms"] for row in own], lambda c, s=subject, p=problem: s.args(p, c),
-                    lambda c, s=subject, p=problem: s.grid(p, c), subject.constants(problem), subject.values(problem),
-                )  # fmt: skip
-                scores[subject.unseen].append(compiled.score(case, arch))
-    for unseen, found in scores.items():
-        if found:
-            print("only scored" if unseen else "looked at, or open to it")
-            print(compiled.report(found))
+            if not any(row["time_ms"] for row in own):
+                continue
+            case = case_of(subject, i, [row["config"] for row in own], [row["time_ms"] for row in own])
+            if said is None:
+                found = compiled.score(case, arch)
+            else:
+                found = compiled.of_times(case, [said[key(subject.name, i, c)]["time_ms"] for c in case.configs])
+            scores.setdefault((subject.unseen, subject.kind), []).append(found)
+            print(f"{found.name} {found.ratio:.2f}", file=sys.stderr)
+    for (unseen, kind), every in scores.items():
+        print(f"{kind or 'all kinds'}, {'only scored' if unseen else 'looked at, or open to it'}")
+        print(compiled.report(every))
 
 
 def main() -> None:
@@ -405,6 +440,13 @@ def main() -> None:
     scoring.add_argument("table", type=Path)
     scoring.add_argument("--only", default="", help="names of kernels, with commas")
     scoring.add_argument("--arch", default="h200")
+    scoring.add_argument("--predicted", type=Path, help="what `predict` wrote, instead of ranking anew")
+    scoring.add_argument("--half", choices=("seen", "unseen"), help="kernels that were looked at, or the others")
+    predicting = commands.add_parser("predict")
+    predicting.add_argument("--out", type=Path, required=True)
+    predicting.add_argument("--only", default="", help="names of kernels, with commas")
+    predicting.add_argument("--configs", type=int, default=CONFIGS)
+    predicting.add_argument("--arch", default="h200")
     interpreting = commands.add_parser("interpret")
     interpreting.add_argument("--only", default="", help="names of kernels, with commas")
     commands.add_parser("serve")
@@ -418,6 +460,8 @@ def main() -> None:
             measure(options)
         case "interpret":
             interpret(options)
+        case "predict":
+            predict(options)
         case "score":
             score(options)
 

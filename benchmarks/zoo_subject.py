@@ -43,6 +43,8 @@ class Subject:
     tolerance: float = 0.02
     """Of the largest magnitude of the result."""
     unseen: bool = False
+    kind: str = ""
+    """Kernels of a kind are summed up together."""
 
     def configs(self, problem: Problem, count: int) -> list[dict[str, int]]:
         every = [dict(zip(self.space, v, strict=True)) for v in itertools.product(*self.space.values())]
