@@ -27,9 +27,7 @@ from carver.compiled.machine import matrix_rates, read_machines
 from carver.compiled.triton import VENDORS, Target, autotuned, compile_triton, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
-    ATOMIC_CLK,
     PRIORS,
-    SLICE_RUN_BYTES,
     fits,
     price_compiled,
     priors,
@@ -725,12 +723,13 @@ def counted(bins: int, warps: int) -> Any:
 
 @pytest.mark.parametrize(("bins", "warps", "sectors"), [(16, 2, 2), (64, 2, 8), (256, 8, 32), (256, 2, 128)])
 def test_atomics_of_all_programs_take_turns_at_the_slices(bins: int, warps: int, sectors: int) -> None:
-    """Threads that own 4 counters side by side add to one of them at a time: a sector is asked four times."""
+    """Threads that own 4 counters side by side add to one of them at a time: a sector is asked four times. A slice, of
+    which 512 bytes keep one busy, takes 1.2 to 1.4 clocks for each (`atomics.txt`, `zoo_more.jsonl.gz`)."""
     facts = counted(bins, warps)
     assert facts.atomic_bytes == 4 * bins
-    turns = sectors * facts.programs / max(4 * bins / SLICE_RUN_BYTES, 1.0)
+    turns = sectors * facts.programs / max(4 * bins / 512, 1.0)
     l2 = price_compiled([facts], H100)[1].rows["L2"][0] * max(facts.programs / (H100.sm_count * facts.resident), 1.0)
-    assert l2 == pytest.approx(ATOMIC_CLK * turns, rel=0.15)
+    assert l2 == pytest.approx(1.3 * turns, rel=0.15)
 
 
 def test_counters_that_are_apart_do_not_wait_for_each_other() -> None:

@@ -1,0 +1,185 @@
+"""Laws of the reader of machine code and of its prices, each with its number and the source of that.
+
+Facts are made by hand: nothing is compiled here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.compiled.facts import AccessFacts, Facts, LoopFacts
+from carver.compiled.footprint import Touched
+from carver.compiled.isa import chain, rates
+from carver.compiled.machine import Aside, Machine, MachineLoop, Span
+from carver.compiled.match import matched, unfused
+from carver.compiled.program import evaluate
+from carver.compiled.sampling import sampled
+from carver.compiled.trace import Access, Dot, LoopTrace, Trace
+from carver.cost.models.compiled import price_compiled
+from tests.test_compiled_isa_chain import FREE, code, control
+from tests.test_compiled_program import ROUND
+
+H100 = carver.load_arch("h100")
+MIB = 2.0**20
+
+
+def span(clk: float = 10.0, **given: Any) -> Span:
+    """Code that takes so long whatever memory's latency is, and does nothing but what is given."""
+    nothing: dict[str, Any] = {
+        "instructions": 10, "pipe_clk": {"issue": 10.0}, "matrix": {}, "block_matrix": {}, "factor_bytes": 0.0,
+        "block_factor_bytes": 0.0, "bytes": {}, "accesses": {}, "bulk": 0, "barriers": 0, "unknown": {},
+        "alone_clk": (clk,) * 4, "cached_clk": (clk,) * 4, "tensor_clk": 0.0,
+    }  # fmt: skip
+    return Span(**nothing | given)
+
+
+def facts(**given: Any) -> Facts:
+    """A kernel of 2^16 programs that neither loops nor moves anything but what is given."""
+    nothing: dict[str, Any] = {
+        "grid": (1 << 16, 1, 1), "warps": 4, "ctas": 1, "shared_bytes": 0, "registers": 32, "spill_bytes": 0,
+        "loops": (), "asides": (), "straight": span(), "working": 1.0, "accesses": (), "unevenness": 1.0,
+        "dot_flops": 0.0, "read_bytes": 0.0, "written_bytes": 0.0, "code": "", "resident": 16.0, "wave_bytes": 0.0,
+        "live_bytes": 0.0, "reuse": (), "sm_bytes": 0.0, "sm_live_bytes": 0.0, "again_bytes": 0.0, "near_bytes": 0.0,
+    }  # fmt: skip
+    return Facts(**nothing | given)
+
+
+# -- prices
+
+
+def test_a_bus_that_turns_around_loses_a_seventh() -> None:
+    """An H200 reads at 4.58 TB/s and copies at 3.99 (`carver calibrate`, tests/data/h200)."""
+    read, copied = facts(read_bytes=2048 * MIB), facts(read_bytes=1024 * MIB, written_bytes=1024 * MIB)
+    moved = price_compiled([read, copied], H100)[0].facts["dram_bytes"]
+    assert moved[1] / moved[0] == pytest.approx(4.58 / 3.99, rel=0.01)
+
+
+@pytest.mark.parametrize(("shared_kib", "left_kib"), [(0, 224), (30, 224), (40, 192), (62, 192), (64, 160)])
+def test_shared_memory_is_carved_out_of_l1_in_steps_of_32_kib(shared_kib: int, left_kib: int) -> None:
+    """Of 256 KiB; a block takes 1 KiB more than it asks for. Sizes: CUDA C++ Programming Guide, capability 9.0.
+
+    What programs of an SM read of 224 KiB, again and again, comes from beyond L1 as far as L1 does not hold it.
+    """
+    loads = loading(facts(shared_bytes=shared_kib << 10, resident=1.0, sm_live_bytes=224.0 * 1024), 1024.0)
+    work = price_compiled([loads], H100)[0]
+    assert work.fill_bytes[0] / 1024 == pytest.approx(1.0 - left_kib / 224, abs=0.001)
+
+
+def loading(given: Facts, program_bytes: float) -> Facts:
+    """With a load of whole lines, of which programs of an SM read the same."""
+    load = AccessFacts("load", "pointer", "x", -1, program_bytes, math.nan, 1024.0, 1024.0, 1.0, 1.0, 128.0)
+    straight = replace(given.straight, bytes={"load global": program_bytes / given.warps})
+    return replace(given, accesses=(load,), straight=straight)
+
+
+def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> None:
+    """Eight warps take turns on the tensor cores of four schedulers: 1000 clocks more. Loads that answer after some 550
+    clocks (twice an H100's latency of L2) add to that if the same pass issued them; if waits begin at a latency of 500,
+    they ran ahead, and the longer of the two counts."""
+    product = {"matrix": {"mma float16 float32": 1024.0 * 1000}, "tensor_clk": 1000.0}
+    exposed = span(alone_clk=(1000.0, 1500.0, 2000.0, 3000.0), cached_clk=(1000.0,) * 4, **product)
+    ahead = span(alone_clk=(1000.0, 1000.0, 1500.0, 2500.0), cached_clk=(1000.0,) * 4, **product)
+    loops = (LoopFacts("k", -1, 100.0, 100.0, each) for each in (exposed, ahead))
+    each = [facts(loops=(loop,), warps=8, resident=1.0, dot_flops=1.0) for loop in loops]
+    assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2550.0, 2000.0], rel=0.01)
+
+
+# -- reading
+
+
+def loop_of(trips: float, name: str = "k") -> LoopTrace:
+    return LoopTrace(name, -1, np.array([trips]), np.array([1.0]))
+
+
+def load(loop: int, count: float, elements: int = 128) -> Access:
+    one = np.ones(1)
+    return Access(
+        "load", "pointer", "x", loop, (elements,), 4.0, (1.0,), (None,), 0 * one, elements * one, count * one, one,
+        0 * one, 0 * one, one,
+    )  # fmt: skip
+
+
+def moving(copies: float, **more: float) -> Mapping[str, Any]:
+    """So many iterations of a loop that loads 128 elements of 4 bytes, of one warp."""
+    n = {"load global": 512.0 * copies, **more}
+    return {"bytes": n, "accesses": {f"{kind} 4": int(copies * 4) for kind in n}}
+
+
+@pytest.mark.parametrize(("trips", "behind"), [(11, [1, 1]), (14, [1, 0]), (13, [0, 1]), (12, [0, 0])])
+def test_what_is_left_of_an_unrolled_loop_is_done_behind_it(trips: int, behind: list[int]) -> None:
+    """A loop that does four iterations in a pass, and behind it code for two at once and for one."""
+    trace = Trace((1, 1, 1), 1, ((0, 1),), [loop_of(trips)], [load(0, trips)])
+    loop = MachineLoop(-1, True, span(**moving(4)))
+    asides = tuple(Aside(-1, 0, span(**moving(n))) for n in (2, 1))
+    passes = matched(Machine(32, 0, span(), (loop,), asides), trace, 1)
+    assert [float(n[0]) for n in passes.loops] == [trips // 4]
+    assert [float(n[0]) for n in passes.asides] == behind
+
+
+@pytest.mark.parametrize(("stored", "is_copy"), [(100.0, True), (400.0, False)])
+def test_copies_of_an_iteration_may_differ_by_a_quarter_of_what_they_move(stored: float, is_copy: bool) -> None:
+    """Beside 512 bytes loaded, 100 stored are 16 % of all, and 400 are 44 %: that is other code."""
+    trace = Trace((1, 1, 1), 1, ((0, 1),), [loop_of(10.0)], [load(0, 10.0)])
+    loop = MachineLoop(-1, True, span(**moving(2)))
+    other = Aside(-1, 0, span(**moving(1, **{"store global": stored})))
+    passes = matched(Machine(32, 0, span(), (loop,), (other,)), trace, 1)
+    assert float(passes.asides[0][0]) == (0.0 if is_copy else 1.0)  # ten iterations are five passes: nothing is left
+
+
+@pytest.mark.parametrize(("share", "apart"), [(0.7, True), (0.8, False)])
+def test_a_loop_that_does_most_of_an_inner_one_is_not_two_made_one(share: float, apart: bool) -> None:
+    """A pass that multiplies three quarters or more of a whole run of the inner loop stands for that."""
+    flops, none = 1e6, np.zeros(1)
+    outer, inner = LoopTrace("tile", -1, none + 4, none + 1), LoopTrace("k", 0, none + 16, none + 4)
+    dot = Dot(1, (10, 10, 1250), ("f16", "f16", "f32"), none + 16)  # 250,000 an iteration, four iterations a run
+    trace = Trace((1, 1, 1), 1, ((0, 1),), [outer, inner], [], [dot])
+    whole = span(matrix={"mma float16 float32": flops * share})
+    loop = MachineLoop(-1, True, whole, whole, (span(**{"instructions": 20}),))
+    assert (len(unfused(Machine(32, 0, span(), (loop,)), trace, 1).asides) == 1) == apart
+
+
+def test_a_large_grid_is_seen_in_four_places() -> None:
+    """At its begin, its end and twice between: work that grows with the square of a program's place is known to a
+    fifth. A run is eight waves of an H100's 132 SMs, so that neighbours are seen together."""
+    programs, ranges = sampled(1_000_000)
+    assert [end - begin for begin, end in ranges] == [1056] * 4
+    assert (programs[0], programs[-1]) == (0, 999_999)
+    assert float(np.mean(programs.astype(float) ** 2)) == pytest.approx(1e12 / 3, rel=0.2)
+
+
+@pytest.mark.parametrize(("at_once", "later"), [(200, True), (4000, False)])
+def test_what_does_not_come_back_within_four_waves_comes_back_later(at_once: int, later: bool) -> None:
+    """Of a grid of four million programs runs of 8,448 are seen: 42 waves of 200, or little more than two of 4,000, by
+    which nothing is known of later ones."""
+    programs, period = 4_000_000, 100_000
+    trace = evaluate(ROUND, [("a", None), ("b", None), ("period", period)], (programs, 1, 1))
+    touched = Touched.of(trace, {"a": 128.0 * programs, "b": 128.0 * period})
+    meanwhile = max(distance for _, distance in touched.reuse(at_once))
+    live = touched.all.waves(at_once).live_bytes
+    assert meanwhile > 10 * live if later else meanwhile == pytest.approx(live)
+
+
+@pytest.mark.parametrize("ahead", [3, 20])
+def test_a_pipeline_is_followed_until_it_is_full(ahead: int) -> None:
+    """Copies that run twenty passes ahead hide a latency of twenty passes, and no more."""
+    found = code(
+        (control(4), f"DEPBAR.LE SB0, 0x{ahead:x}"),
+        (control(1), "BAR.SYNC.DEFER_BLOCKING 0x0"),
+        (control(4), "LDGSTS.E.BYPASS.128 [R5], [R6.64]"),
+        (control(2, write=0), "LDGDEPBAR"),
+        (control(5), "@P0 BRA 0x0"),
+    )
+    table = rates.table("sm_80")
+    pass_clk = chain.chain(found, found.loops[0], table, FREE, {"copy": 0.0}).clk
+    within, beyond = (
+        chain.chain(found, found.loops[0], table, FREE, {"copy": pass_clk * n}).clk for n in (ahead, 3 * ahead)
+    )
+    assert within == pytest.approx(pass_clk, rel=0.02)
+    assert beyond == pytest.approx(3 * pass_clk * ahead / (ahead + 1), rel=0.1)
