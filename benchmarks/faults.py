@@ -248,7 +248,7 @@ def tuned_hints(device: str, rows: int) -> None:
 
 def long_run(device: str, folder: Path, timeout_s: float, kind: str = "") -> None:
     """What `parent_killed` starts, kills and starts again."""
-    path = Path(os.environ["CARVER_CACHE_DIR"]) / "records.sqlite" if kind else folder / "parent.sqlite"
+    path = Path(os.environ["CARVER_CACHE_DIR"]) / "store.sqlite" if kind else folder / "parent.sqlite"
     with Records(path) as db, Bench(device, db, settings(device, timeout_s)) as bench:
         (folder / "pids").open("a").write(f"{bench.session.worker.pid}\n")
         measure(bench, [candidate(folder, "slow", i, isa=_isa(bench)) for i in range(LONG_RUN)])
@@ -284,7 +284,7 @@ def random_kills(device: str, folder: Path, count: int, seed: int = 0, only: str
                 for pid in _marked(mark):  # those of the executor, which are not carver's
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
-                with Records(home / "cache" / "records.sqlite") as db:
+                with Records(home / "cache" / "store.sqlite") as db:
                     now = {m.uuid: m for m in db.find()}
                 lost += sum(not _continues(m, now.get(each)) for each, m in seen.items())
                 twice += len(now) - len({m.candidate for m in now.values()})

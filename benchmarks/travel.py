@@ -168,7 +168,7 @@ def full_disk(home: Path) -> Iterator[Row]:
 
 
 def image_built_elsewhere(home: Path) -> Iterator[Row]:
-    build, image, archive = home / "build", home / "image", home / "tuned.zip"
+    build, image, archive = home / "build", home / "image", home / "tuned.carver"
     first = run(build, unshare="-u", before="hostname builder")
     exported = carver(build, "cache", "export", str(archive))
     (home / "app").mkdir()
@@ -256,7 +256,7 @@ def rank(how: str) -> dict[str, Any]:
         found = consumer({}) if dist.get_rank() == 0 or how == "off" else {}
         if how == "no cache in common":
             with tempfile.TemporaryDirectory() as folder:
-                archive = Path(folder) / "tuned.zip"
+                archive = Path(folder) / "tuned.carver"
                 parcel: list[bytes | None] = [None]
                 if dist.get_rank() == 0:
                     carver(None, "cache", "export", str(archive))

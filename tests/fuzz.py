@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import copy
 import gzip
-import hashlib
 import inspect
 import json
 import math
 import os
 import string
 import tempfile
-import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir
 from dataclasses import dataclass
@@ -32,11 +29,11 @@ from hypothesis import strategies as st
 
 import carver
 from carver.arch import devices
+from carver.base import store as base_store
 from carver.base.errors import CarverError
-from carver.base.folders import private
 from carver.cli.main import main
 from carver.cli.reading import read_configs, read_problems
-from carver.compiled import kept, store
+from carver.compiled import store
 from carver.compiled.inspect import candidate, facts_of
 from carver.compiled.pool import Pool
 from carver.compiled.worker import answer, request
@@ -53,6 +50,8 @@ from carver.run.records import Measurement, Records
 from carver.tune import archive
 from carver.tune import cache as tuned
 from carver.tune.plan import Tuning
+from carver.tune.profiles import KIND as profiles_kind
+from carver.tune.profiles import every as every_profile
 
 ARCHS = ("h200", "a100", "t4", "mi300x", "m2_max", "cpu_avx2", "cpu_avx512")
 DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "int8", "int32")
@@ -741,7 +740,7 @@ def facts() -> dict[str, Any]:
     arch = carver.load_arch("h200")
     one = candidate(matmul, config, args(), (256,), arch)
     [made] = facts_of(matmul, [one], arch, pool=compiled_once("matmul"))
-    kept.save("ab" * 20, made, kept.Used({}))  # type: ignore[arg-type]
+    store.save_facts("ab" * 20, made, store.Used({}))  # type: ignore[arg-type]
     found = store.load("ab" * 20)
     assert found is not None
     return found
@@ -750,11 +749,11 @@ def facts() -> dict[str, Any]:
 def kept_facts(drawn: Any, _: Path) -> object:
     """Facts as they are kept, edited; whoever can write them can write their hash as well."""
     if isinstance(drawn, bytes):
-        (private("compiled", "ab") / f"{'ab' * 20}.json").write_bytes(drawn)
+        base_store.put(store.KIND, "ab" * 20, drawn)
     elif isinstance(drawn, dict):
         store.save("ab" * 20, drawn)
-    found = kept.load("ab" * 20, {})
-    return found and price_compiled([found], carver.load_arch("h200"))
+    found = store.load_facts(["ab" * 20], {})
+    return found and price_compiled(list(found.values()), carver.load_arch("h200"))
 
 
 @cache
@@ -772,69 +771,57 @@ def profiles(drawn: Any, folder: Path) -> object:
 
 
 @cache
-def exported() -> Mapping[str, bytes]:
-    """The files of an archive of tuned results."""
+def exported() -> bytes:
+    """An archive of a tuned result and a profile."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CARVER_CACHE_DIR", str(Path(folder, "cache")))
-        tuned.write(tuned.tune_folder() / "k", saved_files()[0], {"kernel.py": b"pass"})
-        path = private("profiles") / "k.json"
-        path.write_text(text_of(profile()))
-        archive.export(Path(folder, "a.zip"))
-        with zipfile.ZipFile(Path(folder, "a.zip")) as file:
-            return {name: file.read(name) for name in file.namelist()}
+        tuned.save("k", saved_files()[0] | {"key": "k"}, {"kernel.py": b"pass"})
+        base_store.put(profiles_kind, "k", text_of(profile()).encode())
+        archive.export(Path(folder, "a"))
+        return Path(folder, "a").read_bytes()
 
 
 @st.composite
-def archive_cases(draw: st.DrawFn) -> Any:
-    """Archives with files changed, renamed, added or left out, most with a manifest that fits, and bytes cut."""
-    files = dict(exported())
+def archive_cases(draw: st.DrawFn) -> bytes:
+    """Archives with entries changed, renamed, added or left out, and with bytes of the database changed or cut."""
+    rows = {row[:2]: row.body for row in base_store.packed(exported(), "it", 1 << 16, 1 << 30)}
     for _ in range(draw(st.integers(0, 3))):
-        name = draw(st.sampled_from(sorted(files)))
+        name = draw(st.sampled_from(sorted(rows)))
         match draw(st.integers(0, 3)):
             case 0:
-                del files[name]
+                del rows[name]
             case 1:
-                files[draw(NAMES)] = files.pop(name)
+                rows[draw(NAMES)] = rows.pop(name)
             case 2:
-                files[name] = draw(edited_text(lambda name=name: files[name].decode("utf-8", "replace")))  # type: ignore[misc]
+                rows[name] = draw(edited_text(lambda name=name: rows[name].decode("utf-8", "replace")))  # type: ignore[misc]
             case _:
-                files[draw(NAMES)] = draw(st.binary(max_size=20))
-        if not files:
+                rows[draw(NAMES)] = draw(st.binary(max_size=20))
+        if not rows:
             break
-    if draw(st.integers(0, 3)) and archive.MANIFEST in files:
-        digests = {n: hashlib.sha256(c).hexdigest() for n, c in files.items() if n != archive.MANIFEST}
-        manifest = draw(edited(lambda: {"format": 1, "schema": 1, "files": digests}))
-        files[archive.MANIFEST] = text_of(manifest).encode()
-    return files, draw(st.integers(0, 4)) == 0 and draw(st.integers(0, 2000))
+    content = bytearray(base_store.pack(base_store.Row(*name, body) for name, body in rows.items()))
+    for _ in range(draw(st.integers(0, 6)) if draw(st.booleans()) else 0):
+        content[draw(st.integers(0, len(content) - 1))] = draw(st.integers(0, 255))
+    return bytes(content[: draw(st.integers(0, len(content)))] if draw(st.integers(0, 4)) == 0 else content)
 
 
-NAMES = st.one_of(
-    st.sampled_from(
-        [
-            "../out", "/tmp/out", "tune/../../out", "tune/k/../../../out", "binaries/x.so", "tune", "tune/",
-            "profiles/a", "tune/k/result.json", "tune/b/result.json", "secret", "profiles/../secret", "a\\..\\b",
-            "C:x", "tune/k", "profiles/" + "x" * 300, "profiles/k.json/a", ".", "", "tune/.cleared-k/result.json",
-        ]
+NAMES = st.tuples(
+    st.sampled_from([*archive.KINDS, "measurement", ""]),
+    st.one_of(
+        st.sampled_from(["../out", "/tmp/out", "k", "k/kernel.py", "k/../../../out", "..", "", "x" * 300, "C:x.so"]),
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
     ),
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).map("profiles/{}".format),
 )
 
 
-def archives(drawn: Any, folder: Path) -> object:
-    files, cut = drawn
-    path = folder / "a.zip"
-    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as file:
-        warnings.simplefilter("ignore")
-        for name, content in files.items():
-            file.writestr(name or "x", content)
-    if cut is not False:
-        path.write_bytes(path.read_bytes()[:cut])
+def archives(drawn: bytes, folder: Path) -> object:
+    path = folder / "a"
+    path.write_bytes(drawn)
     before = {p.name for p in folder.parent.iterdir()}
     try:
         found = archive.load(path, replace=True)
     finally:
         assert not Path("/tmp/out").exists() and "out" not in {p.name for p in folder.parent.iterdir()} - before
-    return found, list(tuned.entries())
+    return found, list(tuned.entries()), list(every_profile())
 
 
 def tunings(drawn: dict[str, Any], _: Path) -> object:
@@ -866,7 +853,7 @@ ENTRIES = {
         Entry("portfolios", portfolio_cases(), portfolios),
         Entry("settings", arguments(Tuning), tunings),
         Entry("rank_kernel", kernel_cases(), compiled_kernels, lambda: [compiled_once(name) for name in CALLS]),
-        Entry("kept facts", st.one_of(edited(facts), edited_text(lambda: "0\n{}")), kept_facts, facts),
+        Entry("kept facts", st.one_of(edited(facts), edited_text(lambda: "{}")), kept_facts, facts),
         Entry("profiles", edited(profile), profiles),
         Entry("archives", archive_cases(), archives),
     )

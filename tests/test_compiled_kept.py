@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 import carver
+from carver.base import store as base_store
 from carver.base.errors import ConfigError, DeviceError, ProblemError
 from carver.base.shipped import folder
-from carver.compiled import inspect, kept, store
+from carver.compiled import inspect, store
 from carver.compiled.pool import Pool
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -71,9 +73,9 @@ def test_devices_have_facts_of_their_own(first: Any) -> None:
 
 
 def test_readers_of_another_version_make_them_again(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = kept.key_of("code", (1, 1, 1), (), H100)
-    monkeypatch.setattr(kept.store, "readers", lambda: "of another version")
-    assert kept.key_of("code", (1, 1, 1), (), H100) != key
+    key = store.facts_key("code", (1, 1, 1), (), H100)
+    monkeypatch.setattr(store, "readers", lambda: "of another version")
+    assert store.facts_key("code", (1, 1, 1), (), H100) != key
 
 
 def test_other_rates_of_instructions_make_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +91,40 @@ def test_other_rates_of_instructions_make_them_again(tmp_path: Path, monkeypatch
 def test_a_cache_that_others_can_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     store.save("ab12", {"ttir": "x"})
-    (tmp_path / "compiled").chmod(0o777)
+    tmp_path.chmod(0o777)
     with pytest.raises(DeviceError, match="can be written to by others"):
         store.load("ab12")
+    tmp_path.chmod(0o700)
+    (tmp_path / base_store.NAME).chmod(0o666)
+    with pytest.raises(DeviceError, match="can be written to by others"):
+        store.load("ab12")
+
+
+def test_a_store_that_cannot_be_read_costs_no_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    for how in ("a pipe", "no database", "a folder"):
+        path = tmp_path / base_store.NAME
+        {"a pipe": os.mkfifo, "no database": lambda p: p.write_text("nonsense " * 1000),
+         "a folder": lambda p: p.mkdir()}[how](path)  # fmt: skip
+        with pytest.warns(UserWarning, match="nothing is read from the store: .*move it away"):
+            assert store.load("ab12") is None
+        store.save("ab12", {"ttir": "x"})
+        path.rmdir() if how == "a folder" else path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [("read_bytes", -1.0), ("live_bytes", float("nan")), ("registers", -3), ("warps", -1), ("dot_flops", float("inf"))],
+)
+def test_forged_facts_are_none(where: str, value: float, first: Any) -> None:
+    entries = base_store.get(store.KIND)
+    key = next(iter(store.load_facts(entries, {"lengths": np.full(ROWS, 2048)})))
+    entry = store.load(key)
+    assert entry is not None
+    for path in (where, "passes" if where == "warps" else "span"):
+        forged = entry["facts"] | {where: value}
+        if path == "span":
+            forged = entry["facts"] | {"straight": entry["facts"]["straight"] | {"instructions": -5}}
+        store.save(key, entry | {"facts": forged})
+        assert not store.load_facts([key], {"lengths": np.full(ROWS, 2048)})
+    base_store.put(store.KIND, key, entries[key] or b"")

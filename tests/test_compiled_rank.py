@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import carver
+from carver.base import store as base_store
 from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
@@ -364,8 +365,8 @@ def test_an_entry_that_was_changed_is_not_read(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     store.save("ab12", {"ttir": "x"})
     assert store.load("ab12") == {"ttir": "x"}
-    (path,) = tmp_path.rglob("ab12.json")
-    path.write_text(path.read_text().replace('"x"', '"y"'))
+    with base_store.to_write().writing() as db:
+        db.execute("UPDATE entries SET body = ?", (b'{"ttir": "y"}',))
     assert store.load("ab12") is None
 
 
@@ -446,22 +447,21 @@ def test_a_code_that_cannot_be_read_is_one_refusal(kept: str, tmp_path: Path, mo
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     blocks = (256, 512, 1024)
     assert copies(blocks).indices
-    [entry, *_] = [p for p in (tmp_path / "compiled").rglob("*.json") if store.load(p.stem).keys() > {"ttir"}]  # type: ignore[union-attr]
-    reply = store.load(entry.stem)
-    assert reply is not None
-    for path in (tmp_path / "compiled").rglob("*.json"):
-        if "facts" in (store.load(path.stem) or {}):
-            path.unlink()
+    entries = {key: store.load(key) or {} for key in base_store.get(store.KIND)}
+    base_store.to_write().drop(store.KIND, [key for key, entry in entries.items() if "facts" in entry])
+    key, reply = next((key, entry) for key, entry in entries.items() if "code" in entry)
     if kept == "cut":  # as a reader that fails at this code sees it
-        store.save(entry.stem, reply | {"code": {"cubin": packed(b"\x7fELF")["cubin"]}, "reader": 0})
+        store.save(key, reply | {"code": {"cubin": packed(b"\x7fELF")["cubin"]}, "reader": 0})
+    elif kept == "no reply":
+        store.save(key, {"ttir": 3, "warps": "x"})
     else:
-        store.save(entry.stem, {"ttir": 3, "warps": "x"}) if kept == "no reply" else entry.write_bytes(b"\xff\x00")
+        base_store.put(store.KIND, key, b"\xff\x00")
     again = copies(blocks)
     if kept == "cut":
         [why] = again.reasons.values()
         assert "are no cubin" in why
         assert len(again) == 2
-        assert len(copies(blocks)) == 2 and store.load(entry.stem)["reader"] == 0, "it is not kept that it failed"  # type: ignore[index]
+        assert len(copies(blocks)) == 2 and store.load(key)["reader"] == 0, "it is not kept that it failed"  # type: ignore[index]
     else:
         assert len(again) == 3 and not again.reasons, "it is made anew"
 

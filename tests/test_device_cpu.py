@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import math
 import os
@@ -21,6 +22,7 @@ import pytest
 from scipy.special import erf
 
 import carver
+from carver.base import store
 from carver.base.dtypes import size_bytes
 from carver.base.errors import (
     CompileError,
@@ -521,8 +523,12 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     return Source(path, {"ANSWER": "42"}, CPU_FLAGS, ("answer",), "native")
 
 
-def entry_of(source: Source) -> Path:
-    return cache_folder() / "binaries" / f"{source.key(c_compiler().identity)}.json"
+def key_of(source: Source) -> str:
+    return source.key(c_compiler().identity)
+
+
+def kept(source: Source) -> Any:
+    return json.loads(store.get(compiling.KIND, [key_of(source)])[key_of(source)] or "")
 
 
 @pytest.mark.parametrize("path", sorted(folder("templates").glob("*/*.c")), ids=lambda p: f"{p.parent.name}-{p.stem}")
@@ -596,31 +602,32 @@ def test_a_header_that_now_hides_another_is_seen(answer: Source, tmp_path: Path,
         assert ctypes.CDLL(str(compile_source(answer, c_compiler()).path)).answer() == value
 
 
-def damage_binary(entry: Path) -> None:
-    (entry.parent / json.loads(entry.read_text())["binary"]).write_bytes(b"\x7fELF damaged")
+def damage(how: str, source: Source) -> None:
+    blobs, entry = cache_folder() / store.BLOBS, kept(source)
+    binary = blobs / entry["binary"]
+    match how:
+        case "binary":
+            binary.write_bytes(b"\x7fELF damaged")
+        case "no binary":
+            binary.unlink()
+        case "a pipe":
+            binary.unlink()
+            os.mkfifo(binary)
+        case "cut":
+            store.put(compiling.KIND, key_of(source), json.dumps(entry).encode()[:20])
+        case "elsewhere":
+            evil = cache_folder() / f"{hashlib.sha256(b'evil').hexdigest()}.so"
+            evil.write_bytes(b"evil")
+            store.put(compiling.KIND, key_of(source), json.dumps(entry | {"binary": f"../{evil.name}"}).encode())
 
 
-def remove_binary(entry: Path) -> None:
-    (entry.parent / json.loads(entry.read_text())["binary"]).unlink()
-
-
-def cut_entry(entry: Path) -> None:
-    entry.write_text(entry.read_text()[:20])
-
-
-def point_elsewhere(entry: Path) -> None:
-    outside = entry.parent.parent / "evil.so"
-    outside.write_bytes(b"evil")
-    entry.write_text(json.dumps(json.loads(entry.read_text()) | {"binary": "../evil.so"}))
-
-
-@pytest.mark.parametrize("damage", [damage_binary, remove_binary, cut_entry, point_elsewhere])
-def test_damaged_entries_are_built_again(answer: Source, damage: Any) -> None:
+@pytest.mark.parametrize("how", ["binary", "no binary", "a pipe", "cut", "elsewhere"])
+def test_damaged_entries_are_built_again(answer: Source, how: str) -> None:
     good = compile_source(answer, c_compiler())
-    damage(entry_of(answer))
+    damage(how, answer)
     again = compile_source(answer, c_compiler())
     assert not again.cached and again.path.parent == good.path.parent
-    assert compiling._sha256(again.path) == again.sha256
+    assert hashlib.sha256(again.path.read_bytes()).hexdigest() == again.sha256
     assert compile_source(answer, c_compiler()).cached
 
 
@@ -654,7 +661,7 @@ def test_compile_error_carries_the_log(answer: Source) -> None:
     with pytest.raises(CompileError) as caught:
         compile_source(answer, c_compiler())
     assert "missing" in caught.value.log and "answer.c" in str(caught.value)
-    assert [p.name for p in (cache_folder() / "binaries").iterdir()] == []
+    assert [p.name for p in (cache_folder() / store.BLOBS).iterdir()] == []
 
 
 def test_a_compiler_that_hangs_is_stopped(answer: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -714,7 +721,7 @@ def test_a_compiler_in_a_session_of_its_own_ends_with_the_time(answer: Source, t
 
 
 def test_what_a_killed_compilation_leaves_is_swept(answer: Source) -> None:
-    home = private("binaries")
+    home = private(store.BLOBS)
     code = (
         "import sys; from pathlib import Path; from carver.base.folders import scratch\n"
         "with scratch(Path(sys.argv[1]), 'building-'):\n    print('in', flush=True); sys.stdin.read()"

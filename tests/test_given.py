@@ -231,7 +231,7 @@ def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: Any) -> int:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("carver.base.store.publish", full)
     with pytest.raises(CompilerFailed, match="No space left on device; make room there"):
         compile_source(program.source, compiler)
     monkeypatch.undo()

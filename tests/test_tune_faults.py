@@ -6,7 +6,6 @@ import os
 import pickle
 import queue
 import resource
-import shutil
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from tuned import QUICK, scale, twice
 
 import carver
 from carver.arch import detect
+from carver.base import store
 from carver.base.errors import ConfigError, DeviceError
 from carver.run import session, stand, worker
 from carver.run.session import Trial
@@ -367,7 +367,7 @@ def test_a_refused_config_is_found_again_in_the_records() -> None:
 
     made = tuner(choosy, [{"ways": 7}, {"ways": 1}]).set_compile_args(out_idx=[-1])
     first = made.run()
-    shutil.rmtree(disk.tune_folder())
+    store.to_write().drop(disk.KIND)
     assert made.run().table == first.table
 
 

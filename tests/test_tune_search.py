@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 from test_tune import X, cache  # noqa: F401 (the fixture)
 
 import carver
+from carver.base import store
 from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.evaluate.cases import Case
@@ -352,7 +354,7 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert f"{name}  1 measurements of 1 problems" in run(main, ["profile", "list"]).output
     assert "matmul/triton on h200_sxm" in run(main, ["profile", "show", name]).output
     assert json.loads(run(main, ["profile", "show", name, "--json"]).output) == found.to_dict()
-    (tmp_path / "profiles" / "odd.json").write_text("{}")
+    store.put(profiles.KIND, "odd", b"{}")
     assert "odd  unusable: not a profile" in run(main, ["profile", "list"]).output
     asked = ["recommend", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "triton", "--json", "--profile"]
     carried = json.loads(run(main, [*asked, name]).output)
@@ -360,7 +362,14 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert [hint["config"] for hint in carried["hints"]] == [dict(hint.config) for hint in taught]
     (tmp_path / "sent.json").write_text(json.dumps(found.to_dict()))
     assert json.loads(run(main, [*asked, str(tmp_path / "sent.json")]).output) == carried
-    assert "no profile 'nobody'" in run(main, [*asked, "nobody"]).output
+    for nobody in ("nobody", "\x00", "\udcff"):
+        assert f"no profile {nobody!r}" in run(main, [*asked, nobody]).output
+    os.mkfifo(tmp_path / "pipe.json")
+    assert "no profile" in run(main, [*asked, str(tmp_path / "pipe.json")]).output
+    with pytest.raises(ConfigError, match="is no plain file"):
+        op.recommend_hints(4, "triton", profile=tmp_path / "pipe.json")
+    with pytest.raises(ConfigError, match="cannot be read: embedded null byte"):
+        op.recommend_hints(4, "triton", profile="\x00")
     assert run(main, ["profile", "drop", name]).exit_code == 0
     assert profiles.load("mine", ranking) is None
     assert "no profile" in run(main, ["profile", "drop", name]).output

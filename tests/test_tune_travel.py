@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,16 @@ from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
 
 import carver
-from carver.base.errors import ConfigError, Foreign, RunError
+from carver.base import store
+from carver.base.errors import ConfigError, DeviceError, Foreign, RunError, StoreError
+from carver.base.folders import cache_folder
 from carver.cli.main import main
 from carver.run import bench
 from carver.run.cpu import CpuDevice
-from carver.run.records import Records, RecordsError
+from carver.run.records import Records
 from carver.run.session import Session
 from carver.run.worker import Reply
-from carver.tune import archive, keys
+from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk
 from carver.tune.keys import minor, normal, plain, software_key
 from carver.tune.lane import Lane
@@ -200,11 +202,11 @@ def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.M
         assert result.config == {"ways": 1} and result.latency_ms is None
         key = tuned_at[near].key[:12]
         assert result.notes == (f"not measured (CARVER_TUNING=cached): the best of the nearest tuned size, {key}",)
-    entry = disk.read(disk.tune_folder() / tuned_at[100].key)
-    plain = {name: value for name, value in entry.items() if name in (*disk.KINDS, "kernel")}
-    files = {n: (disk.tune_folder() / tuned_at[100].key / n).read_bytes() for n in entry["files"]}
+    entry = disk.load(tuned_at[100].key)
+    assert entry is not None
+    plain = {name: value for name, value in entry.found.items() if name in (*disk.KINDS, "kernel", "parts")}
     plain["table"][0].pop("message")  # as a version with other columns would write it
-    disk.write(disk.tune_folder() / tuned_at[100].key, plain, files)
+    disk.save(tuned_at[100].key, plain, entry.files)
     assert tuned_at[10000].key[:12] in tuner(scale, WAYS, 150, ref_prog=twice).run(rep=9).notes[0]
     other = tuner(tuned.sleeper, [{"pause_ms": 30.0}, {"pause_ms": 1.0}], 1, supply_prog=lambda _: X).run()
     assert other.config == {"pause_ms": 30.0} and "the first candidate" in other.notes[0]
@@ -340,13 +342,12 @@ def test_retakes_are_a_number(value: Any) -> None:
 
 def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = tuner(scale, WAYS, ref_prog=twice).run()
-    (disk.tune_folder().parent / "profiles").mkdir()
-    (disk.tune_folder().parent / "profiles" / "scale.json").write_text("{}")
-    said = json.loads(run(main, ["cache", "export", "all.zip", "--binaries", "--json"]).output)
+    store.put(profiles.KIND, "scale", b"{}")
+    said = json.loads(run(main, ["cache", "export", "all.carver", "--binaries", "--json"]).output)
     assert said["entries"] == 1 and said["profiles"] == 1 and said["binaries"] >= 1
-    same = run(main, ["cache", "export", "same.zip", "--binaries", "--json"]).output
+    same = run(main, ["cache", "export", "same.carver", "--binaries", "--json"]).output
     assert json.loads(same) == said, "byte for byte"
-    made = tmp_path / "all.zip"
+    made = tmp_path / "all.carver"
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
     assert run(main, ["cache", "import", str(made), "--sha256", "0" * 64]).exit_code != 0
     assert not (tmp_path / "elsewhere").exists()
@@ -357,95 +358,89 @@ def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     again = tuner(scale, WAYS, ref_prog=twice).run()
     assert again.table == first.table and again.key == first.key
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
-    assert (tmp_path / "elsewhere" / "profiles" / "scale.json").read_text() == "{}"
-    assert carver.AutotuneResult.load(disk.tune_folder() / first.key).kernel(X)[1] == 2, "signed by who imported it"
+    assert store.get(profiles.KIND) == {"scale": b"{}"}
+    moved_entry = disk.load(first.key)
+    assert moved_entry is not None and moved_entry.signed, "by who imported it"
 
 
 def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
     first, second = (tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 200))
-    assert archive.export(tmp_path / "one.zip", [second.key[:10]]).entries == 1
+    assert archive.export(tmp_path / "one.carver", [second.key[:10]]).entries == 1
     for e in list(disk.entries()):
         disk.remove(e)
-    assert archive.load(tmp_path / "one.zip").entries == 1
+    assert archive.load(tmp_path / "one.carver").entries == 1
     assert [e.key for e in disk.entries()] == [second.key]
     with pytest.raises(ConfigError, match="no entry 'zz'"):
-        archive.export(tmp_path / "none.zip", ["zz"])
-    assert first.key != second.key and not (tmp_path / "none.zip").exists()
+        archive.export(tmp_path / "none.carver", ["zz"])
+    assert first.key != second.key and not (tmp_path / "none.carver").exists()
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
-    """The key of a tuning, and what is in an archive of it."""
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """The key of a tuning, and an archive of it."""
     home = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CARVER_CACHE_DIR", str(home / "cache"))
         key = tuner(scale, WAYS, ref_prog=twice).run().key
-        archive.export(home / "good.zip")
-    with zipfile.ZipFile(home / "good.zip") as good:
-        return key, {name: good.read(name) for name in good.namelist()}
+        archive.export(home / "good", binaries=True)
+    return key, (home / "good").read_bytes()
 
 
-ADDED = {
-    "added": "tune/more", "outside": "../x", "kind": "sources/x", "hidden": "tune/.cleared-x/result.json",
-    "above": "profiles/a/../../x", "a file as a folder": "profiles/x", "a long name": "profiles/" + "x" * 300,
-}  # fmt: skip
+EDITS = {
+    "edited": "UPDATE entries SET body = CAST(body || x'0a' AS BLOB) WHERE key LIKE '%/kernel.c'",
+    "no text": "UPDATE entries SET key = CAST(x'ff00' AS TEXT) WHERE key LIKE '%/kernel.c'",
+    "another format": "PRAGMA user_version = 99",
+    "another program": "PRAGMA application_id = 1",
+    "a view": "ALTER TABLE entries RENAME TO others; CREATE VIEW entries AS SELECT * FROM others",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
+    "a table more": "CREATE TABLE others (x)",
+    "no table": "DROP TABLE entries",
+}
 
 
 @pytest.mark.parametrize(
     "how",
     [
-        "edited", "left out", "added", "outside", "binary", "no zip", "twice", "other key", "kind", "hidden", "above",
-        "a file as a folder", "a long name", "a bomb", "a device", "a manifest of a number", "no manifest",
+        *EDITS, "left out", "added", "binary", "other key", "kind", "outside", "a long name", "many", "large", "cut",
+        "no archive", "a device", "a pipe",
     ],
 )  # fmt: skip
 def test_an_archive_is_checked_before_anything_of_it_is_used(
-    how: str, exported: tuple[str, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, exported: tuple[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, contents = exported[0], dict(exported[1])
-    bad = tmp_path / "bad.zip"
-    manifest = json.loads(contents["manifest.json"])
-    source = f"tune/{key}/kernel.c"
-    if how == "edited":
-        contents[source] += b"\n"
-    elif how == "left out":
-        del contents[source]
-    elif how in ADDED:
-        name = ADDED[how]
-        contents[name] = b"more"
-        manifest["files"][name] = hashlib.sha256(b"more").hexdigest()
-        if how == "added":
-            del manifest["files"][name]
-        if how == "a file as a folder":
-            contents[f"{name}/y"] = b"more"
-            manifest["files"][f"{name}/y"] = manifest["files"][name]
-    elif how == "binary":  # and its hash in the manifest, not in the entry
-        name = f"tune/{key}/kernel.so"
-        contents[name] = b"\x7fELF other"
-        manifest["files"][name] = hashlib.sha256(contents[name]).hexdigest()
-    elif how == "other key":
-        for name in [n for n in contents if n.startswith("tune/")]:
-            contents[name.replace(key, "f" * 64)] = contents.pop(name)
-            manifest["files"][name.replace(key, "f" * 64)] = manifest["files"].pop(name)
-    elif how == "a manifest of a number":
-        manifest["files"] = 1.5
-    elif how == "a bomb":
-        monkeypatch.setattr(archive, "_MOST_BYTES", 1 << 20)
-        contents["profiles/x.json"] = b" " * (1 << 20)
-    contents["manifest.json"] = json.dumps(manifest).encode()
-    if how == "no manifest":
-        del contents["manifest.json"]
-    with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, content in contents.items():
-            made.writestr(name, content)
-        if how == "twice":
-            with pytest.warns(UserWarning, match="Duplicate name"):
-                made.writestr(source, contents[source])
-    if how == "no zip":
-        bad.write_bytes(b"PK nonsense")
-    elif how == "a device":
+    key, good = exported
+    bad = tmp_path / "bad"
+    rows = {(kind, name): body for kind, name, body in store.packed(good, bad, 1 << 16, 1 << 30)}
+    match how:
+        case "left out":
+            del rows[disk.FILE, f"{key}/kernel.c"]
+        case "added":
+            rows[disk.FILE, f"{key}/more"] = b"more"
+        case "binary":
+            rows[disk.FILE, f"{key}/kernel.so"] = b"\x7fELF other"
+        case "other key":
+            rows = {(kind, name.replace(key, "f" * 64)): body for (kind, name), body in rows.items()}
+        case "kind":
+            rows["measurement", "x"] = b"{}"
+        case "outside":
+            rows[archive.BLOB, "../x.so"] = b"more"
+        case "a long name":
+            rows[archive.BLOB, "x" * 300] = b"more"
+        case "many":
+            monkeypatch.setattr(archive, "_MOST_ENTRIES", 3)
+        case "large":
+            monkeypatch.setattr(archive, "_MOST_BYTES", 1000)
+    content = store.pack(store.Row(*name, body) for name, body in rows.items())
+    if how in EDITS:
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.deserialize(content)
+            db.executescript(EDITS[how])
+            content = db.serialize()
+    bad.write_bytes({"cut": content[: len(content) // 2], "no archive": b"PK nonsense"}.get(how, content))
+    if how in ("a device", "a pipe"):
         monkeypatch.setattr(archive, "_MOST_BYTES", 1 << 20)
         bad.unlink()
-        bad.symlink_to("/dev/zero")
+        bad.symlink_to("/dev/zero") if how == "a device" else os.mkfifo(bad)
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
     with pytest.raises(Foreign):
         archive.load(bad)
@@ -455,10 +450,10 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
 def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
     key = tuner(scale, WAYS, ref_prog=twice).run().key
-    shared = disk.tune_folder().parent
-    (disk.tune_folder() / key).chmod(0o777)
-    (entry,) = disk.entries()
-    assert f"run 'carver cache trust {shared}'" in entry.problem and "can be written to by others" in entry.problem
+    shared = cache_folder()
+    (shared / store.NAME).chmod(0o666)
+    with pytest.raises(DeviceError, match=f"can be written to by others, .*run 'carver cache trust {shared}'"):
+        disk.load(key)
     assert run(main, ["cache", "trust", str(shared)]).output == f"{shared}\n"
     monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
     np.testing.assert_array_equal(tuner(scale, WAYS, ref_prog=twice).run().kernel(X), 2 * X)
@@ -472,18 +467,18 @@ def test_a_disk_that_runs_full_costs_no_result(monkeypatch: pytest.MonkeyPatch) 
     """While it is full nothing is kept, neither measurement nor result; half an entry is not left."""
 
     def full(*_: Any, **__: Any) -> None:
-        raise RecordsError("database or disk is full")
+        raise StoreError("database or disk is full")
 
     def no_space(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.warns(UserWarning, match="not kept: .*No space left on device"):
         patch.setattr(Records, "put", full)
-        patch.setattr(os, "fsync", no_space)
+        patch.setattr(disk, "save", no_space)
         result = tuner(scale, WAYS, ref_prog=twice).run()
     assert result.config == {"ways": 1} and "measurements were not recorded: database or disk is full" in result.notes
     np.testing.assert_array_equal(result.kernel(X), 2 * X)
-    assert not list(disk.tune_folder().glob("[!.]*")) and not list(disk.tune_folder().glob(".staging-*"))
+    assert not list(disk.entries())
     again = tuner(scale, WAYS, ref_prog=twice).run()
     assert again.notes == () and len(list(disk.entries())) == 1
 

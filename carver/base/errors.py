@@ -57,6 +57,10 @@ class Foreign(CarverError):
     """A folder that is not what `save` writes; says what is wrong."""
 
 
+class StoreError(CarverError):
+    """The database of the cache, or one that was named, cannot be used; says what to do."""
+
+
 class NoCandidates(CarverError):
     """Every candidate breaks some rule; carries how many each rule removed."""
 

@@ -112,6 +112,11 @@ def kept(*names: str) -> Path:
     return folder.joinpath(*names)
 
 
+def own() -> Path | None:
+    """The folder of this process alone, where it has one since the cache could not be written."""
+    return _own() if _own.cache_info().currsize else None
+
+
 @cache
 def _own() -> Path:
     import tempfile

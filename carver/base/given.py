@@ -11,6 +11,7 @@ import json
 import math
 import operator
 import re
+import stat
 import sys
 import tomllib
 import zlib
@@ -58,11 +59,13 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     or holds more."""
     found = bytearray()
     try:
+        if not str(path).startswith(("/dev/", "/proc/")) and not stat.S_ISREG(path.stat().st_mode):
+            raise error(f"{path}: is no plain file")  # to open a pipe that nobody writes to is to wait for ever
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
                 found += piece
-    except (OSError, EOFError, zlib.error) as e:
-        raise error(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as e:  # of a name that no file has: ValueError
+        raise error(f"{printable(str(path))}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
     if len(found) > most_bytes:
         unpacked = ", unpacked" if path.suffix == ".gz" else ""
         raise error(f"{path}: holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")

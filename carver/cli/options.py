@@ -135,7 +135,7 @@ def config_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     return click.option("--config", callback=_config, metavar="NAME=VALUE,...|JSON", help=text)
 
 
-def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Path | None:
+def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Any:
     if given is None or Path(given).is_file():
         return None if given is None else Path(given)
     from ..tune.profiles import named

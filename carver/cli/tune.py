@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import click
 
 from ..base.errors import ConfigError, nearest
 from ..base.folders import cache_folder
-from ..base.given import number
+from ..base.given import number, printable
+from ..base.store import NAME
 from ..base.table import Column, console, rich_table, screen_width, words
 from .evaluate import tell_or_fail
 from .options import OUTPUT, Group, as_json, print_json
@@ -47,23 +47,23 @@ def list_cache(as_json: bool) -> None:
         took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
         said = f"{row['kernel']}  {took}  {words(row['config'])}  ({row['device']})"
         click.echo(f"{row['key'][:12]}  {when}  {said}")
-    click.echo(f"{len(rows)} in {cache_folder() / 'tune'}")
+    click.echo(f"{len(rows)} in {cache_folder() / NAME}")
 
 
 @cache.command("clear")
 @click.argument("keys", nargs=-1)
-@click.option("--binaries", is_flag=True, help="Also delete compiled kernels and unpacked sources.")
+@click.option("--binaries", is_flag=True, help="Also delete what compilers made and unpacked sources.")
 @as_json
 def clear_cache(keys: tuple[str, ...], binaries: bool, as_json: bool) -> None:
     """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
+    from ..base.store import clear
     from ..tune.cache import chosen, remove
 
     gone = chosen(keys)
     for entry in gone:
         remove(entry)
     if binaries:
-        for name in ("binaries", "sources"):
-            shutil.rmtree(cache_folder() / name, ignore_errors=True)
+        clear()
     print_json({"deleted": len(gone)}) if as_json else click.echo(f"{len(gone)} deleted")
 
 
@@ -162,15 +162,15 @@ def list_profiles(as_json: bool) -> None:
 
     found = list(every())
     if as_json:
-        rows = [{"name": path.stem, "problem": what} if isinstance(what, str) else
-                {"name": path.stem, "of": what.of, "device": what.device, "measurements": len(what.measured),
-                 "problems": what.problems} for path, what in found]  # fmt: skip
+        rows = [{"name": name, "problem": what} if isinstance(what, str) else
+                {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
+                 "problems": what.problems} for name, what in found]  # fmt: skip
         print_json(rows)
         return
-    for path, what in found:
+    for name, what in found:
         said = f"unusable: {what}" if isinstance(what, str) else str(what)
-        click.echo(f"{path.stem}  {said}")
-    click.echo(f"{len(found)} in {cache_folder() / 'profiles'}")
+        click.echo(f"{printable(name)}  {said}")
+    click.echo(f"{len(found)} in {cache_folder() / NAME}")
 
 
 @profile.command("show")
@@ -178,9 +178,9 @@ def list_profiles(as_json: bool) -> None:
 @as_json
 def show_profile(name: str, as_json: bool) -> None:
     """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
-    from ..tune.profiles import named, read
+    from ..tune.profiles import named
 
-    found = read(named(name))
+    found = named(name)
     if as_json:
         print_json(found.to_dict())
         return
@@ -194,10 +194,9 @@ def show_profile(name: str, as_json: bool) -> None:
 @as_json
 def drop_profiles(names: tuple[str, ...], as_json: bool) -> None:
     """Delete profiles, by the NAMES that 'carver profile list' prints."""
-    from ..tune.profiles import named
+    from ..tune.profiles import drop
 
-    for path in [named(name) for name in names]:
-        path.unlink()
+    drop(list(names))
     print_json({"deleted": len(names)}) if as_json else click.echo(f"{len(names)} deleted")
 
 

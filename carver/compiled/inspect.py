@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import takes
-from . import kept, pool
+from . import pool, store
 from .arguments import Descriptor, handed
 from .facts import Facts, gathered
 from .footprint import Touched, sizes_of
@@ -74,12 +74,12 @@ def facts_of(
     Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list. Raises ProblemError
     where the program of none of them can be followed.
     """
-    keys = [kept.key_of(each.key, each.grid, each.args, arch) for each in wanted]
-    found: dict[str, Facts | CarverError | None] = {key: kept.load(key, values or {}) for key in keys}
-    missing = [i for i, key in enumerate(keys) if found[key] is None]
+    keys = [store.facts_key(each.key, each.grid, each.args, arch) for each in wanted]
+    found: dict[str, Facts | CarverError] = {**store.load_facts(dict.fromkeys(keys), values or {})}
+    missing = [i for i, key in enumerate(keys) if key not in found]
     for key, facts in _compiled(kernel, {i: wanted[i] for i in missing}, keys, arch, values or {}, bounds):
         found[key] = facts
-    told = [each for key in keys if (each := found[key]) is not None]
+    told = [found[key] for key in keys if key in found]
     lost = [each for each in told if isinstance(each, ProblemError)]
     if lost and not any(isinstance(each, Facts) for each in told):
         raise lost[0]
@@ -93,7 +93,7 @@ def _compiled(
     """Facts of configurations by their places, compiled, under the keys of all."""
     replies = _replies(kernel, wanted, arch, bounds)
     machines: dict[str, Machine] = {}
-    traces: dict[str, tuple[Trace, Touched, kept.Used]] = {}
+    traces: dict[str, tuple[Trace, Touched, store.Used]] = {}
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
@@ -105,7 +105,7 @@ def _compiled(
             # configurations that differ in warps and stages alone are one program
             program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
             if program not in traces:
-                given, used = [(name, _evaluated(value)) for name, value in each.args], kept.Used(values)
+                given, used = [(name, _evaluated(value)) for name, value in each.args], store.Used(values)
                 trace = evaluate(reply["ttir"], given, each.grid, used)
                 traces[program] = trace, Touched.of(trace, sizes_of(each.args)), used
             trace, touched, used = traces[program]
@@ -119,7 +119,7 @@ def _compiled(
         except Exception as fault:
             yield keys[i], CompileError(pool.own_fault(fault))
         else:
-            kept.save(keys[i], facts, used)
+            store.save_facts(keys[i], facts, used)
             yield keys[i], facts
 
 

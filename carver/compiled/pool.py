@@ -193,7 +193,7 @@ def compiled(
     if pool is None:
         with Pool(processes) as own:
             return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
-    found = {key: reply for key in requests if (reply := store.load(key)) is not None and _is_whole(reply)}
+    found = {key: reply for key, reply in store.load_each(requests).items() if _is_whole(reply)}
     missing = {key: requests[key] for key in requests if key not in found}
     with progress_bars(progress and bool(missing), transient=True) as bars:
         step = bars.bar("compiling", len(missing))

@@ -1,8 +1,8 @@
-"""Sources, also those that came as text or from another host, to binaries, and the folders that keep them.
+"""Sources, also those that came as text or from another host, to binaries in the store.
 
-Compiling needs no device. An entry of the cache is `<key>.json`, which names the binary and its SHA-256; the binary
-carries its own hash in its name, so that two processes that build the same key cannot tear an entry. A binary that
-does not hash to what its entry says is built again; a folder that others may write to is refused.
+Compiling needs no device. An entry of the store names the binary, which is a file that carries its own hash in its
+name, so that two processes that build the same key cannot tear an entry. One that does not hash to its name is built
+again; a folder that others may write to is refused.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..base import warden
-from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, KernelError, RunError
-from ..base.folders import below, check_owner, kept, private, publish, scratch, sweep
+from ..base import store, warden
+from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, Foreign, KernelError, RunError
+from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.given import shown
 from ..base.shipped import folder
+from ..base.store import BLOBS
 from .render import Source
 
+KIND = "binary"
+"""Of entries of the store."""
 TIMEOUT_S = 300.0
 VERSION_S = 30.0
 _LOG_BYTES = 1 << 20
@@ -153,34 +156,42 @@ def compile_source(
     """
     check_flags(source.flags)
     key = source.key(compiler.identity)
-    if found := _cached(kept("binaries"), key) or _cached(home := private("binaries"), key):
+    if (body := store.get(KIND, [key]).get(key)) is not None and (found := binary_of(body)) is not None:
         return found
+    home = private(BLOBS)
     try:
         with scratch(home, _BUILDING) as workshop:
-            return _kept(source, compiler, workshop, home / key, timeout_s or TIMEOUT_S, stop)
+            return _stored(source, compiler, workshop, key, timeout_s or TIMEOUT_S, stop)
     except OSError as e:
         raise CompilerFailed(f"{source.path.name}: {home}: {e.strerror or e}; make room there") from None
 
 
-def _kept(
-    source: Source, compiler: Compiler, workshop: Path, where: Path, timeout_s: float, stop: threading.Event | None
+def _stored(
+    source: Source, compiler: Compiler, workshop: Path, key: str, timeout_s: float, stop: threading.Event | None
 ) -> Binary:
-    """Compiles in a folder of its own and publishes what came out under `where`."""
+    """Compiles in a folder of its own, and puts what came out into the store."""
     suffix = ".so" if compiler.kind == "cc" else ".cubin"
-    out, entry = workshop / f"out{suffix}", workshop / "entry.json"
+    out = workshop / f"out{suffix}"
     began = time.perf_counter()
     try:
         log = _made(source, compiler, out, timeout_s, stop)
     except CompilerFailed:
         log = _made(source, compiler, out, timeout_s, stop)
     seconds = time.perf_counter() - began
-    sha256 = _sha256(out)
-    path = where.with_name(f"{where.name}-{sha256[:16]}{suffix}")
-    entry.write_text(json.dumps({"binary": path.name, "sha256": sha256, "log": log, "seconds": seconds}))
-    for made, public in ((out, path), (entry, where.with_name(f"{where.name}.json"))):
-        made.chmod(0o600)
-        made.replace(public)
-    return Binary(path, sha256, log, seconds, cached=False)
+    path = store.blob(out.read_bytes(), suffix)
+    store.put(KIND, key, json.dumps({"binary": path.name, "log": log, "seconds": seconds}).encode())
+    return Binary(path, path.stem, log, seconds, cached=False)
+
+
+def binary_of(body: bytes) -> Binary | None:
+    """What an entry of the store names; None where it is absent, damaged or unreadable: built anew."""
+    try:
+        entry = json.loads(body)
+        path = store.blob_of(entry["binary"], Path(entry["binary"]).stem)
+        log, seconds = str(entry["log"]), float(entry["seconds"])
+        return None if path is None else Binary(path, path.stem, log, seconds, cached=True)
+    except (Foreign, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def check_flags(flags: Sequence[str]) -> None:
@@ -193,18 +204,6 @@ def check_flags(flags: Sequence[str]) -> None:
 
 
 _UNKNOWN_FILE = re.compile(r"@|-fplugin|-specs|--specs|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use")
-
-
-def _cached(home: Path, key: str) -> Binary | None:
-    try:
-        entry = json.loads((home / f"{key}.json").read_text())
-        path = home / Path(entry["binary"]).name
-        check_owner(path)
-        if _sha256(path) != entry["sha256"]:
-            return None
-        return Binary(path, entry["sha256"], str(entry["log"]), float(entry["seconds"]), cached=True)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # absent, damaged or unreadable: built anew
 
 
 def _sha256(path: Path) -> str:
@@ -281,7 +280,7 @@ def _process(
 
 def sweep_binaries() -> None:
     """Remove what compilations of processes that were killed have left in the cache."""
-    sweep(kept("binaries"), _BUILDING)
+    sweep(kept(BLOBS), _BUILDING)
 
 
 @lru_cache(maxsize=8)
@@ -385,32 +384,3 @@ def bundle(source: Source) -> dict[str, bytes]:
     home = source.path.parent
     found = {path: content for _, path, content in source.files()}
     return {path.relative_to(home).as_posix(): found[path] for path in found if path.is_relative_to(home)}
-
-
-def unpack(files: Mapping[str, bytes]) -> Path:
-    """The first of the files, all in a folder of the cache that is named after their contents.
-
-    Whatever differs there, or others could write to, is made anew.
-    """
-    digest = hashlib.sha256()
-    for name, content in files.items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    names = "sources", digest.hexdigest()[:32]
-    first = next(iter(files))
-    home = kept(*names)
-    if all(_is_unchanged(home / below(name), content) for name, content in files.items()):
-        return home / first
-    home = private(*names)
-    for name, content in files.items():
-        private(*names, *below(name).parts[:-1])
-        if not _is_unchanged(home / below(name), content):
-            publish(home / below(name), content)
-    return home / first
-
-
-def _is_unchanged(path: Path, content: bytes) -> bool:
-    try:
-        check_owner(path)
-        return path.read_bytes() == content
-    except (FileNotFoundError, NotADirectoryError, DeviceError):
-        return False

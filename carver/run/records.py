@@ -1,9 +1,4 @@
-"""Measurements, kept: one SQLite database, a row committed as soon as the number in it exists.
-
-The database is `records.sqlite` in `CARVER_CACHE_DIR`, else in the platform's cache folder. It is in WAL
-mode, so several processes may write at once and `kill -9` costs no committed row; a power cut may cost the
-last few, never the file. A file that is damaged or somebody else's is reported and never touched.
-"""
+"""Measurements: rows of the store of the cache folder, each committed as soon as the number in it exists."""
 
 from __future__ import annotations
 
@@ -12,11 +7,10 @@ import platform
 import re
 import sqlite3
 import statistics
-import time
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -25,24 +19,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from ..base.errors import CarverError, nearest
-from ..base.folders import is_writable, kept, private
+from ..base.errors import StoreError, nearest
+from ..base.folders import is_writable, kept
 from ..base.given import fits, in_words, json_of, number, printable, shown
+from ..base.store import NAME, Store, to_read, to_write
 
 OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
 
 MOST_DAYS = 365_000.0
 """Older than this is nothing."""
-BUSY_TIMEOUT_S = 60.0
-"""How long a writer waits for another process's transaction; each lasts milliseconds."""
 
-_APPLICATION_ID = 0x63617276  # "carv", in the header of the file
 _EXPORT_VERSION = 1
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class RecordsError(CarverError):
-    """The database, or a file to import, cannot be used; says what to do."""
+class RecordsError(StoreError):
+    """What is no measurement, or no question that can be asked of them."""
 
 
 def now() -> str:
@@ -204,30 +196,6 @@ _JSON = {name for name, kind in _KINDS.items() if kind.startswith(("Mapping", "t
 _COLUMNS = tuple(_KINDS)
 _FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE measurements (
-            uuid TEXT PRIMARY KEY, run_id TEXT NOT NULL, candidate TEXT NOT NULL, outcome TEXT NOT NULL,
-            operator TEXT NOT NULL, problem TEXT NOT NULL, kernel TEXT NOT NULL, backend TEXT NOT NULL,
-            config TEXT NOT NULL, arch TEXT NOT NULL, device TEXT NOT NULL, host TEXT NOT NULL, message TEXT NOT NULL,
-            rank INTEGER, predicted_ms REAL, bound TEXT NOT NULL, terms_ms TEXT NOT NULL, rounds_ms TEXT NOT NULL,
-            median_ms REAL, ci_low_ms REAL, ci_high_ms REAL, error REAL, conditions TEXT NOT NULL,
-            device_info TEXT NOT NULL, versions TEXT NOT NULL, hint TEXT, created_at TEXT NOT NULL,
-            updated_at TEXT NOT NULL, UNIQUE (run_id, candidate)) STRICT""",
-        "CREATE INDEX measurements_by_operator ON measurements (operator, device, created_at)",
-        """CREATE TABLE runs (
-            run_id TEXT PRIMARY KEY, run_key TEXT NOT NULL, host TEXT NOT NULL, device TEXT NOT NULL,
-            settings TEXT NOT NULL, spent_s REAL NOT NULL, started_at TEXT NOT NULL, finished_at TEXT) STRICT""",
-        "CREATE INDEX runs_by_key ON runs (run_key, started_at)",
-        """CREATE TABLE leases (
-            name TEXT PRIMARY KEY, token TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
-            expires_at REAL NOT NULL) STRICT""",
-    ),
-    ("DROP TABLE leases",),
-)
-"""The statements that lead from schema version i to i+1; a database says its own in `PRAGMA user_version`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """One benchmark of one set of candidates on one device: what a rerun of the same command resumes."""
@@ -243,117 +211,43 @@ class Run:
 
 
 class Records(ExitStack):
-    """The database. Opens and migrates it; use as a context manager, from one thread.
+    """The measurements in the store of the cache, or in a database of its own.
 
     Without `new` it is for reading: one that cannot be written, as in a cache of another user, is read as it stands.
     """
 
     def __init__(self, path: Path | str | None = None, *, new: bool = True) -> None:
         super().__init__()
-        there = kept() / "records.sqlite" if path is None else Path(path)
-        fixed = not new and there.is_file() and not is_writable(there.parent)
-        self.path = there if path is not None or fixed else private() / "records.sqlite"
+        if path is None:
+            there = kept() / NAME
+            found = [] if new else to_read()
+            self._store = found[0] if found else to_write()
+        else:
+            there = Path(path)
+            if not new and not (there.is_file() and there.stat().st_size):
+                lacks = f"{there} is empty" if there.is_file() else f"there is no database {there}"
+                raise RecordsError(f"{lacks}; 'carver bench' and 'carver records import' make one")
+            self._store = Store(there, fixed=not new and not is_writable(there.parent))
+            self.callback(self._store.close)
+        self.path = self._store.path
         self.lasting = self.path == there
         """Whether it stays when this process ends: where the cache cannot be written, it does not."""
-        if not new and path is not None and not there.exists():
-            raise RecordsError(f"there is no database {there}; 'carver bench' and 'carver records import' make one")
-        with self._guard():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as opened:
-                self._db = sqlite3.connect(
-                    _fixed(self.path) if fixed else self.path, BUSY_TIMEOUT_S, isolation_level=None, uri=fixed
-                )
-                opened.callback(self._db.close)
-                self._db.row_factory = sqlite3.Row
-                self._db.execute("PRAGMA synchronous = NORMAL")
-                self._migrate(new or path is None)
-                self.push(opened.pop_all())
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as e:
-            raise RecordsError(
-                f"records {self.path}: {e}; check that the folder can be written and that the disk has room, "
-                "or set CARVER_CACHE_DIR to another folder"
-            ) from None
-        except sqlite3.DatabaseError as e:
-            raise RecordsError(
-                f"records {self.path}: {e}; carver has not changed the file: move it away to start a new one, recover "
-                "what is in it with 'sqlite3 FILE .recover', or set CARVER_CACHE_DIR to another folder"
-            ) from None
-        except OSError as e:
-            why = f"{e.filename or self.path}: {e.strerror or e}; set CARVER_CACHE_DIR to a folder you can write"
-            raise RecordsError(f"no database of records: {why}") from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of it or nothing, and nobody else's writes in between."""
-        with self._guard():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # a full disk has rolled back by itself
-                    self._db.execute("ROLLBACK")
-                raise
-
-    def _migrate(self, new: bool) -> None:
-        # tables before the id: another process may create both between the two questions
-        tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        if not tables and not new:
-            raise RecordsError(f"{self.path} is empty; 'carver bench' and 'carver records import' make a database")
-        if tables and self._pragma("application_id") != _APPLICATION_ID:
-            raise RecordsError(
-                f"records {self.path}: an SQLite database of another program (it has table {tables[0]['name']!r}); "
-                "carver has not changed it: move it away, or set CARVER_CACHE_DIR to another folder"
-            )
-        if self._pragma("user_version") == len(MIGRATIONS):
-            return
-        self._write_ahead()
-        with self._transaction() as db:
-            version = self._pragma("user_version")
-            if version > len(MIGRATIONS):
-                raise RecordsError(
-                    f"records {self.path}: schema version {version}, this carver knows up to {len(MIGRATIONS)}; "
-                    "update carver, or set CARVER_CACHE_DIR to another folder"
-                )
-            for statements in MIGRATIONS[version:]:
-                for statement in statements:
-                    db.execute(statement)
-            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-
-    def _write_ahead(self) -> None:
-        """Switch the file to WAL. Where two processes do so at once SQLite gives up without waiting for its timeout."""
-        until = time.monotonic() + BUSY_TIMEOUT_S
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as e:
-                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.01)
-
-    def _pragma(self, name: str) -> int:
-        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+        with self._store.reading():
+            pass
 
     def put(self, m: Measurement, spent_s: float = 0.0) -> None:
         """Insert the measurement, or put it in the place of its run's for the same candidate. Committed on return.
 
         `spent_s` is added to the time its run has taken, over all the processes that worked on it.
         """
-        with self._transaction() as db:
+        with self._store.writing() as db:
             db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (spent_s, m.run_id))
             _insert(db, m, "ON CONFLICT DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
 
     def begin(self, run_key: str, device: str, settings: Mapping[str, Any], *, fresh: bool = False) -> Run:
         """The last run of that key on this host and device, else (or with `fresh`) a new one."""
         host = platform.node()
-        with self._transaction() as db:
+        with self._store.writing() as db:
             row = db.execute(
                 "SELECT * FROM runs WHERE run_key = ? AND host = ? AND device = ? ORDER BY rowid DESC",
                 (run_key, host, device),
@@ -369,20 +263,20 @@ class Records(ExitStack):
 
     def extend(self, run: Run, settings: Mapping[str, Any]) -> Run:
         """The run, open again, with settings that allow more."""
-        with self._transaction() as db:
+        with self._store.writing() as db:
             kept = "UPDATE runs SET settings = ?, finished_at = NULL WHERE run_id = ?"
             db.execute(kept, (_dumps(dict(settings)), run.run_id))
         return replace(run, settings=dict(settings), finished_at=None)
 
     def finish(self, run: Run) -> None:
         """Mark the run as complete: a rerun of the same command reports it and measures nothing."""
-        with self._transaction() as db:
+        with self._store.writing() as db:
             db.execute("UPDATE runs SET finished_at = ? WHERE run_id = ?", (now(), run.run_id))
 
     def runs(self) -> list[Run]:
         """Every run, the last that began first: by number, since clocks may go back."""
-        with self._guard():
-            return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid DESC")]
+        with self._store.reading() as db:
+            return [_run(row) for row in db.execute("SELECT * FROM runs ORDER BY rowid DESC")]
 
     def find(
         self, *, since: str | None = None, problem: Mapping[str, Any] | None = None, **equal: str | None
@@ -399,21 +293,21 @@ class Records(ExitStack):
         return self._select(where, values)
 
     def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
-        with self._guard():
+        with self._store.reading() as db:
             query = f"SELECT * FROM measurements WHERE {where} ORDER BY rowid"
-            rows = self._db.execute(query, values).fetchall()
+            rows = db.execute(query, values).fetchall()
         found = []
         for row in rows:
             try:
                 found.append(_measurement(row))
             except RecordsError as e:
-                warnings.warn(f"records {self.path}: left out {row['uuid']}: {e}", stacklevel=3)
+                warnings.warn(f"{self.path}: left out {row['uuid']}: {e}", stacklevel=3)
         return found
 
     def show(self, prefix: str) -> Measurement:
         """The one measurement whose uuid begins so. Raises RecordsError if there is none, or several."""
-        with self._guard():
-            found = self._db.execute(
+        with self._store.reading() as db:
+            found = db.execute(
                 "SELECT * FROM measurements WHERE substr(uuid, 1, ?) = ? LIMIT 3", (len(prefix), prefix)
             ).fetchall()
         if len(found) != 1:
@@ -434,7 +328,7 @@ class Records(ExitStack):
         A record is skipped if it is here already, or another of the same candidate in the same run.
         """
         parsed = [_parse_line(i, line) for i, line in enumerate(lines, 1) if line.strip()]
-        with self._transaction() as db:
+        with self._store.writing() as db:
             added = sum(_insert(db, m, "ON CONFLICT DO NOTHING") for m in parsed)
         return added, len(parsed) - added
 
@@ -447,7 +341,7 @@ class Records(ExitStack):
             days = number("older_than_days", older_than_days, RecordsError, 0.0, MOST_DAYS)
             before = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
         where, values = _where(equal, before=before)
-        with self._transaction() as db:
+        with self._store.writing() as db:
             touched = db.execute(f"SELECT DISTINCT run_id FROM measurements WHERE {where}", values).fetchall()
             deleted = db.execute(f"DELETE FROM measurements WHERE {where}", values).rowcount
             db.executemany(
@@ -455,12 +349,6 @@ class Records(ExitStack):
                 [{"run": row["run_id"]} for row in touched],
             )
         return deleted
-
-
-def _fixed(path: Path) -> str:
-    """The name of a database that nobody writes to: without a log beside it, SQLite must not look for one."""
-    logged = path.with_name(f"{path.name}-wal").exists()
-    return f"{path.resolve().as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
 
 
 def _dumps(value: Any) -> str:

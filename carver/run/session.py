@@ -29,8 +29,9 @@ from ..base.errors import (
 )
 from ..base.folders import scratch
 from ..base.given import number, shown, whole
+from ..base.store import unpack
 from ..problem.problem import Problem
-from .compile import Compiler, bundle, sweep_binaries, unpack
+from .compile import Compiler, bundle, sweep_binaries
 from .device import Program, c_compiler, compile_source, cuda_compiler
 from .spec import retargeted
 from .stand import Stand

@@ -17,10 +17,10 @@ from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError
 from ..base.given import fits, in_words, index, shown
+from ..base.store import unpack
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
-from .compile import unpack
 from .device import Call, Program, Scalar, Source, TensorSpec
 from .render import CPU_FLAGS, CUDA_FLAGS, render
 

@@ -1,36 +1,37 @@
-"""Tuned results on disk: one folder an entry, JSON and source and binary, published by one rename.
+"""Tuned results: one entry of the store each, or a folder of their own; JSON, source and binary, verified when read.
 
-`result.json` names every file of the entry with its SHA-256 and the key that the folder is called by. An entry that
-does not hold what it says, or that another user owns, is no entry: it is moved aside and made anew. Nothing is pickled.
+A result names every file of it with its SHA-256 and the key that it is called by. What does not hold what it says, or
+another user owns, is no result: it is made anew. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import json
 import os
 import secrets
 import shutil
-import stat
 import tempfile
 import uuid
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..base import given
+from ..base import given, store
 from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import below, cache_folder, check_owner, kept, private
 from ..base.given import fits, in_words, json_of, shown
+from ..base.store import regular
 
-SCHEMA = 1
-
-
-def tune_folder() -> Path:
-    return cache_folder() / "tune"
+SCHEMA = 2
+KIND = "tuned"
+"""Of entries of the store. Their files are rows of their own."""
+FILE = "tuned file"
+CLEARED = "cleared"
+"""What tells measurements after the entry of a key was last removed from those before."""
 
 
 def all_off() -> bool:
@@ -47,12 +48,6 @@ def is_set(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
-MOST_BYTES = 1 << 28
-"""Of one file of an entry."""
-PARTS = "key.json"
-"""The file of an entry that says what entered its key."""
-
-
 KINDS = {
     "name": "str", "config": "Mapping[str, Any]", "latency_ms": "float | None", "predicted_ms": "float | None",
     "ref_latency_ms": "float | None", "baseline_ms": "float | None", "stopped": "str", "trials": "int",
@@ -62,40 +57,66 @@ KINDS = {
 """What an entry says, by annotation."""
 
 
-def read(folder: Path, key: str | None = None) -> dict[str, Any]:
-    """The verified `result.json` of a folder, with "signed": whether this user wrote it here. Raises Foreign."""
-    path = folder / "result.json"
+@dataclass(frozen=True)
+class Saved:
+    """A verified result: what it says, its files, and where it was."""
+
+    where: str
+    found: Mapping[str, Any]
+    files: Mapping[str, bytes]
+    signed: bool
+    """Whether this user wrote it here."""
+
+
+def read(folder: Path) -> Saved:
+    """The result that `write` put into a folder. Raises Foreign."""
     try:
-        found = json_of(regular(path, given.MOST_BYTES), path, Foreign, finite=False)
-        files = dict(found["files"])
-        if key is not None:
-            check_owner(folder)
-            check_owner(path)
-        if found["schema"] != SCHEMA:
-            raise Foreign(f"{folder} has schema {found['schema']!r}; this carver reads {SCHEMA}")
-        if key is not None and found["key"] != key:
-            raise Foreign(f"{folder} holds the entry of another key")
-        for name, sha256 in files.items():
-            if sha256_of(regular(folder / below(name))) != sha256:
-                raise Foreign(f"{folder / name} is not the file that was saved")
-        if found["digest"] != _digest(found):
-            raise Foreign(f"{path} was changed after it was saved")
-        if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
-            raise Foreign(f"{path}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
-        signed = _is_signed(str(found.get("signature")), found["digest"])
-    except DeviceError as e:
-        raise Foreign(str(e)) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        text = regular(folder / "result.json", given.MOST_BYTES)
+    except OSError as e:
         raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
-    return {**found, "signed": signed}
+    return _verified(str(folder), text, lambda name: regular(folder / below(name)))
 
 
-def regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a file of an entry, which must be no link and of reasonable size."""
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
-        raise Foreign(f"{path} is no plain file of at most {most_bytes >> 20} MiB")
-    return path.read_bytes()
+def load(key: str) -> Saved | None:
+    """The entry of a key, None where there is none. Raises Foreign where it is damaged, DeviceError where others than
+    this user can write to the cache."""
+    found = store.get(KIND, [key])
+    return entry(key, found[key]) if key in found else None
+
+
+def entry(key: str, body: bytes | None, files: Mapping[str, bytes | None] | None = None) -> Saved:
+    """What an entry holds; `files` are those of an archive, by key and name. Raises Foreign."""
+    where = f"the entry {key[:12]}"
+    if body is None:
+        raise Foreign(f"{where} was changed after it was saved")
+
+    def content(name: str) -> bytes:
+        there = store.get(FILE, [f"{key}/{name}"]) if files is None else files
+        if (held := there.get(f"{key}/{name}")) is None:
+            raise Foreign(f"{where}: its file {name} is missing or was changed")
+        return held
+
+    saved = _verified(where, body, content)
+    if saved.found["key"] != key:
+        raise Foreign(f"{where} is that of another key")
+    return saved
+
+
+def _verified(where: str, text: bytes, content: Callable[[str], bytes]) -> Saved:
+    try:
+        found = json_of(text, where, Foreign, finite=False)
+        if found["schema"] != SCHEMA:
+            raise Foreign(f"{where} has schema {found['schema']!r}; this carver reads {SCHEMA}")
+        files = {str(below(name)): content(name) for name in dict(found["files"])}
+        if odd := next((name for name, held in files.items() if _digest(held) != found["files"][name]), None):
+            raise Foreign(f"{where}: {odd} is not the file that was saved")
+        if found["digest"] != _digest_of(found):
+            raise Foreign(f"{where} was changed after it was saved")
+        if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
+            raise Foreign(f"{where}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
+        return Saved(where, found, files, _is_signed(str(found.get("signature")), found["digest"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Foreign(f"{where} is no saved result: {type(e).__name__}: {e}") from None
 
 
 def _is_signed(signature: str, digest: str) -> bool:
@@ -120,8 +141,31 @@ def _signature(digest: str) -> str:
     return hmac.new(path.read_bytes(), digest.encode(), "sha256").hexdigest()
 
 
+def signed(result: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
+    """A result as JSON, with the digests of its files and this user's signature."""
+    whole = {**result, "schema": SCHEMA, "files": {str(below(name)): _digest(held) for name, held in files.items()}}
+    whole["digest"] = _digest_of(whole)
+    whole["signature"] = _signature(whole["digest"])
+    return json.dumps(whole, indent=1).encode() + b"\n"
+
+
+def save(key: str, result: Mapping[str, Any], files: Mapping[str, bytes]) -> bool:
+    """Put an entry into the store in one step: readers see the old one or the new one, whole. The last writer stays.
+
+    False where the cache cannot be written. Raises StoreError.
+    """
+    there = store.to_write()
+    if there.path.parent != cache_folder():
+        return False
+    rows = [(KIND, key, signed(result, files)), *((FILE, f"{key}/{name}", held) for name, held in files.items())]
+    with there.writing() as db:
+        _forget(db, key)
+        store.insert(db, rows)
+    return True
+
+
 def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Publish an entry in one step: readers see the old one or the new one, whole. The last writer stays."""
+    """Publish a folder in one step: readers see the old one or the new one, whole. The last writer stays."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder.parent))
     try:
@@ -129,12 +173,8 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
             path = staging / below(name)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
-        whole = {**result, "schema": SCHEMA, "files": {name: sha256_of(content) for name, content in files.items()}}
-        whole["digest"] = _digest(whole)
-        whole["signature"] = _signature(whole["digest"])
-        text = json.dumps(whole, indent=1)
-        with (staging / "result.json").open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with (staging / "result.json").open("wb") as file:
+            file.write(signed(result, files))
             file.flush()
             os.fsync(file.fileno())
         while True:
@@ -156,26 +196,24 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One folder of the cache; `problem` says why it is not usable, empty where it is."""
+    """One tuned result of the store; `problem` says why it is not usable, empty where it is."""
 
     key: str
-    folder: Path
     size_bytes: int
     found: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
     problem: str = ""
 
 
 def entries() -> Iterator[CacheEntry]:
     """Every entry, good or not, by name."""
-    home = tune_folder()
-    for folder in sorted(home.iterdir()) if home.is_dir() else []:
-        if folder.name.startswith(".") or not folder.is_dir():
-            continue
-        size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+    for key, body in sorted(store.get(KIND).items()):
         try:
-            yield CacheEntry(folder.name, folder, size, read(folder, folder.name))
+            saved = entry(key, body)
+            size = len(body or b"") + sum(map(len, saved.files.values()))
+            yield CacheEntry(key, size, saved.found, saved.files)
         except Foreign as e:
-            yield CacheEntry(folder.name, folder, size, {}, str(e))
+            yield CacheEntry(key, len(body or b""), {}, problem=str(e))
 
 
 def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
@@ -189,30 +227,25 @@ def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
 
 def remove(entry: CacheEntry) -> None:
     """Delete an entry in one step, and note that: it is tuned anew, from no measurement before."""
-    note = entry.folder.parent / f".staging-{uuid.uuid4().hex}"
-    note.write_text(uuid.uuid4().hex, encoding="utf-8")
-    note.replace(_note(entry.key))
-    aside = entry.folder.parent / f".stale-{uuid.uuid4().hex}"
-    entry.folder.rename(aside)
-    shutil.rmtree(aside, ignore_errors=True)
+    with store.to_write().writing() as db:
+        _forget(db, entry.key)
+        store.insert(db, [(CLEARED, entry.key, uuid.uuid4().hex.encode())])
+
+
+def _forget(db: Any, key: str) -> None:
+    db.execute("DELETE FROM entries WHERE kind = ? AND key = ?", (KIND, key))
+    db.execute("DELETE FROM entries WHERE kind = ? AND substr(key, 1, ?) = ?", (FILE, len(key) + 1, f"{key}/"))
 
 
 def generation(key: str) -> str:
     """What tells measurements after the entry of that key was last removed from those before; empty if it never was."""
-    try:
-        return _note(key).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
+    return (store.get(CLEARED, [key]).get(key) or b"").decode(errors="replace")
 
 
-def _note(key: str) -> Path:
-    return tune_folder() / f".cleared-{key}"
-
-
-def _digest(found: Mapping[str, Any]) -> str:
+def _digest_of(found: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in found.items() if name not in ("digest", "signature")}
-    return sha256_of(json.dumps(rest, sort_keys=True).encode())
+    return _digest(json.dumps(rest, sort_keys=True).encode())
 
 
-def sha256_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()

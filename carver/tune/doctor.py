@@ -15,6 +15,7 @@ from ..arch import devices as arch
 from ..base.errors import CarverError, KernelError, nearest
 from ..base.folders import cache_folder, existing, is_writable
 from ..base.host import cores_available
+from ..base.store import BLOBS
 from ..kernels import declaration
 from ..problem.operator_file import operator_files
 from ..run.bench import versions
@@ -84,8 +85,7 @@ def examine() -> dict[str, Any]:
             "free_bytes": shutil.disk_usage(existing(cache_folder())).free,
             "tuned": {"entries": len(entries), "bytes": sum(e.size_bytes for e in entries), "unusable": bad,
                       "off": cache.disk_off()},
-            "binaries": _count(cache_folder() / "binaries"),
-            "sources": _count(cache_folder() / "sources"),
+            "files": _count(cache_folder() / BLOBS),
             "runs": _count(cache_folder() / FOLDER),
             "records": _said(_records, missing),
         },
@@ -109,7 +109,7 @@ def report(found: dict[str, Any]) -> str:
     off = ", switched off" if tuned["off"] else ""
     lines.append(f"  tuned     {tuned['entries']} entries, {tuned['bytes'] / 1e6:.3g} MB{off}")
     lines += [f"          unusable: {each}" for each in tuned["unusable"]]
-    for name in ("binaries", "sources", "runs"):
+    for name in ("files", "runs"):
         lines.append(f"  {name:<10s}{caches[name]['files']} files, {caches[name]['bytes'] / 1e6:.3g} MB")
     if records := caches["records"]:
         lines.append(f"  records   {records['path']}, {records['runs']} runs")

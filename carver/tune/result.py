@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
-from ..base.folders import below
 from ..base.given import printable
+from ..base.store import blob, unpack
 from ..base.table import screen_width, without_colour, words
-from ..run.compile import bundle, unpack
+from ..run.compile import bundle
 from ..run.device import Binary
 from ..run.records import Measurement, RecordsError
 from ..run.session import compiler_of
@@ -107,8 +108,11 @@ class AutotuneResult:
         """Write a folder with `result.json`, and for a kernel of source its source, headers and binary."""
         cache.write(Path(path), *self._files())
 
-    def _files(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+    def _files(self, parts: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """What is saved, with what entered its key."""
         found, files = self.to_dict(), dict[str, bytes]()
+        if parts is not None:
+            found["parts"] = json.loads(json.dumps(parts, default=str))
         if self.built is None:
             return found, files
         program, binary = self.built.tuned(), self.built.compile()
@@ -134,25 +138,23 @@ class AutotuneResult:
         If another user or another machine saved the result, its numbers can be read. Its kernel is code of whoever made
         it and would run with your rights, so it is there only with `trust`.
         """
-        found = cache.read(Path(path))
-        return cls.from_dict(found, Path(path), device, trust or found["signed"])
+        saved = cache.read(Path(path))
+        return cls.of(saved, device, trust or saved.signed)
 
     @classmethod
-    def from_dict(
-        cls, d: Mapping[str, Any], folder: Path, device: str | None = None, trust: bool = False
-    ) -> AutotuneResult:
-        """Raises Foreign where it is not what `to_dict` gives."""
-        make = None
+    def of(cls, saved: cache.Saved, device: str | None = None, trust: bool = False) -> AutotuneResult:
+        """The result of what was saved. Raises Foreign where it is not what `to_dict` gives."""
+        d, make = saved.found, None
         try:
-            built = _restore(d["kernel"], folder, device) if "kernel" in d and trust else None
+            built = _restore(d["kernel"], saved.files, device) if "kernel" in d and trust else None
             if "kernel" in d and not trust:
-                make = partial(_untrusted, folder)
+                make = partial(_untrusted, saved.where)
             own: dict[str, Any] = {name: d[name] for name in cache.KINDS}
             own |= {"notes": tuple(d["notes"]), "table": tuple(Measurement.from_dict(m) for m in d["table"])}
             own["latency_ms"] = None if d["trials"] == 0 else float(d["latency_ms"])
             return cls(**own, built=built, make=make)
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecordsError) as e:
-            raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
+            raise Foreign(f"{saved.where} is no saved result: {type(e).__name__}: {e}") from None
 
     def __repr__(self) -> str:
         time = "not measured" if self.latency_ms is None else f"{self.latency_ms:.4g} ms"
@@ -178,14 +180,14 @@ class AutotuneResult:
         return without_colour(self.__rich__(), screen_width())
 
 
-def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
+def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | None) -> Built:
     """The kernel of a saved result."""
     where = "cuda:0" if device == "cuda" else device or d["device"]
     kind = where.partition(":")[0]
     if kind != d["device"].partition(":")[0]:
         raise ConfigError(f"the saved kernel is for {d['device']}; it cannot run on {where}")
     program = program_from_dict(d["program"])
-    contents = {name: cache.regular(folder / below(name)) for name in (program.source.path.name, *d["sources"])}
+    contents = {name: files[name] for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(contents))
     if kind == "cuda":
         with suppress(DeviceError):  # which who calls the kernel gets; without it the result can be read
@@ -193,19 +195,19 @@ def _restore(d: Mapping[str, Any], folder: Path, device: str | None) -> Built:
     binary = None
     # a cubin runs wherever its ISA does; a CPU binary was made for the instruction set that its compiler saw
     if source.isa == program.source.isa and (kind == "cuda" or d["compiler"] == compiler_of(kind).identity):
-        built = cache.regular(folder / below(d["binary"]))
-        if cache.sha256_of(built) == d["sha256"]:  # a copy: another result may take the folder's place
-            binary = Binary(unpack({d["binary"]: built}), d["sha256"], d["log"], 0.0, cached=True)
+        built = files[d["binary"]]
+        if sha256(built).hexdigest() == d["sha256"]:
+            binary = Binary(blob(built, Path(d["binary"]).suffix), d["sha256"], d["log"], 0.0, cached=True)
     params = [Param(*each) for each in d["params"]]
     launch = Launch.from_list(d["launch"]) if "launch" in d else None
     program = replace(program, source=source)
     return Built(None, where, params, d["out"], program=program, binary=binary, launch=launch)
 
 
-def _untrusted(folder: Path) -> Any:
+def _untrusted(where: str) -> Any:
     raise ConfigError(
-        f"the kernel in {folder} was saved by another user or on another machine, and its code would run with your "
-        f"rights: if you trust whoever made it, load it with AutotuneResult.load({str(folder)!r}, trust=True)"
+        f"the kernel in {where} was saved by another user or on another machine, and its code would run with your "
+        f"rights: if you trust whoever made it, load it with AutotuneResult.load({where!r}, trust=True)"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import math
 import os
 import platform
@@ -19,8 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import CompileError, ConfigError, DeviceError, Foreign, KernelError, NoCandidates, RunError
-from ..base.folders import cache_folder, check_owner, existing, kept, lease, private
+from ..base.errors import (
+    CompileError,
+    ConfigError,
+    DeviceError,
+    Foreign,
+    KernelError,
+    NoCandidates,
+    RunError,
+    StoreError,
+)
+from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
 from ..base.table import words
 from ..ops.template import Template
@@ -29,7 +37,7 @@ from ..ranking.ranking import Ranking
 from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
-from ..run.records import Measurement, Records, RecordsError, now
+from ..run.records import Measurement, Records, now
 from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
@@ -182,14 +190,10 @@ class AutoTuner:
                                       "others had the device, however often; tune again when it is quiet")  # fmt: skip
             try:
                 records.finish(run)
-                if on_disk:
-                    if (home := private("tune")).parent != cache_folder():
-                        why = "is full" if os.access(existing(cache_folder()), os.W_OK) else "cannot be written"
-                        return _noted(result, f"not kept beyond this process: {cache_folder()} {why}")
-                    plain, files = result._files()
-                    files[cache.PARTS] = json.dumps(plan.parts, indent=1, default=str).encode()
-                    cache.write(home / plan.key, plain, files)
-            except (OSError, RecordsError) as e:
+                if on_disk and not cache.save(plan.key, *result._files(plan.parts)):
+                    why = "is full" if os.access(existing(cache_folder()), os.W_OK) else "cannot be written"
+                    return _noted(result, f"not kept beyond this process: {cache_folder()} {why}")
+            except (OSError, StoreError) as e:
                 return _noted(result, f"not kept: {e}")
         return result
 
@@ -212,12 +216,10 @@ class AutoTuner:
         raise RunError(f"no configuration of {plan.name} fits {plan.arch.title}, or compiles for it")
 
     def _cached(self, plan: Plan) -> AutotuneResult | None:
-        folder = cache.tune_folder() / plan.key
         try:
-            if not kept("tune", plan.key).exists():
+            if (saved := cache.load(plan.key)) is None:
                 return None
-            check_owner(folder)
-            found = AutotuneResult.from_dict(cache.read(folder, plan.key), folder, plan.device, trust=True)
+            found = AutotuneResult.of(saved, plan.device, trust=True)
         except (Foreign, ConfigError, DeviceError) as e:
             warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
             return None
@@ -285,7 +287,7 @@ class _Attempt:
         times = {i: m.median_ms if m.ok else None for i, m in self.tried.items() if i in priced}
         if not any(times.values()) or not self.plan.kept or cache.disk_off():
             return
-        with contextlib.suppress(OSError, DeviceError):  # of the cache: nothing measured is lost, the records have it
+        with contextlib.suppress(OSError, DeviceError, StoreError):  # nothing measured is lost, the records have it
             profiles.save(self.plan.learnt_as, ranking.learn(times))
 
     def measure(self, batch: Sequence[int]) -> list[float]:
@@ -415,7 +417,7 @@ class _Attempt:
         else:
             try:
                 self.records.put(m)
-            except RecordsError as e:  # the disk ran full, say: what is measured counts for this run all the same
+            except StoreError as e:  # the disk ran full, say: what is measured counts for this run all the same
                 self.unrecorded = str(e)
         self._keep(index, m, recorded=False)
 

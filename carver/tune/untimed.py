@@ -6,10 +6,10 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from ..base.errors import ConfigError, Foreign, nearest
-from ..base.folders import check_owner
+from ..base.errors import ConfigError, nearest
 from ..run.records import Measurement, RecordsError
 from . import cache
 from .configs import Entry, frozen
@@ -53,23 +53,16 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
 def _nearest(plan: Plan) -> list[Choice]:
     """From the tuning of the same function on this device whose sizes are nearest: its times by candidate, each scaled
     by what the model says of both sizes."""
-    home, found = cache.tune_folder(), []
-    own = json.loads(json.dumps(plan.parts, default=str))  # as it is on disk
-    for folder in home.iterdir() if plan.kept and home.is_dir() else []:
-        try:
-            parts = json.loads((folder / cache.PARTS).read_bytes())
+    found, own = [], json.loads(json.dumps(plan.parts, default=str))  # as it is on disk
+    for entry in cache.entries() if plan.kept else ():
+        with suppress(KeyError, TypeError):  # damaged, or of another version
+            parts = entry.found["parts"]
             far = sum(_distance(parts[name], own[name]) for name in _SIZES)
             if far < math.inf and all(parts[name] == own[name] for name in _ALIKE):
-                found.append((far, folder.name))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    for _, key in sorted(found):
-        try:
-            check_owner(home / key)
-            entry = cache.read(home / key, key)
-            return _scaled(plan, [Measurement.from_dict(m) for m in entry["table"]], entry)
-        except (Foreign, RecordsError):  # damaged, or of another version: the next nearest may do
-            continue
+                found.append((far, entry.key, entry.found))
+    for _, _, near in sorted(found, key=lambda each: each[:2]):
+        with suppress(RecordsError):  # the next nearest may do
+            return _scaled(plan, [Measurement.from_dict(m) for m in near["table"]], near)
     return []
 
 

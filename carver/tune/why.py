@@ -25,11 +25,9 @@ def parts_of(key: str) -> tuple[str, dict[str, Any]]:
     (entry,) = every
     if entry.problem:
         raise ConfigError(entry.problem)
-    try:
-        found = json.loads((entry.folder / cache.PARTS).read_bytes())
-    except (OSError, ValueError) as e:
-        raise Foreign(f"{entry.folder} does not say what entered its key: {e}") from None
-    return entry.key, dict(found)
+    if not isinstance(parts := entry.found.get("parts"), Mapping):
+        raise Foreign(f"the entry {entry.key[:12]} does not say what entered its key")
+    return entry.key, dict(parts)
 
 
 def rows(parts: Mapping[str, Any]) -> list[tuple[str, str]]:
