@@ -55,6 +55,12 @@ setup(
         "export-test": [
             "helion==1.5.1", "kernel-tuner==1.5.0", "optuna==5.0.0", "packaging", "torch==2.13.0", "triton==3.9.0",
         ],
+        # what tests/test_languages.py was run with: compilers of other languages, none of which needs a GPU or a driver
+        "languages": [
+            "cuda-tile==1.7.0", "numba-cuda==0.30.4", "nvidia-cuda-nvcc==13.5.*", "nvidia-cuda-nvrtc==13.5.*",
+            "nvidia-cuda-tileiras==13.5.*", "nvidia-cutlass-dsl==4.8.1", "nvidia-nvjitlink==13.5.*",
+            "nvidia-nvvm==13.5.*", "tilelang==0.1.15", "torch==2.13.0", "warp-lang==1.19.0",
+        ],
         "docs": ["mkdocs>=1.6,<2", "mkdocs-click>=0.9", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.27"],
         "dev": [
             "build", "dask[distributed]>=2024.1", "hypothesis", "import-linter>=2.1", "matplotlib>=3.8", "mypy>=1.11",

@@ -22,6 +22,7 @@ from .ranking.ranking import Ranking
 
 if typing.TYPE_CHECKING:
     from .compiled.arguments import Descriptor, Tensor
+    from .compiled.binary import Binary, Struct, TensorMap
     from .compiled.facts import Facts
     from .integrations.autotune import enable_triton
     from .integrations.triton import triton_perf_model, triton_pruner
@@ -56,6 +57,7 @@ if typing.TYPE_CHECKING:
 
 _LATE = {
     "compiled.arguments": ("Descriptor", "Tensor"),
+    "compiled.binary": ("Binary", "Struct", "TensorMap"),
     "compiled.facts": ("Facts",),
     "integrations.autotune": ("enable_triton",),
     "integrations.triton": ("triton_perf_model", "triton_pruner"),
@@ -104,12 +106,12 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Call", "CarverError", "Chain",
-    "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "ElementwiseTemplate", "Facts",
-    "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate", "GeneralReductionTemplate",
-    "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking", "MatmulSoftmaxTemplate",
-    "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn",
-    "ReductionTemplate", "Routing", "SearchSpace", "Tensor", "TensorSupplyType", "arch_names", "autotune",
-    "check_bucket", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel", "recommend_many",
-    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Binary", "Call", "CarverError",
+    "Chain", "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor",
+    "ElementwiseTemplate", "Facts", "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate",
+    "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking",
+    "MatmulSoftmaxTemplate", "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking",
+    "Rasterization2DColumn", "ReductionTemplate", "Routing", "SearchSpace", "Struct", "Tensor", "TensorMap",
+    "TensorSupplyType", "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch",
+    "rank_kernel", "recommend_many", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

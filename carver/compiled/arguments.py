@@ -83,10 +83,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A tensor descriptor made on the host: a tensor, and the block that one access moves."""
+    """A tensor descriptor made on the host: a tensor, and the block that one access moves. `layout`: Gluon's, of the
+    block in shared memory."""
 
     tensor: Tensor
     block_shape: tuple[int, ...]
+    layout: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.tensor, Tensor):
@@ -102,7 +104,7 @@ def given(value: Any) -> Any:
     """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
         tensor = Tensor(value.base.dtype, tuple(value.shape), tuple(value.strides))
-        return Descriptor(tensor, tuple(value.block_shape))
+        return Descriptor(tensor, tuple(value.block_shape), getattr(value, "layout", None))
     points = hasattr(value, "data_ptr") or len(getattr(value, "shape", ()))  # NumPy's scalars have a shape as well
     if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and points:
         stride = value.stride() if callable(getattr(value, "stride", None)) else ()

@@ -311,14 +311,18 @@ def version() -> str:
 
 def compile_triton(kernel: Any, given: Specialised, target: Target) -> Compiled:
     """Run Triton's compiler. Raises CompileError with its sentence, and the whole of its message as the log."""
+    return out_of(built_by_triton(kernel, given, target), target)
+
+
+def built_by_triton(kernel: Any, given: Specialised, target: Target) -> Any:
+    """Triton's own record of a function of Triton or of Gluon, compiled. Raises CompileError."""
     import triton
     from triton.backends.compiler import GPUTarget
 
     try:
-        built = triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options))
+        return triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options))
     except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
         raise _refusal(error) from error
-    return out_of(built, target)
 
 
 def _refusal(error: Exception) -> CompileError:
@@ -414,6 +418,8 @@ def _source(function: Any, given: Specialised) -> Any:
     """Triton's own record of what to compile; its shape changed after 3.2."""
     from triton.compiler import ASTSource
 
+    if getattr(function, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     names = list(function.arg_names)
     if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
         attrs: dict[tuple[int, ...], list[list[Any]]] = {}

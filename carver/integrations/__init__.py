@@ -1,1 +1,48 @@
-"""Callbacks for other tools."""
+"""Callbacks for other tools, and their kernels as machine code: one file each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import CompileError, ConfigError
+from ..compiled.arguments import given
+
+
+def capability(arch: Arch, what: str) -> tuple[int, int]:
+    """The compute capability of a device. Raises ConfigError where it is not NVIDIA's, for which alone `what` is."""
+    if not arch.cc:
+        raise ConfigError(f"{what} are compiled for NVIDIA's GPUs here, not for {arch.title}")
+    return arch.cc
+
+
+def refusal(error: Exception) -> CompileError:
+    """What a language's compiler raised, as one configuration's answer: the line that names an error, else the first.
+
+    Raises OSError or MemoryError where the machine lacked something, which says nothing of the configuration.
+    """
+    if isinstance(error, OSError | MemoryError) and not isinstance(error, TimeoutError):
+        raise error
+    said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    line = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return CompileError(f"{type(error).__name__}: {line[:300]}", said)
+
+
+def in_order(function: Callable[..., Any], args: Any) -> list[Any]:
+    """Arguments in the order of a function's parameters, given so or by name; tensors of any library as ours.
+
+    Raises ConfigError for one that lacks.
+    """
+    parameters = inspect.signature(function).parameters
+    named = dict(args) if isinstance(args, Mapping) else dict(zip(parameters, args, strict=False))
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+    if missing := [name for name in parameters if name not in named and name not in defaults]:
+        raise ConfigError(f"{getattr(function, '__name__', 'the kernel')} needs {missing[0]!r}: give it in args")
+    values = (named.get(name, defaults.get(name)) for name in parameters)
+    return [value if isinstance(value, np.generic) else given(value) for value in values]

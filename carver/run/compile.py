@@ -21,7 +21,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -89,7 +89,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    kind: Literal["nvcc", "nvrtc", "cc"]
+    kind: Literal["nvcc", "nvrtc", "hip", "cc"]
     path: Path
     version: str
     """For the CPU it also says what "native" means here."""
@@ -102,6 +102,8 @@ class Compiler:
 
 
 _NVCC_FLAGS = ("-cubin", "-O3", "-Xptxas", "-v")
+_HIP_FLAGS = ("-x", "hip", "-S", "-O3", "--offload-device-only", "--no-gpu-bundle-output")
+_WITHOUT_ROCM = ("-nogpulib", "-nogpuinc")
 # nvcc lets device code call constexpr helpers that carry no annotation; NVRTC has to be told
 _NVRTC_FLAGS = ("--ptxas-options=-v", "--device-as-default-execution-space")
 
@@ -119,6 +121,33 @@ def cuda_compiler() -> Compiler:
             "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' for this Python"
         )
     return _nvrtc(library)
+
+
+def hip_compiler() -> Compiler:
+    """clang for AMD's GPUs: $CARVER_HIP_CLANG, ROCm's own, or the newest of the PATH. It makes assembly.
+
+    For one that comes without ROCm there is `for_amd`.
+    """
+    rocm = Path(os.environ.get("ROCM_PATH", "/opt/rocm"))
+    names = ("clang++", *(f"clang++-{version}" for version in range(30, 16, -1)))
+    found = (shutil.which("clang++", path=rocm / "llvm" / "bin"), *map(shutil.which, names))
+    path = _chosen("CARVER_HIP_CLANG", "clang") or next(filter(None, found), None)
+    if path is None:
+        raise DeviceError(
+            "no HIP compiler: clang was found neither in $CARVER_HIP_CLANG nor in ROCm ($ROCM_PATH, /opt/rocm) nor in "
+            "the PATH; install clang 17 or later, for example 'apt install clang-19 lld-19'"
+        )
+    installed = (rocm / "include" / "hip" / "hip_runtime.h").is_file()
+    flags = (*_HIP_FLAGS, *((f"--rocm-path={rocm}",) if installed else _WITHOUT_ROCM))
+    return Compiler("hip", Path(path), _version(Path(path)).strip().splitlines()[0], flags)
+
+
+def for_amd(source: Source, compiler: Compiler) -> Source:
+    """The source with carver's header in the place of HIP's, where the compiler comes without ROCm."""
+    if not set(_WITHOUT_ROCM) <= set(compiler.flags):
+        return source
+    common = folder("templates") / "common"
+    return replace(source, flags=(*source.flags, f"-I{common}", "-include", str(common / "hip" / "hip_runtime.h")))
 
 
 def _chosen(variable: str, what: str) -> str | None:
@@ -170,7 +199,7 @@ def _stored(
     source: Source, compiler: Compiler, workshop: Path, key: str, timeout_s: float, stop: threading.Event | None
 ) -> Binary:
     """Compiles in a folder of its own, and puts what came out into the store."""
-    suffix = ".so" if compiler.kind == "cc" else ".cubin"
+    suffix = {"cc": ".so", "hip": ".s"}.get(compiler.kind, ".cubin")
     out = workshop / f"out{suffix}"
     began = time.perf_counter()
     try:
@@ -218,7 +247,8 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
     """Compiles the source to `out`; the compiler's log."""
     if compiler.kind == "nvrtc":
         return _run_nvrtc(source, compiler, out)
-    target, libraries = ([f"-arch={source.isa}"], []) if compiler.kind == "nvcc" else ([], ["-lm"])
+    targets = {"nvcc": [f"-arch={source.isa}"], "hip": [f"--offload-arch={source.isa}"]}
+    target, libraries = targets.get(compiler.kind, []), ["-lm"] * (compiler.kind == "cc")
     command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from ...base.errors import CompileError
 
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
 """Attributes of `.nv.info`: registers per thread, least size of the stack. Each has a symbol's index and a number."""
+THREADS, CLUSTER = 0x10, 0x3D
+"""Attributes of `.nv.info.KERNEL`: the block that a launch must have, the blocks of a cluster. Three numbers each."""
 RESERVED_BYTES = 1024
 """Reserved for the system at the start of shared memory since compute capability 9.0; device descriptors count these
 bytes separately."""
@@ -28,6 +31,10 @@ class Kernel:
     registers: int
     stack_bytes: int
     shared_bytes: int
+    threads: tuple[int, int, int] = (0, 0, 0)
+    """Of the block that a launch must have; zeros where any will do."""
+    cluster: int = 1
+    """Blocks of a cluster, where the code says it."""
 
 
 def kernels(cubin: bytes) -> dict[str, Kernel]:
@@ -64,9 +71,13 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
             name = section.removeprefix(".text.")
             sm = _sm(flags)
             shared = sections.get(f".nv.shared.{name}", (0, 0, 0))[1]
+            at, length, _ = sections.get(f".nv.info.{name}", (0, 0, 0))
+            threes = ((k, v) for k, v in _attributes(cubin[at : at + length]) if len(v) == 12)
+            own: dict[int, tuple[int, int, int]] = {k: struct.unpack("<3I", v) for k, v in threes}
             found[name] = Kernel(
                 name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
-                max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)),
+                max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
+                prod(own.get(CLUSTER, ())),
             )  # fmt: skip
     return found
 

@@ -1,0 +1,70 @@
+"""Numba: a `numba.cuda.jit` kernel as machine code with its launch. Tried with numba-cuda 0.30.
+
+Compiled and linked as at a launch, by the packages nvidia-cuda-nvrtc, nvidia-nvvm and nvidia-nvjitlink: no driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import ConfigError
+from ..compiled.arguments import Tensor
+from ..compiled.binary import Binary
+from ..run.spec import dim3
+from . import capability, in_order, refusal
+
+_OPTIONS = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
+"""Options of a kernel's decorator that decide what code is made of it."""
+
+
+def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, block: Any, arch: Arch) -> Binary:
+    """Compile a kernel for the types of its arguments. `grid` and `block` are those of `kernel[grid, block]`.
+
+    `args`: arrays, tensors and numbers by the names of the parameters, or in their order. Raises CompileError.
+    """
+    from numba.cuda.compiler import _compile_pyfunc_with_fixup
+
+    if grid is None or block is None:
+        raise ConfigError("a Numba kernel is launched with a grid and a block; give both")
+    cc = capability(arch, "Numba's CUDA kernels")
+    values = in_order(kernel.py_func, args)
+    options = {name: value for name in _OPTIONS if (value := kernel.targetoptions.get(name)) is not None}
+    try:
+        library, _ = _compile_pyfunc_with_fixup(
+            kernel.py_func, tuple(map(_type, values)), cc=cc, device=False, abi="numba", **options
+        )
+        code = bytes(library.get_cubin(cc=cc).code)
+    except Exception as error:  # whatever stage refuses it, it is this configuration's answer
+        raise refusal(error) from error
+    parameters = tuple(each for value in values for each in _parameters(value))
+    return Binary(code, library._entry_name, parameters, dim3("grid", grid), dim3("block", block))
+
+
+def _type(value: Any) -> Any:
+    from numba import from_dtype, typeof, types
+
+    if not isinstance(value, Tensor):
+        return typeof(value)
+    return types.Array(from_dtype(np.dtype(value.dtype)), value.dim(), _order(value))
+
+
+def _order(value: Tensor) -> str:
+    """Numba's letter for how the elements lie: rows one after another, columns, or any."""
+    rows = tuple(prod(value.shape[i + 1 :]) for i in range(value.dim()))
+    columns = tuple(prod(value.shape[:i]) for i in range(value.dim()))
+    return "C" if value.strides == rows else "F" if value.strides == columns else "A"
+
+
+def _parameters(value: Any) -> Iterator[Any]:
+    """An array is two null pointers, its elements, bytes of one, its address, its shape and its strides in bytes."""
+    if not isinstance(value, Tensor):
+        yield np.int64(value) if isinstance(value, int) else np.float64(value) if isinstance(value, float) else value
+        return
+    yield from (None, None, np.int64(prod(value.shape)), np.int64(value.item_bytes), value)
+    yield from map(np.int64, value.shape)
+    yield from (np.int64(stride * value.item_bytes) for stride in value.strides)

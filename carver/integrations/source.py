@@ -1,0 +1,73 @@
+"""CUDA and HIP C++: a `carver.Kernel` as machine code with its launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..base.errors import CompileError, ConfigError
+from ..compiled.arguments import Tensor
+from ..compiled.binary import Binary
+from ..compiled.isa.elf import kernels
+from ..run.compile import compile_source, cuda_compiler, for_amd, hip_compiler
+from ..run.spec import Kernel, dim3
+
+
+def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, block: Any, arch: Arch) -> Binary:
+    """Compile a source with the configuration as further macros: by nvcc or NVRTC, for AMD by clang.
+
+    `args`: tensors and numbers in the order of the function's parameters, or by name in that order; a Python int is
+    passed as a C `int`, a float as a `float`. Without them the kernel's `params` and `scalars` say what it takes. Grid
+    and block are the kernel's own unless given. Raises CompileError.
+    """
+    if kernel.is_triton or kernel.kind != "cuda":
+        raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")
+    given = replace(kernel, defines={**kernel.defines, **config})
+    source = given.compiled_from(arch)
+    if arch.vendor == "amd":
+        compiler = hip_compiler()
+        source = for_amd(source, compiler)
+    elif arch.vendor == "nvidia":
+        compiler = cuda_compiler()
+    else:
+        raise ConfigError(f"{kernel.name} is compiled for GPUs of NVIDIA and AMD, not for {arch.title}")
+    code = compile_source(source, compiler).checked().read_bytes()
+    values = list(args.values()) if isinstance(args, Mapping) else list(args)
+    return Binary(
+        code, symbol(code, kernel.entry), tuple(map(_passed, values or _declared(given))),
+        kernel.launch.counts({}) if grid is None else dim3("grid", grid),
+        dim3("block", kernel.block if block is None else block), kernel.shared_bytes,
+    )  # fmt: skip
+
+
+def symbol(code: bytes, entry: str) -> str:
+    """How the code names a function: as the source does, or with its types after it. Raises CompileError."""
+    if code.startswith(b"\x7fELF"):
+        names = list(kernels(code))
+    else:
+        names = re.findall(r"^\s*\.amdhsa_kernel (\S+)", code.decode(), re.M)
+    mangled = f"_Z{len(entry)}{entry}"
+    found = [name for name in names if name == entry or name.startswith(mangled)]
+    if len(found) != 1:
+        raise CompileError(f"the code holds {len(found)} kernels named {entry!r}, but: {', '.join(names) or 'none'}")
+    return found[0]
+
+
+def _passed(value: Any) -> Any:
+    """A Python number as C passes it."""
+    if isinstance(value, bool | np.generic) or not isinstance(value, int | float):
+        return np.int8(value) if isinstance(value, bool) else value
+    return np.float32(value) if isinstance(value, float) else np.int32(value)
+
+
+def _declared(kernel: Kernel) -> list[Any]:
+    params: Any = kernel.params or ()
+    if any(p.by_value for p in params):
+        raise ConfigError(f"{kernel.name} is given numbers at each call; give args")
+    _, scalars = kernel.numbers(params)
+    return [*(Tensor(p.dtype, p.extents) for p in params), *scalars]

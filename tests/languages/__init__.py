@@ -1,0 +1,1 @@
+"""One kernel of each language, for the tests of its front end."""

@@ -1,0 +1,20 @@
+"""Numba: a transpose through shared memory, made for a tile's side."""
+
+from numba import cuda, float32
+
+
+def transpose(SIDE):
+    PITCH = SIDE + 1
+
+    @cuda.jit(fastmath=True)
+    def kernel(a, b, factor):
+        tile = cuda.shared.array((SIDE, PITCH), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, col = cuda.blockIdx.y * SIDE, cuda.blockIdx.x * SIDE
+        if row + y < a.shape[0] and col + x < a.shape[1]:
+            tile[y, x] = a[row + y, col + x] * factor
+        cuda.syncthreads()
+        if col + y < b.shape[0] and row + x < b.shape[1]:
+            b[col + y, row + x] = tile[x, y]
+
+    return kernel
