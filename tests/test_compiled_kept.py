@@ -12,9 +12,9 @@ import pytest
 
 import carver
 from carver.base import store as base_store
-from carver.base.errors import ConfigError, DeviceError, ProblemError
+from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemError
 from carver.base.shipped import folder
-from carver.compiled import inspect, store
+from carver.compiled import inspect, store, triton
 from carver.compiled.pool import Pool
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -128,3 +128,57 @@ def test_forged_facts_are_none(where: str, value: float, first: Any) -> None:
         store.save(key, entry | {"facts": forged})
         assert not store.load_facts([key], {"lengths": np.full(ROWS, 2048)})
     base_store.put(store.KIND, key, entries[key] or b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DISABLE_PTXAS_OPT", "1"), ("AMDGCN_USE_BUFFER_OPS", "0"), ("AMDGCN_SCALARIZE_PACKED_FOPS", "1"),
+     ("TRITON_HIP_USE_ASYNC_COPY", "1"), ("TRITON_PTXAS_PATH", "/bin/true"), ("TRITON_DEFAULT_FP_FUSION", "0")],
+)  # fmt: skip
+def test_what_changes_code_is_a_question_of_its_own(
+    name: str, value: str, first: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def compiled(requests: Any, *_: Any, **__: Any) -> Any:
+        asked.extend(requests)
+        return {key: {"refused": "asked"} for key in requests}
+
+    rank(np.full(ROWS, 2048))
+    monkeypatch.setattr(inspect.pool, "compiled", compiled)
+    rank(np.full(ROWS, 2048))
+    assert not asked
+    monkeypatch.setenv(name, value)
+    with pytest.raises(NoCandidates, match="asked"):
+        rank(np.full(ROWS, 2048))
+    assert len(set(asked)) == len(CONFIGS)
+    with pytest.raises(NoCandidates):
+        rank(np.full(ROWS, 2048))
+    assert len(set(asked)) == len(CONFIGS), "the same under the same variable"
+    monkeypatch.delenv(name)
+    assert rank(np.full(ROWS, 2048)).indices
+
+
+def test_another_file_under_one_name_is_another_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ptxas").write_text("a")
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(tmp_path / "ptxas"))
+    before = triton.settings()
+    (tmp_path / "ptxas").write_text("ab")
+    assert triton.settings() != before
+
+
+@pytest.mark.parametrize("name", ["TRITON_OVERRIDE_ARCH", "TRITON_KERNEL_OVERRIDE"])
+def test_code_of_something_else_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "sm80")
+    with pytest.raises(ConfigError, match=f"{name}=sm80 makes Triton compile .*: unset it"):
+        rank(np.full(ROWS, 2048))
+
+
+def test_a_config_with_a_file_in_place_of_its_code_is_refused(first: Any) -> None:
+    tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
+    args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
+    ranking = carver.rank_kernel(
+        kernels.ragged, [CONFIGS[0], CONFIGS[0] | {"ir_override": "mine.ttgir"}], args=args, grid=(ROWS,), arch=H100,
+        values={"lengths": np.full(ROWS, 2048)},
+    )  # fmt: skip
+    assert ranking.indices == [0] and "ir_override=mine.ttgir: a file in place of the code" in ranking.reasons[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -30,6 +30,7 @@ from .triton import (
     grid_of,
     hooked,
     plain_config,
+    settings,
     specialise,
 )
 from .worker import request
@@ -74,6 +75,8 @@ def facts_of(
     Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list. Raises ProblemError
     where the program of none of them can be followed.
     """
+    if state := settings():
+        wanted = [replace(each, key=sha256(f"{each.key} {state}".encode()).hexdigest()) for each in wanted]
     keys = [store.facts_key(each.key, each.grid, each.args, arch) for each in wanted]
     found: dict[str, Facts | CarverError] = {**store.load_facts(dict.fromkeys(keys), values or {})}
     missing = [i for i, key in enumerate(keys) if key not in found]

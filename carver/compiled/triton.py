@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any
@@ -210,6 +212,8 @@ def specialise(
     options |= {name: value for name, value in computed.items() if name not in names}
     given |= {name: value for name, value in computed.items() if name in names and name not in given}
     _check_options(options, target, names)
+    if override := options.get("ir_override"):
+        raise CompileError(f"ir_override={override}: a file in place of the code that Triton makes of this kernel")
     if unknown := sorted(given.keys() - set(names)):
         raise ConfigError(f"{function.__name__} has no parameter {unknown[0]!r}: {nearest(unknown[0], names)}")
     signature: dict[str, str] = {}
@@ -290,6 +294,39 @@ def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
     identity = [version(), source, *known, target.backend, target.arch]
     text = json.dumps(identity, sort_keys=True, default=lambda value: str(getattr(value, "cache_key", value)))
     return sha256(text.encode()).hexdigest()
+
+
+_MORE = re.compile(r"AMDGCN_|TRITON_(HIP_|PTXAS|LIBDEVICE|DEFAULT_|PLUGIN)|DISABLE_PTXAS_OPT|LLVM_PASS_PLUGIN_PATH")
+"""Variables that change code and that not every version has in its own list: of backends, of paths, of plugins."""
+
+
+_REPLACING = {
+    "TRITON_OVERRIDE_ARCH": "for another device than the one asked for; 'arch' says for which",
+    "TRITON_KERNEL_OVERRIDE": "files of code in place of its own, which are not what is ranked",
+}
+
+
+def settings() -> str:
+    """What of the environment changes the code that Triton makes, empty where nothing does.
+
+    The variables of Triton's own list, as it says itself, and those that a list may lack; programs and libraries by
+    size and time of change.
+
+    Raises ConfigError for variables that put other code, or another device, in the place of what is asked for.
+    """
+    from triton._C import libtriton
+
+    for name, what in _REPLACING.items():
+        if os.environ.get(name, "").lower() not in ("", "0", "false", "off", "no", "n"):
+            raise ConfigError(f"{name}={os.environ[name]} makes Triton compile {what}: unset it")
+    listed: dict[str, str] = getattr(libtriton, "get_cache_invalidating_env_vars", dict)()
+    found = {name: value for name, value in os.environ.items() if value and _MORE.match(name)} | listed
+    files = {}
+    for name in (name for name in found if name.endswith(("_PATH", "_PATHS"))):
+        with suppress(OSError):
+            there = Path(found[name]).stat()
+            files[name] = there.st_size, there.st_mtime_ns
+    return json.dumps([found, files], sort_keys=True) if found else ""
 
 
 def source_of(function: Any) -> str:
