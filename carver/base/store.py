@@ -377,7 +377,7 @@ def regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return path.read_bytes()
 
 
-SUFFIXES = ("", ".so", ".cubin", ".hsaco")
+SUFFIXES = ("", ".so", ".cubin", ".hsaco", ".s")
 
 
 def names_of(content: bytes) -> list[str]:

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from ..arch.descriptor import Arch
@@ -36,24 +37,22 @@ least. What takes longest by far is code of many instructions that spill."""
 BESIDE = "beside"
 
 
-class Forks:
-    """As `pool.Pool`, for one list of configurations of one kernel of this process.
+class Copies:
+    """Has each request answered in a copy of this process: by `answer`, so many at a time.
 
-    `build` compiles the configuration of a place in the list; `beside` does what else a launch needs, in a copy of its
-    own. With `hurry`, what takes far longer to compile than the rest of the list is given up.
+    `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the
+    requests is given up.
     """
 
     def __init__(
-        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: bool = False,
-        beside: Callable[[], None] | None = None,
+        self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: bool = False,
+        beside: Callable[[], None] | None = None, meanwhile: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self.target = Target.of(arch)
-        hashed(self.target)
-        table(arch.isa)
-        self.build = build
+        self.answer = answer
         self.processes = processes or cores_available()
         self.hurry = hurry
         self.beside = beside
+        self.meanwhile = meanwhile
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
@@ -74,7 +73,7 @@ class Forks:
                     while waiting and len(texts) < self.processes + (self.beside is not None):
                         key = waiting.pop()
                         start(key, requests[key])
-                    warm(self.target)
+                    self.meanwhile()
                     for ready, _ in selector.select(timeout=0.5):
                         if piece := os.read(ready.fd, 1 << 20):
                             texts[ready.fd] += piece
@@ -133,12 +132,32 @@ class Forks:
         return bytes(texts.pop(pipe))
 
     def _reply(self, request: Request) -> Reply:
+        if request:
+            return self.answer(request)
+        with suppress(Exception):  # it is done later, then
+            self.beside()  # type: ignore[misc]
+        return {}
+
+
+class Forks(Copies):
+    """As `pool.Pool`, for one list of configurations of one kernel of this process.
+
+    `build` compiles the configuration of a place in the list; `beside` does what else a launch needs.
+    """
+
+    def __init__(
+        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: bool = False,
+        beside: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        target = Target.of(arch)
+        super().__init__(self._compiled, processes, hurry, beside, partial(warm, target))
+        hashed(target)
+        table(arch.isa)
+        self.build = build
+
+    def _compiled(self, request: Request) -> Reply:
         if "codes" in request:
             return answer(request)
-        if "listed" not in request:
-            with suppress(Exception):  # it is done at the launch, then
-                self.beside()  # type: ignore[misc]
-            return {}
         made = self.build(request["listed"])
         return answer(request, made) if request["told"] else {}
 
